@@ -1,0 +1,101 @@
+"""Times the reads of a scenario with both packages: ``python -m benchmarks.run standard``.
+
+Every measurement is a process of its own, ``hudi-bridge`` and ``hudi`` take turns, and their answers are
+compared first: a difference voids the ratio. This process imports no reader and not even pyarrow, because
+on Linux the peak memory of a child starts at what its parent holds.
+"""
+
+import argparse
+import datetime as dt
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks import report
+from benchmarks.make_tables import default_cache, make_table
+from benchmarks.report import Result, Timing
+from benchmarks.scenarios import SCENARIOS, Delivery, Read, Scenario
+
+ROOT = Path(__file__).parent.parent
+RESULTS = Path(__file__).parent / "results"
+OURS = "benchmarks.reader_hudi_bridge"
+PEER = "benchmarks.reader_hudi_rs"
+PATIENCE_SECONDS = 900
+
+
+class ReadFailedError(Exception):
+    """Raised when a reader's process ends without an answer."""
+
+
+def _child(module: str, task: str, table: Path, scenario: Scenario, read: Read) -> dict[str, Any]:
+    command = [sys.executable, "-m", module, task, str(table), scenario.name, read.name]
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+        )
+    except subprocess.TimeoutExpired as expired:
+        raise ReadFailedError(f"no answer in {PATIENCE_SECONDS} s") from expired
+    if done.returncode != 0:
+        raise ReadFailedError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def _difference(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
+    """What keeps the two checked answers from being the same, None if nothing does."""
+    for fact in ("columns", "rows", "checksum"):
+        if ours[fact] != theirs[fact]:
+            return f"{fact}: {ours[fact]} against {theirs[fact]}"
+    return None
+
+
+def _timing(module: str, table: Path, scenario: Scenario, read: Read, rows: int) -> Timing:
+    timing = Timing(**_child(module, "time", table, scenario, read))
+    if read.delivery is not Delivery.FIRST_BATCH and timing.rows != rows:
+        raise ReadFailedError(f"{timing.rows} rows when timed, {rows} when checked")
+    return timing
+
+
+def measure(scenario: Scenario, table: Path, read: Read, rounds: int) -> Result:
+    """The runs of one read; a failure of the peer voids the ratio, one of ours ends the benchmark."""
+    ours: list[Timing] = []
+    theirs: list[Timing] = []
+    checked = _child(OURS, "check", table, scenario, read)
+    void = None
+    try:
+        peer_checked = _child(PEER, "check", table, scenario, read)
+        void = _difference(checked, peer_checked)
+    except ReadFailedError as failure:
+        peer_checked = None
+        void = str(failure)
+    for _ in range(rounds):
+        ours.append(_timing(OURS, table, scenario, read, checked["rows"]))
+        if peer_checked is not None:
+            theirs.append(_timing(PEER, table, scenario, read, peer_checked["rows"]))
+    return Result(
+        read_name=read.name, rows=checked["rows"], ours=tuple(ours), theirs=tuple(theirs), void=void
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Time hudi-bridge and hudi on the same tables.")
+    parser.add_argument("scenarios", nargs="+", choices=SCENARIOS)
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each read and reader (default: 5)")
+    parser.add_argument("--cache", type=Path, default=default_cache(), help="default: %(default)s")
+    options = parser.parse_args()
+    for name in options.scenarios:
+        scenario = SCENARIOS[name]
+        table = make_table(scenario, options.cache.resolve())
+        load = os.getloadavg()[0]
+        results = [measure(scenario, table, read, options.rounds) for read in scenario.reads]
+        page = report.markdown(scenario, results, options.rounds, load)
+        path = RESULTS / f"{dt.datetime.now(dt.UTC).date()}-{name}.md"
+        path.write_text(page)
+        print(f"{path}\n\n{page}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""Hudi Bridge: the true, current rows of Apache Hudi merge-on-read tables."""
+
+from hudi_bridge.config import QueryType
+from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.errors import (
+    CorruptBaseFileError,
+    CorruptLogFileError,
+    CorruptTableError,
+    CorruptTimelineError,
+    DataFileGoneError,
+    HudiReadError,
+    InstantNotReadableError,
+    MergeError,
+    QueryError,
+    SchemaEvolutionError,
+    TableNotFoundError,
+    UnsupportedTableError,
+)
+from hudi_bridge.readers.dispatch import open_reader
+from hudi_bridge.readers.realtime_compacted import RealtimeCompactedReader
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.table import HudiTable
+
+__all__ = [
+    "CorruptBaseFileError",
+    "CorruptLogFileError",
+    "CorruptTableError",
+    "CorruptTimelineError",
+    "DataFileGoneError",
+    "HudiDataset",
+    "HudiReadError",
+    "HudiTable",
+    "InstantNotReadableError",
+    "MergeError",
+    "QueryError",
+    "QueryType",
+    "RealtimeCompactedReader",
+    "RealtimeFileSplit",
+    "SchemaEvolutionError",
+    "TableNotFoundError",
+    "UnsupportedTableError",
+    "open_reader",
+]

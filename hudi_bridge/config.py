@@ -1,0 +1,387 @@
+"""``.hoodie/hoodie.properties`` to a ``TableConfig``: what a table says of itself, read once.
+
+Source: ``HoodieTableConfig`` of Hudi 0.12 to 1.2 for the keys, ``ConfigUtils.fetchConfigs`` for the backup.
+A writer changes the file by deleting and rewriting it, with a copy in ``hoodie.properties.backup``
+meanwhile, so either of the two may be missing or cut off.
+
+    table version  timeline layout  written by
+    5              1                0.12, 0.13
+    6              1                0.14, 0.15, and 1.x when told to
+    8              2                1.0
+    9              2                1.1, 1.2
+"""
+
+import re
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import TypeVar
+
+from hudi_bridge.errors import CorruptTimelineError, TableNotFoundError, UnsupportedTableError
+from hudi_bridge.java_properties import parse_properties
+from hudi_bridge.storage import Storage
+
+HOODIE_FOLDER = ".hoodie"
+PROPERTIES_PATH = f"{HOODIE_FOLDER}/hoodie.properties"
+BACKUP_PATH = f"{HOODIE_FOLDER}/hoodie.properties.backup"
+
+SUPPORTED_TABLE_VERSIONS = (5, 6, 8, 9)
+FIRST_VERSION_OF_1X = 8
+"""From this table version on only Hudi 1.x writes; it brought timeline layout 2."""
+
+_TIMEBASED_PREFIX = "hoodie.keygen.timebased."
+_MERGE_PREFIX = "hoodie.record.merge.property."
+_DELETE_MARKER_KEYS = ("hoodie.payload.delete.field", "hoodie.payload.delete.marker")
+_MERGE_STRATEGY_KEYS = ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
+_ORDERING_KEYS = ("hoodie.table.ordering.fields", "hoodie.table.precombine.field")
+_BASE_FORMAT_KEYS = ("hoodie.table.base.file.format", "hoodie.table.ro.file.format")
+_KEYS_OF_1X = (_MERGE_STRATEGY_KEYS[0], _ORDERING_KEYS[0], "hoodie.record.merge.mode")
+_REQUIRED_KEYS = ("hoodie.table.name", "hoodie.table.type")
+_HUDI_PACKAGES = ("org.apache.hudi", "org.apache.spark.sql.hudi")
+_KEY_GENERATOR_TYPES = {
+    "Simple": "SIMPLE",
+    "Complex": "COMPLEX",
+    "TimestampBased": "TIMESTAMP",
+    "Custom": "CUSTOM",
+    "Nonpartitioned": "NON_PARTITION",
+    "GlobalDelete": "GLOBAL_DELETE",
+    "AutoRecordGenWrapper": "AUTO_RECORD",
+    "HoodieTableMetadata": "HOODIE_TABLE_METADATA",
+    "Sql": "SPARK_SQL",
+    "Uuid": "SPARK_SQL_UUID",
+    "MergeInto": "SPARK_SQL_MERGE_INTO",
+}
+
+
+class TableType(StrEnum):
+    """How a table takes updates: into new base files, or into log files beside them."""
+
+    COPY_ON_WRITE = "COPY_ON_WRITE"
+    MERGE_ON_READ = "MERGE_ON_READ"
+
+
+class MergeMode(StrEnum):
+    """Which version of a record wins: the last one, the highest ordering value, a payload's choice."""
+
+    COMMIT_TIME = "COMMIT_TIME_ORDERING"
+    EVENT_TIME = "EVENT_TIME_ORDERING"
+    CUSTOM = "CUSTOM"
+
+
+class QueryType(StrEnum):
+    """What a query reads: base files merged with logs, base files alone, what changed between instants."""
+
+    SNAPSHOT = "snapshot"
+    READ_OPTIMIZED = "read_optimized"
+    INCREMENTAL = "incremental"
+
+
+class PartitionFieldKind(StrEnum):
+    """How a field becomes a part of the partition path: its value as text, or a time formatted anew."""
+
+    SIMPLE = "SIMPLE"
+    TIMESTAMP = "TIMESTAMP"
+
+
+class CdcMode(StrEnum):
+    """What the writer stores of a change beside the operation and the key."""
+
+    OP_KEY_ONLY = "OP_KEY_ONLY"
+    DATA_BEFORE = "DATA_BEFORE"
+    DATA_BEFORE_AFTER = "DATA_BEFORE_AFTER"
+
+
+class TimelineTimezone(StrEnum):
+    """The zone of the instants: UTC, or whatever zone the writers run in."""
+
+    LOCAL = "LOCAL"
+    UTC = "UTC"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableConfig:
+    """The properties of a table that change how it is read.
+
+    ``timeline_path`` and ``history_path`` are relative to the table. ``key_generator`` is Hudi's name of
+    the type (``SIMPLE``), the class name of a user's own, or None if the file names none.
+    ``partition_field_kinds`` goes with ``partition_fields``. ``timebased_properties``
+    (``hoodie.keygen.timebased.*``) and ``merge_properties`` (``hoodie.record.merge.property.*``) are pairs
+    of a key without its prefix and a value. ``merge_mode`` is None unless the file states one.
+    ``written_by_1x`` tells Hudi 1.x, which also writes table version 6, from the releases before; they
+    differ in how some columns are read.
+    """
+
+    table_path: str
+    name: str
+    database_name: str
+    table_type: TableType
+    table_version: int
+    timeline_layout: int
+    timeline_path: str
+    history_path: str
+    timeline_timezone: TimelineTimezone
+    record_key_fields: tuple[str, ...]
+    ordering_fields: tuple[str, ...]
+    partition_fields: tuple[str, ...]
+    partition_field_kinds: tuple[PartitionFieldKind, ...]
+    key_generator: str | None
+    timebased_properties: tuple[tuple[str, str], ...]
+    base_file_format: str
+    populates_meta_fields: bool
+    allow_operation_field: bool
+    drops_partition_columns: bool
+    hive_style_partitioning: bool
+    url_encode_partitions: bool
+    slash_separated_dates: bool
+    create_schema: str | None
+    cdc_enabled: bool
+    cdc_mode: CdcMode | None
+    metadata_partitions: tuple[str, ...]
+    merge_mode: MergeMode | None
+    merge_strategy_id: str | None
+    payload_class: str | None
+    legacy_payload_class: str | None
+    partial_update_mode: str | None
+    merge_properties: tuple[tuple[str, str], ...]
+    written_by_1x: bool
+
+
+def read_table_config(storage: Storage) -> TableConfig:
+    """The configuration of the table in a folder; a single small file is read.
+
+    Raises:
+        TableNotFoundError: the folder is missing or holds no ``.hoodie``.
+        CorruptTimelineError: the properties, and their backup if any, are missing, cut off or not readable.
+        UnsupportedTableError: the table uses a version or a file format that cannot be read correctly.
+    """
+    first_error: CorruptTimelineError | None = None
+    for path in (PROPERTIES_PATH, BACKUP_PATH):
+        try:
+            content = storage.read_bytes(path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        try:
+            return parse_table_config(_parse_whole_file(content, path), path, storage.table_path)
+        except CorruptTimelineError as error:
+            # The other file of the two may be the whole one.
+            first_error = first_error or error
+    if first_error is not None:
+        raise first_error
+    raise _missing_properties(storage)
+
+
+def parse_table_config(properties: Mapping[str, str], path: str, table_path: str) -> TableConfig:
+    """The configuration that properties stand for; ``path`` names their file in errors.
+
+    Raises:
+        CorruptTimelineError: a value is not of its kind.
+        UnsupportedTableError: the table uses a version or a file format that cannot be read correctly.
+    """
+    version = _integer(properties, "hoodie.table.version", 0, path)
+    layout = _integer(
+        properties, "hoodie.timeline.layout.version", 2 if version >= FIRST_VERSION_OF_1X else 1, path
+    )
+    _refuse_unsupported(properties, version, layout)
+    partition_fields, partition_field_kinds = _partition_fields(properties)
+    cdc_enabled = _flag(properties, "hoodie.table.cdc.enabled")
+    timeline_path, history_path = _timeline_paths(properties, layout)
+    return TableConfig(
+        table_path=table_path,
+        name=properties["hoodie.table.name"],
+        database_name=properties.get("hoodie.database.name", ""),
+        table_type=_member(TableType, properties["hoodie.table.type"], "table type"),
+        table_version=version,
+        timeline_layout=layout,
+        timeline_path=timeline_path,
+        history_path=history_path,
+        timeline_timezone=_member(
+            TimelineTimezone,
+            properties.get("hoodie.table.timeline.timezone", "LOCAL").upper(),
+            "timeline timezone",
+        ),
+        record_key_fields=_names(properties.get("hoodie.table.recordkey.fields")),
+        ordering_fields=_names(_first(properties, _ORDERING_KEYS)),
+        partition_fields=partition_fields,
+        partition_field_kinds=partition_field_kinds,
+        key_generator=_key_generator(properties),
+        timebased_properties=_with_prefix(properties, _TIMEBASED_PREFIX),
+        base_file_format=(_first(properties, _BASE_FORMAT_KEYS) or "PARQUET").upper(),
+        populates_meta_fields=_flag(properties, "hoodie.populate.meta.fields", default=True),
+        allow_operation_field=_flag(properties, "hoodie.allow.operation.metadata.field"),
+        drops_partition_columns=_flag(properties, "hoodie.datasource.write.drop.partition.columns"),
+        hive_style_partitioning=_flag(properties, "hoodie.datasource.write.hive_style_partitioning"),
+        url_encode_partitions=_flag(properties, "hoodie.datasource.write.partitionpath.urlencode"),
+        slash_separated_dates=_flag(properties, "hoodie.datasource.write.slash.separated.date.partitioning"),
+        create_schema=properties.get("hoodie.table.create.schema") or None,
+        cdc_enabled=cdc_enabled,
+        cdc_mode=_cdc_mode(properties) if cdc_enabled else None,
+        metadata_partitions=_names(properties.get("hoodie.table.metadata.partitions")),
+        merge_mode=_merge_mode(properties),
+        merge_strategy_id=_first(properties, _MERGE_STRATEGY_KEYS),
+        payload_class=properties.get("hoodie.compaction.payload.class") or None,
+        legacy_payload_class=properties.get("hoodie.table.legacy.payload.class") or None,
+        partial_update_mode=properties.get("hoodie.table.partial.update.mode") or None,
+        merge_properties=_merge_properties(properties),
+        written_by_1x=version >= FIRST_VERSION_OF_1X or any(key in properties for key in _KEYS_OF_1X),
+    )
+
+
+def _parse_whole_file(content: bytes, path: str) -> dict[str, str]:
+    text = content.decode("latin-1")
+    try:
+        properties = parse_properties(text)
+    except ValueError as error:
+        raise CorruptTimelineError(
+            path, None, f"the escape {error}", "\\u with four hexadecimal digits"
+        ) from error
+    missing = [key for key in _REQUIRED_KEYS if not properties.get(key)]
+    if missing:
+        raise CorruptTimelineError(
+            path, None, "properties without " + ", ".join(missing), "the properties of a table"
+        )
+    if not text.endswith(("\n", "\r")):
+        raise CorruptTimelineError(path, len(content), "the end of the file inside a line", "a line end")
+    checksum = properties.get("hoodie.table.checksum")
+    expected = _checksum(properties)
+    if checksum is not None and checksum != expected:
+        raise CorruptTimelineError(path, None, f"hoodie.table.checksum {checksum}", expected)
+    return properties
+
+
+def _checksum(properties: Mapping[str, str]) -> str:
+    full_name = f"{properties.get('hoodie.database.name', '')}.{properties['hoodie.table.name']}"
+    return str(zlib.crc32(full_name.encode("utf-8", "replace")))
+
+
+def _missing_properties(storage: Storage) -> CorruptTimelineError | TableNotFoundError:
+    if storage.exists(HOODIE_FOLDER):
+        return CorruptTimelineError(
+            PROPERTIES_PATH, None, "no such file, and no backup", "the properties of the table"
+        )
+    if not storage.exists(""):
+        return TableNotFoundError(storage.table_path, "there is no such folder")
+    try:
+        is_empty = not storage.list_directory("")
+    except NotADirectoryError:
+        return TableNotFoundError(storage.table_path, "this is a file, the path of a table is a folder")
+    if is_empty:
+        return TableNotFoundError(storage.table_path, "the folder is empty")
+    return TableNotFoundError(storage.table_path, f"the folder holds no {HOODIE_FOLDER}")
+
+
+def _refuse_unsupported(properties: Mapping[str, str], version: int, layout: int) -> None:
+    if version not in SUPPORTED_TABLE_VERSIONS:
+        raise UnsupportedTableError(
+            "table version", str(version), ", ".join(map(str, SUPPORTED_TABLE_VERSIONS))
+        )
+    if layout not in (1, 2):
+        raise UnsupportedTableError("timeline layout", str(layout), "1, 2")
+    table_format = properties.get("hoodie.table.format") or "native"
+    if table_format.lower() != "native":
+        raise UnsupportedTableError("table format", table_format, "native")
+    base_file_format = _first(properties, _BASE_FORMAT_KEYS) or "PARQUET"
+    if base_file_format.upper() != "PARQUET":
+        raise UnsupportedTableError("base file format", base_file_format, "PARQUET")
+    if _flag(properties, "hoodie.table.multiple.base.file.formats.enable"):
+        raise UnsupportedTableError("base file format", "several formats in one table", "PARQUET")
+    bootstrap_base_path = properties.get("hoodie.bootstrap.base.path")
+    if bootstrap_base_path:
+        raise UnsupportedTableError(
+            "table layout",
+            f"a table bootstrapped from {bootstrap_base_path}",
+            "tables that hold all of their columns",
+        )
+
+
+def _timeline_paths(properties: Mapping[str, str], layout: int) -> tuple[str, str]:
+    # Hudi 1.x states the folders of layout 2 for tables of layout 1 as well, without using them there.
+    if layout == 1:
+        return HOODIE_FOLDER, _join(HOODIE_FOLDER, properties.get("hoodie.archivelog.folder", "archived"))
+    timeline_path = _join(HOODIE_FOLDER, properties.get("hoodie.timeline.path", "timeline"))
+    return timeline_path, _join(timeline_path, properties.get("hoodie.timeline.history.path", "history"))
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if name else folder
+
+
+def _partition_fields(
+    properties: Mapping[str, str],
+) -> tuple[tuple[str, ...], tuple[PartitionFieldKind, ...]]:
+    default = PartitionFieldKind.SIMPLE
+    if _key_generator(properties) == "TIMESTAMP":
+        default = PartitionFieldKind.TIMESTAMP
+    fields = []
+    kinds = []
+    for entry in _names(properties.get("hoodie.table.partition.fields")):
+        name, _, kind = entry.partition(":")
+        fields.append(name)
+        kinds.append(_member(PartitionFieldKind, kind.upper(), "partition field kind") if kind else default)
+    return tuple(fields), tuple(kinds)
+
+
+def _key_generator(properties: Mapping[str, str]) -> str | None:
+    kind = properties.get("hoodie.table.keygenerator.type", "").upper().removesuffix("_AVRO")
+    class_name = properties.get("hoodie.table.keygenerator.class", "")
+    if kind and kind != "USER_PROVIDED":
+        return kind
+    package, _, simple_name = class_name.rpartition(".")
+    if package.startswith(_HUDI_PACKAGES):
+        stem = simple_name.removesuffix("KeyGenerator").replace("Avro", "")
+        return _KEY_GENERATOR_TYPES.get(stem, class_name)
+    return class_name or None
+
+
+def _merge_mode(properties: Mapping[str, str]) -> MergeMode | None:
+    mode = properties.get("hoodie.record.merge.mode")
+    return _member(MergeMode, mode.upper(), "record merge mode") if mode else None
+
+
+def _merge_properties(properties: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    # Before table version 9 the delete marker stands without the prefix.
+    plain = {key: properties[key] for key in _DELETE_MARKER_KEYS if key in properties}
+    return tuple(sorted((plain | dict(_with_prefix(properties, _MERGE_PREFIX))).items()))
+
+
+def _cdc_mode(properties: Mapping[str, str]) -> CdcMode:
+    mode = properties.get("hoodie.table.cdc.supplemental.logging.mode", CdcMode.DATA_BEFORE_AFTER)
+    return _member(CdcMode, mode.upper(), "change data capture mode")
+
+
+def _with_prefix(properties: Mapping[str, str], prefix: str) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        sorted((key.removeprefix(prefix), text) for key, text in properties.items() if key.startswith(prefix))
+    )
+
+
+def _first(properties: Mapping[str, str], keys: Iterable[str]) -> str | None:
+    return next((properties[key] for key in keys if properties.get(key)), None)
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
+def _flag(properties: Mapping[str, str], key: str, *, default: bool = False) -> bool:
+    text = properties.get(key, "").strip().lower()
+    return text == "true" if text else default
+
+
+def _integer(properties: Mapping[str, str], key: str, default: int, path: str) -> int:
+    text = properties.get(key, "").strip()
+    if not text:
+        return default
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise CorruptTimelineError(path, None, f"{key}={text}", "a whole number")
+    return int(text)
+
+
+_Member = TypeVar("_Member", bound=Enum)
+
+
+def _member(enum: type[_Member], text: str, feature: str) -> _Member:
+    try:
+        return enum(text.strip())
+    except ValueError as error:
+        raise UnsupportedTableError(feature, text, ", ".join(str(member.value) for member in enum)) from error

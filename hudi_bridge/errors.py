@@ -1,0 +1,143 @@
+"""Every error that Hudi Bridge raises for a table or a query.
+
+HudiReadError
+├─ TableNotFoundError (also FileNotFoundError)
+├─ QueryError (also ValueError)
+│  └─ InstantNotReadableError
+├─ UnsupportedTableError
+├─ CorruptTableError
+│  ├─ CorruptTimelineError
+│  ├─ CorruptLogFileError
+│  └─ CorruptBaseFileError
+├─ DataFileGoneError (also FileNotFoundError)
+├─ SchemaEvolutionError
+└─ MergeError
+
+Each class takes facts and builds its sentence in ``__str__``, so that errors survive pickling from an executor
+to a driver with every field intact.
+"""
+
+
+class HudiReadError(Exception):
+    """Base of everything that reading a Hudi table can raise on purpose."""
+
+
+class TableNotFoundError(HudiReadError, FileNotFoundError):
+    """Raised when a path holds no Hudi table."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.path}: not a Hudi table: {self.reason}"
+
+
+class QueryError(HudiReadError, ValueError):
+    """Raised when the question cannot be answered for this table: an unknown column, an instant that cannot be read."""
+
+    def __init__(self, argument: str, found: str, expected: str) -> None:
+        super().__init__(argument, found, expected)
+        self.argument = argument
+        self.found = found
+        self.expected = expected
+
+    def __str__(self) -> str:
+        return f"{self.argument}: found {self.found}, expected {self.expected}"
+
+
+class InstantNotReadableError(QueryError):
+    """Raised for time travel to an instant whose files are no longer, or not yet, all there."""
+
+    def __init__(self, instant: str, reason: str, earliest: str | None) -> None:
+        super(QueryError, self).__init__(instant, reason, earliest)
+        self.instant = instant
+        self.reason = reason
+        self.earliest = earliest
+
+    def __str__(self) -> str:
+        hint = f"; the earliest instant still readable is {self.earliest}" if self.earliest else ""
+        return f"as of {self.instant}: {self.reason}{hint}"
+
+
+class UnsupportedTableError(HudiReadError):
+    """Raised before the first row when a table uses something that cannot be read correctly."""
+
+    def __init__(self, feature: str, found: str, supported: str) -> None:
+        super().__init__(feature, found, supported)
+        self.feature = feature
+        self.found = found
+        self.supported = supported
+
+    def __str__(self) -> str:
+        return f"unsupported {self.feature}: found {self.found}, supported: {self.supported}"
+
+
+class CorruptTableError(HudiReadError):
+    """Raised when a file of the table does not hold what the format says; ``offset`` is in bytes, None for the whole file."""
+
+    def __init__(self, path: str, offset: int | None, found: str, expected: str) -> None:
+        super().__init__(path, offset, found, expected)
+        self.path = path
+        self.offset = offset
+        self.found = found
+        self.expected = expected
+
+    def __str__(self) -> str:
+        place = self.path if self.offset is None else f"{self.path} at byte {self.offset}"
+        return f"{place}: found {self.found}, expected {self.expected}"
+
+
+class CorruptTimelineError(CorruptTableError):
+    """Raised when the table's properties, or a file of its timeline, cannot be read."""
+
+
+class CorruptLogFileError(CorruptTableError):
+    """Raised when a log file is damaged in a way that Hudi does not skip."""
+
+
+class CorruptBaseFileError(CorruptTableError):
+    """Raised when a base file is not readable Parquet, or lacks what its table says it has."""
+
+
+class DataFileGoneError(HudiReadError, FileNotFoundError):
+    """Raised when a file of the plan no longer exists: the cleaner removed it after the plan was made."""
+
+    def __init__(self, path: str, latest_instant: str) -> None:
+        super().__init__(path, latest_instant)
+        self.path = path
+        self.latest_instant = latest_instant
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: the file is gone; it was removed (cleaned) after the read as of {self.latest_instant} was "
+            "planned; open the table again and read its newest instant"
+        )
+
+
+class SchemaEvolutionError(HudiReadError):
+    """Raised when a column of a file cannot become the column of the query; ``path`` names the file."""
+
+    def __init__(self, column: str, from_type: str, to_type: str, path: str) -> None:
+        super().__init__(column, from_type, to_type, path)
+        self.column = column
+        self.from_type = from_type
+        self.to_type = to_type
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"{self.path}: column {self.column}: {self.from_type} cannot be read as {self.to_type}"
+
+
+class MergeError(HudiReadError):
+    """Raised when two versions of a record cannot be merged."""
+
+    def __init__(self, merge_mode: str, record_key: str, reason: str) -> None:
+        super().__init__(merge_mode, record_key, reason)
+        self.merge_mode = merge_mode
+        self.record_key = record_key
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"record {self.record_key!r} under {self.merge_mode}: {self.reason}"

@@ -1,0 +1,67 @@
+r"""The text of a Java properties file to key-value pairs.
+
+Syntax as in ``java.util.Properties``: ``#`` and ``!`` open comments, ``=``, ``:`` or blanks end a key, an
+odd number of backslashes at a line's end joins the next line, ``\:``, ``\=``, ``\\``, ``\t``, ``\uXXXX``
+are escapes. The bytes of such a file are Latin-1.
+"""
+
+import re
+from collections.abc import Iterator
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_ESCAPE = re.compile(r"\\(?:u(.{0,4})|(.?))", re.DOTALL)
+_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_BLANKS = " \t\f"
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    r"""The key-value pairs of a properties file; of equal keys the last one counts.
+
+    Raises:
+        ValueError: ``\u`` is not followed by four hexadecimal digits.
+    """
+    pairs = (_split_line(line) for line in _iter_logical_lines(text))
+    return {_unescape(key): _unescape(value) for key, value in pairs}
+
+
+def _iter_logical_lines(text: str) -> Iterator[str]:
+    parts: list[str] = []
+    for natural in _LINE_END.split(text):
+        line = natural.lstrip(_BLANKS)
+        if not parts and (not line or line[0] in "#!"):
+            continue
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2:
+            parts.append(line[:-1])
+            continue
+        yield "".join(parts) + line
+        parts = []
+    if parts:
+        yield "".join(parts)
+
+
+def _split_line(line: str) -> tuple[str, str]:
+    end = 0
+    while end < len(line) and line[end] not in "=:" + _BLANKS:
+        end += 2 if line[end] == "\\" else 1
+    value = line[end:].lstrip(_BLANKS)
+    if value[:1] in ("=", ":"):
+        value = value[1:].lstrip(_BLANKS)
+    return line[:end], value
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    plain = _ESCAPE.sub(_unescape_one, text)
+    # Two escapes may be the two halves of one character outside the basic plane.
+    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _unescape_one(match: re.Match[str]) -> str:
+    digits, character = match.groups()
+    if digits is None:
+        return _ESCAPED.get(character, character)
+    if not re.fullmatch("[0-9A-Fa-f]{4}", digits):
+        raise ValueError(f"\\u{digits}")
+    return chr(int(digits, 16))

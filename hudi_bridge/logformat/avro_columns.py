@@ -1,0 +1,148 @@
+"""Avro datums of a log block -> one Arrow RecordBatch in the writer's schema.
+
+An Avro data block's content is that of ``HoodieAvroDataBlock``:
+
+====== ======= ==================================================
+offset bytes   meaning, big-endian
+====== ======= ==================================================
+0      4       content version, 1 to 3; the layout is the same
+4      4       number of records
+8      4 + len length of a record, the record as one Avro datum
+====== ======= ==================================================
+
+The walk takes every Avro type; a type that contains itself is refused where the schema is parsed. Columns
+that nobody wants are stepped over, not built, but their bytes are still checked.
+"""
+
+from array import array
+from collections.abc import Collection
+from struct import Struct
+from struct import error as StructError  # noqa: N812 - the struct module names its error in lower case
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
+from hudi_bridge.logformat.avro_arrays import nested_array, read_array
+from hudi_bridge.logformat.avro_cursors import Cursors, DatumBytes, Ints
+from hudi_bridge.logformat.avro_items import step_over
+from hudi_bridge.schema.avro_types import AvroRecord, arrow_schema
+
+_CONTENT_HEAD = Struct(">ii")
+_LENGTH = Struct(">i")
+_CONTENT_VERSIONS = range(1, 4)
+
+# Each field is read by a pass of its own over the records: over as many at a time as a CPU cache keeps.
+_CACHED_BYTES = 2**21
+_LEAST_ROWS = 1024
+
+
+def decode_avro_block(
+    content: pa.Buffer | bytes | memoryview,
+    writer: AvroRecord,
+    columns: Collection[str] | None,
+    path: str,
+    offset: int,
+) -> pa.RecordBatch:
+    """The records of an Avro data block: its ``columns``, all where None, in the writer's order.
+
+    ``path`` and ``offset`` are those of the block, for errors. Columns that the writer lacks are left out.
+
+    Raises:
+        CorruptLogFileError: the content is not whole records of the writer's schema.
+        UnsupportedTableError: the content's version, size or a column's type is not known here.
+    """
+    buffer = pa.py_buffer(content)
+    if buffer.size < _CONTENT_HEAD.size:
+        raise CorruptLogFileError(
+            path, offset, f"an Avro block of {buffer.size} bytes", "a version and a count"
+        )
+    version, count = _CONTENT_HEAD.unpack_from(buffer)
+    if version not in _CONTENT_VERSIONS:
+        raise UnsupportedTableError("version of Avro log block content", f"{version} in {path}", "1 to 3")
+    starts, ends = record_bounds(buffer, _CONTENT_HEAD.size, count, path, offset)
+    return decode_avro_records(buffer, starts, ends, writer, columns, path, offset)
+
+
+def record_bounds(
+    buffer: pa.Buffer | bytes | memoryview, offset: int, count: int, path: str, block_offset: int
+) -> tuple[Ints, Ints]:
+    """Where each of ``count`` records begins and ends, from the length of the first at ``offset`` to the end.
+
+    Raises:
+        CorruptLogFileError: the lengths do not add up to the buffer.
+    """
+    view = memoryview(buffer)
+    if not 0 <= count <= (len(view) - offset) // _LENGTH.size:
+        raise CorruptLogFileError(
+            path, block_offset, f"a count of {count} records", "records that fit the block"
+        )
+    places = array("q")
+    place, unpack = offset, _LENGTH.unpack_from
+    try:
+        for _ in range(count):
+            places.append(place)
+            place += _LENGTH.size + unpack(view, place)[0]
+    except StructError as error:
+        found = f"no length for record {len(places) - 1} of {count}"
+        raise CorruptLogFileError(path, block_offset, found, "a length before each record") from error
+    starts = np.frombuffer(places, np.int64) + _LENGTH.size
+    # A record ends where the length of the next one begins, the last one with the buffer.
+    ends = np.append(starts[1:] - _LENGTH.size, np.full(min(count, 1), place))
+    negative = ends < starts
+    if negative.any():
+        found = f"a negative length for record {negative.argmax()} of {count}"
+        raise CorruptLogFileError(path, block_offset, found, "a length before each record")
+    if place != len(view):
+        found = f"{count} records that end at byte {place} of {len(view)}"
+        raise CorruptLogFileError(path, block_offset, found, "records that fill the block")
+    return starts, ends
+
+
+def decode_avro_records(  # noqa: PLR0917 - bounds and place are spelled alike by all callers
+    buffer: pa.Buffer | bytes | memoryview,
+    starts: Ints,
+    ends: Ints,
+    writer: AvroRecord,
+    columns: Collection[str] | None,
+    path: str,
+    block_offset: int,
+) -> pa.RecordBatch:
+    """One row for each datum, with its ``columns``, all where None, in the writer's order.
+
+    The datums lie at ``[starts[i], ends[i])`` of the buffer, ascend and do not overlap. ``path`` and
+    ``block_offset`` are those of their block, for errors. Columns that the writer lacks are left out.
+
+    Raises:
+        CorruptLogFileError: a datum is not exactly one record of the writer's schema.
+        UnsupportedTableError: the buffer's size or a column's type is not known here.
+    """
+    source = DatumBytes.of(pa.py_buffer(buffer), starts, path, block_offset)
+    edges = np.stack([starts, ends], axis=1).ravel()
+    if edges.size and (edges[0] < 0 or edges[-1] > source.data.size or (np.diff(edges) < 0).any()):
+        raise CorruptLogFileError(
+            path, block_offset, "records that overlap or leave their block", "whole records"
+        )
+    wanted = tuple(field for field in writer.fields if columns is None or field.name in columns)
+    schema = arrow_schema(AvroRecord(name=writer.name, fields=wanted))
+    rows = max(_LEAST_ROWS, _CACHED_BYTES * starts.size // max(int((ends - starts).sum()), 1))
+    parts = []
+    for first in range(0, max(starts.size, 1), rows):
+        cursors = Cursors(source, starts[first : first + rows], ends[first : first + rows])
+        parts.append(_read_rows(writer, schema, cursors))
+    # As structs, since a batch of no columns would forget its number of rows.
+    return pa.RecordBatch.from_struct_array(parts[0] if len(parts) == 1 else pa.concat_arrays(parts))
+
+
+def _read_rows(writer: AvroRecord, schema: pa.Schema, cursors: Cursors) -> pa.StructArray:
+    """One struct for each cursor, with the fields of ``schema``."""
+    wanted = frozenset(schema.names)
+    arrays = []
+    for field in writer.fields:
+        if field.name in wanted:
+            arrays.append(read_array(field.type, cursors))
+        else:
+            step_over(field.type, cursors)
+    cursors.refuse(cursors.pos != cursors.end, "bytes after the last field", "the end of the record")
+    return cast("pa.StructArray", nested_array(pa.struct(list(schema)), len(cursors), [None], arrays))

@@ -1,0 +1,165 @@
+"""The bytes of one log block -> LogBlock, as ``HoodieLogFileReader.readBlock`` reads it.
+
+The layout is in ``layout``. Whether a block is whole is decided before (``scan``); from there on a block that
+does not add up is an error, as in Hudi.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
+from hudi_bridge.logformat.layout import (
+    BLOCK_START,
+    COUNT_FIELD,
+    DATA_BLOCK_TYPES,
+    HEADER_ENTRY,
+    LOG_FORMAT_VERSION,
+    MAGIC,
+    SIZE_FIELD,
+    UNCOUNTED_SIZE,
+    BlockType,
+    CommandType,
+    HeaderKey,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogBlock:
+    """One whole block of a log file; ``content`` is a slice of the file's bytes, not a copy.
+
+    ``header`` and ``footer`` keep keys that this release of the format does not name. ``offset`` is the place
+    of the magic, ``content_offset`` that of the content, ``size_bytes`` the length from the magic to the end
+    of the block.
+    """
+
+    block_type: BlockType
+    version: int
+    header: Mapping[int, str]
+    content: pa.Buffer
+    footer: Mapping[int, str]
+    path: str
+    offset: int
+    content_offset: int
+    size_bytes: int
+
+    @property
+    def is_data(self) -> bool:
+        """Whether the block holds rows."""
+        return self.block_type in DATA_BLOCK_TYPES
+
+    @property
+    def instant_time(self) -> str | None:
+        """The instant that wrote the block; None in blocks of the archived timeline."""
+        return self.header.get(HeaderKey.INSTANT_TIME)
+
+    @property
+    def target_instant_time(self) -> str | None:
+        """The instant that a rollback takes back."""
+        return self.header.get(HeaderKey.TARGET_INSTANT_TIME)
+
+    @property
+    def schema_text(self) -> str | None:
+        """The writer's Avro schema, as JSON."""
+        return self.header.get(HeaderKey.SCHEMA)
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the rows hold only the columns that changed."""
+        return self.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
+
+    @property
+    def compacted_block_times(self) -> tuple[str, ...]:
+        """The instants whose blocks this block of a log compaction replaces; empty for any other block."""
+        times = self.header.get(HeaderKey.COMPACTED_BLOCK_TIMES)
+        return () if times is None else tuple(times.split(","))
+
+    @property
+    def record_positions(self) -> str | None:
+        """The encoded positions, in a base file, of the rows that the block's records replace."""
+        return self.header.get(HeaderKey.RECORD_POSITIONS)
+
+    @property
+    def base_file_instant_of_positions(self) -> str | None:
+        """The instant of the base file that ``record_positions`` count in."""
+        return self.header.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS)
+
+    @property
+    def is_rollback(self) -> bool:
+        """Whether the block is the command to take back the blocks of ``target_instant_time``."""
+        command = self.header.get(HeaderKey.COMMAND_BLOCK_TYPE)
+        return self.block_type is BlockType.COMMAND and command == str(CommandType.ROLLBACK.value)
+
+
+def parse_block(buffer: pa.Buffer, offset: int, path: str) -> LogBlock:
+    """The block whose magic is at ``offset``; its size field is already known to be true.
+
+    Raises:
+        CorruptLogFileError: the parts of the block do not fill its size.
+        UnsupportedTableError: the log format version or the block type is unknown.
+    """
+    start = offset + len(MAGIC)
+    size, version, type_number, entries = BLOCK_START.unpack_from(buffer, start)
+    end = offset + UNCOUNTED_SIZE + size
+    if version != LOG_FORMAT_VERSION:
+        raise UnsupportedTableError(
+            "log format version", f"{version} in {path} at byte {offset}", str(LOG_FORMAT_VERSION)
+        )
+    block_type = _block_type(type_number, offset, path)
+    header, position = _parse_entries(buffer, start + BLOCK_START.size, entries, end, path)
+    content_offset = position + SIZE_FIELD.size
+    _require(content_offset <= end, position, path)
+    (content_length,) = SIZE_FIELD.unpack_from(buffer, position)
+    footer_offset = content_offset + content_length
+    _require(content_length >= 0 and footer_offset + COUNT_FIELD.size <= end, position, path)
+    (entries,) = COUNT_FIELD.unpack_from(buffer, footer_offset)
+    footer, position = _parse_entries(buffer, footer_offset + COUNT_FIELD.size, entries, end, path)
+    _require(position + SIZE_FIELD.size == end, position, path)
+    return LogBlock(
+        block_type=block_type,
+        version=version,
+        header=header,
+        content=buffer.slice(content_offset, content_length),
+        footer=footer,
+        path=path,
+        offset=offset,
+        content_offset=content_offset,
+        size_bytes=end - offset,
+    )
+
+
+def _block_type(number: int, offset: int, path: str) -> BlockType:
+    supported = {known.value: known for known in BlockType if known is not BlockType.CORRUPT}
+    if number not in supported:
+        names = ", ".join(known.name for known in supported.values())
+        raise UnsupportedTableError("log block type", f"{number} in {path} at byte {offset}", names)
+    return supported[number]
+
+
+def _parse_entries(
+    buffer: pa.Buffer, position: int, count: int, end: int, path: str
+) -> tuple[Mapping[int, str], int]:
+    _require(count >= 0, position, path)
+    entries: dict[int, str] = {}
+    for _ in range(count):
+        _require(position + HEADER_ENTRY.size <= end, position, path)
+        key, length = HEADER_ENTRY.unpack_from(buffer, position)
+        position += HEADER_ENTRY.size
+        _require(0 <= length <= end - position, position, path)
+        try:
+            entries[key] = buffer.slice(position, length).to_pybytes().decode()
+        except UnicodeDecodeError as error:
+            raise CorruptLogFileError(
+                path, position, f"a header entry that is not text: {error.reason}", "UTF-8"
+            ) from error
+        position += length
+    return MappingProxyType(entries), position
+
+
+def _require(fits: bool, position: int, path: str) -> None:  # noqa: FBT001 - a condition, not an option
+    if not fits:
+        raise CorruptLogFileError(
+            path, position, "a length that leaves the log block", "parts that fill the log block"
+        )

@@ -1,0 +1,217 @@
+"""The bytes of an HFile of version 3 -> its trailer and its blocks.
+
+The format is HBase's; what Hudi writes and reads of it is in ``hudi-io/hfile_format.md`` and
+``org.apache.hudi.io.hfile``. Blocks follow each other; the last 4096 bytes are the trailer: a magic, a
+Protocol Buffers message after its length, zeros, and the version. One block:
+
+    offset  width  meaning
+    0       8      magic, which tells the kind of block
+    8       4      size on disk without this header, checksums included
+    12      4      size of the data before compression
+    16      8      offset of the previous block of the kind, or -1
+    24      1      checksum type
+    25      4      bytes per checksum
+    29      4      size on disk of header and data, checksums left out
+    33      ...    data, then checksums (which Hudi does not verify either)
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+import pyarrow as pa
+
+from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
+from hudi_bridge.logformat.protobuf import iter_fields, parse_delimited
+
+_TRAILER_SIZE = 4096
+_TRAILER_MAGIC = b'TRABLK"$'
+_MAJOR_VERSION = 3
+# The last four bytes of the trailer: one of minor version, three of major version.
+_MAJOR_VERSION_MASK = 0xFFFFFF
+_VERSION = struct.Struct(">i")
+
+_BLOCK_HEADER = struct.Struct(">8siiqbii")
+
+_DATA_MAGIC = b"DATABLK*"
+
+# Fields of the trailer's message.
+_FILE_INFO_OFFSET = 1
+_LOAD_ON_OPEN_OFFSET = 2
+_DATA_INDEX_COUNT = 5
+_META_INDEX_COUNT = 6
+_ENTRY_COUNT = 7
+_INDEX_LEVELS = 8
+_FIRST_DATA_OFFSET = 9
+_LAST_DATA_OFFSET = 10
+_CODEC = 12
+
+_GZIP_WINDOW = 16 + zlib.MAX_WBITS
+# Offsets are signed longs in unsigned fields: an HFile without data has its first block at -1.
+_MAX_SIGNED_LONG = (1 << 63) - 1
+_UNSIGNED_LONGS = 1 << 64
+
+
+class Codec(IntEnum):
+    """How blocks are compressed: HBase's ``Compression.Algorithm``."""
+
+    LZO = 0
+    GZ = 1
+    NONE = 2
+    SNAPPY = 3
+    LZ4 = 4
+    BZIP2 = 5
+    ZSTD = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HFileTrailer:
+    """Where the parts of an HFile are; offsets count from the HFile's first byte."""
+
+    file_info_offset: int
+    load_on_open_offset: int
+    data_index_count: int
+    meta_index_count: int
+    entry_count: int
+    index_levels: int
+    first_data_offset: int
+    last_data_offset: int
+    codec: Codec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HFileSource:
+    """The bytes of one HFile and where they come from; ``offset`` is the HFile's place in the file."""
+
+    buffer: pa.Buffer
+    path: str
+    offset: int
+
+    def corrupt(self, position: int, found: str, expected: str) -> CorruptTableError:
+        """The error for what was found at a position within the HFile."""
+        return CorruptTableError(self.path, self.offset + position, found, expected)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One block of an HFile; its data lies between ``data_start`` and ``data_end``, perhaps compressed."""
+
+    magic: bytes
+    position: int
+    data_start: int
+    data_end: int
+    uncompressed_size: int
+    next_position: int
+
+
+def parse_trailer(source: HFileSource) -> HFileTrailer:
+    """The trailer of an HFile.
+
+    Raises:
+        CorruptTableError: there is none, or it lacks a field.
+        UnsupportedTableError: the version or the compression is not supported.
+    """
+    size = source.buffer.size
+    position = size - _TRAILER_SIZE
+    if position < 0:
+        raise source.corrupt(0, f"{size} bytes", f"an HFile, whose trailer alone has {_TRAILER_SIZE}")
+    trailer = source.buffer.slice(position).to_pybytes()
+    if not trailer.startswith(_TRAILER_MAGIC):
+        raise source.corrupt(
+            position, repr(trailer[: len(_TRAILER_MAGIC)]), f"the HFile trailer {_TRAILER_MAGIC!r}"
+        )
+    version = _VERSION.unpack_from(trailer, _TRAILER_SIZE - _VERSION.size)[0] & _MAJOR_VERSION_MASK
+    if version != _MAJOR_VERSION:
+        raise UnsupportedTableError("HFile version", f"{version} in {source.path}", str(_MAJOR_VERSION))
+    try:
+        fields = dict(iter_fields(parse_delimited(trailer[len(_TRAILER_MAGIC) : -_VERSION.size])))
+    except ValueError as error:
+        raise source.corrupt(position, str(error), "a Protocol Buffers message") from error
+
+    def number(field: int) -> int:
+        value = fields.get(field, 0)
+        if not isinstance(value, int):
+            raise source.corrupt(position, f"{value!r} as field {field} of the trailer", "a number")
+        return value if value <= _MAX_SIGNED_LONG else value - _UNSIGNED_LONGS
+
+    return HFileTrailer(
+        file_info_offset=number(_FILE_INFO_OFFSET),
+        load_on_open_offset=number(_LOAD_ON_OPEN_OFFSET),
+        data_index_count=number(_DATA_INDEX_COUNT),
+        meta_index_count=number(_META_INDEX_COUNT),
+        entry_count=number(_ENTRY_COUNT),
+        index_levels=number(_INDEX_LEVELS),
+        first_data_offset=number(_FIRST_DATA_OFFSET),
+        last_data_offset=number(_LAST_DATA_OFFSET),
+        codec=_codec(number(_CODEC), source),
+    )
+
+
+def _codec(number: int, source: HFileSource) -> Codec:
+    known = {codec.value: codec for codec in Codec}
+    codec = known.get(number)
+    if codec not in {Codec.NONE, Codec.GZ}:
+        name = str(number) if codec is None else codec.name
+        raise UnsupportedTableError("HFile compression", f"{name} in {source.path}", "NONE, GZ")
+    return known[number]
+
+
+def block_at(source: HFileSource, position: int, magic: bytes | None = None) -> Block:
+    """The block whose header is at the position; its parts lie within the HFile."""
+    end = source.buffer.size - _TRAILER_SIZE
+    if not 0 <= position <= end - _BLOCK_HEADER.size:
+        raise source.corrupt(0, f"a block at byte {position}", f"one before the trailer at byte {end}")
+    found, on_disk, uncompressed, _, _, _, with_header = _BLOCK_HEADER.unpack_from(source.buffer, position)
+    if magic is not None and found != magic:
+        raise source.corrupt(position, repr(found), repr(magic))
+    data_start = position + _BLOCK_HEADER.size
+    next_position = data_start + on_disk
+    if (
+        on_disk < 0
+        or next_position > end
+        or not _BLOCK_HEADER.size <= with_header <= _BLOCK_HEADER.size + on_disk
+    ):
+        raise source.corrupt(position, f"a block of {on_disk} bytes", f"at most {end - data_start}")
+    return Block(
+        magic=found,
+        position=position,
+        data_start=data_start,
+        data_end=position + with_header,
+        uncompressed_size=uncompressed,
+        next_position=next_position,
+    )
+
+
+def block_data(source: HFileSource, block: Block, codec: Codec) -> bytes:
+    """The data of a block, decompressed."""
+    stored = source.buffer.slice(block.data_start, block.data_end - block.data_start)
+    if codec is Codec.NONE:
+        return stored.to_pybytes()
+    inflate = zlib.decompressobj(_GZIP_WINDOW)
+    # One byte more than announced: a wrong announcement shows without inflating all of it.
+    limit = max(block.uncompressed_size, 0) + 1
+    try:
+        data = inflate.decompress(memoryview(stored), limit)
+    except zlib.error as error:
+        raise source.corrupt(
+            block.data_start, f"bytes that do not inflate ({error})", "a gzip stream"
+        ) from error
+    if len(data) != block.uncompressed_size:
+        raise source.corrupt(
+            block.data_start, f"{len(data)} bytes or more", f"{block.uncompressed_size} inflated bytes"
+        )
+    return data
+
+
+def iter_data_blocks(source: HFileSource, trailer: HFileTrailer) -> Iterator[Block]:
+    """The data blocks in order; index and bloom blocks may stand between them."""
+    if trailer.data_index_count == 0:
+        return
+    position = trailer.first_data_offset
+    while position <= trailer.last_data_offset:
+        block = block_at(source, position)
+        if block.magic == _DATA_MAGIC:
+            yield block
+        position = block.next_position

@@ -1,0 +1,177 @@
+"""Ordering values of deletes, grouped by kind -> columns that compare with the table's ordering fields.
+
+Which kinds compare with which types follows Java's ``Comparable``, made tolerant of widths as Hudi 1.x is: an
+Integer compares with a long column and a Float with a double column, a String never with a number. Dates,
+times and timestamps may also be stored as the plain int or long of their Avro form, which counts in the
+column's unit.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_bridge.logformat.layout import OrderingKind
+
+Column: TypeAlias = "pa.Array[Any]"
+
+_STORED_TYPES: dict[OrderingKind, pa.DataType] = {
+    OrderingKind.NULL: pa.null(),
+    OrderingKind.BOOLEAN: pa.bool_(),
+    OrderingKind.INT: pa.int32(),
+    OrderingKind.LONG: pa.int64(),
+    OrderingKind.FLOAT: pa.float32(),
+    OrderingKind.DOUBLE: pa.float64(),
+    OrderingKind.BYTES: pa.binary(),
+    OrderingKind.STRING: pa.string(),
+    OrderingKind.DATE: pa.int32(),
+    OrderingKind.LOCAL_DATE: pa.int32(),
+    OrderingKind.TIME_MICROS: pa.int64(),
+    OrderingKind.TIMESTAMP_MICROS: pa.int64(),
+}
+_WHOLE_NUMBERS = frozenset({OrderingKind.INT, OrderingKind.LONG})
+_NUMBERS = frozenset({OrderingKind.FLOAT, OrderingKind.DOUBLE}) | _WHOLE_NUMBERS
+_DATES = frozenset({OrderingKind.DATE, OrderingKind.LOCAL_DATE}) | _WHOLE_NUMBERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderingGroup:
+    """The values of one kind for one ordering field; ``positions`` are their records, ascending.
+
+    Dates are days and times microseconds, as numbers. Decimals are of a type that holds them all.
+    """
+
+    field_index: int
+    kind: OrderingKind
+    positions: npt.NDArray[np.int64]
+    values: Column
+
+    @classmethod
+    def of(cls, *, field_index: int, kind: OrderingKind, positions: list[int], values: list[Any]) -> Self:
+        """The group of plain Python values.
+
+        Raises:
+            pa.ArrowInvalid, OverflowError: a value is beyond its kind.
+        """
+        return cls(
+            field_index=field_index,
+            kind=kind,
+            positions=np.array(positions, dtype=np.int64),
+            values=pa.array(values, _STORED_TYPES.get(kind)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orderings:
+    """Ordering values as columns, one per ordering field.
+
+    ``comparable`` is false, and every column null, for a default ordering value and for one that cannot be
+    compared with the fields: another number of values, or a value of another kind. A null among several
+    values compares; its column is null there.
+    """
+
+    columns: tuple[Column, ...]
+    comparable: pa.BooleanArray
+
+
+def cast_orderings(
+    groups: Sequence[OrderingGroup], field_counts: npt.NDArray[np.int32], types: Sequence[pa.DataType]
+) -> Orderings:
+    """The values of all records as columns of these types; ``field_counts`` has each record's number."""
+    comparable = (field_counts == len(types)) & (field_counts > 0)
+    fields: list[tuple[npt.NDArray[np.int64], Column]] = []
+    for index, data_type in enumerate(types):
+        rows, values, known = _cast_field(
+            [group for group in groups if group.field_index == index], data_type, len(field_counts)
+        )
+        comparable &= known
+        fields.append((rows, values))
+    columns: list[Column] = []
+    for rows, values in fields:
+        indices: pa.Int64Array = pa.array(rows, pa.int64(), mask=(rows < 0) | ~comparable)
+        columns.append(values.take(indices))
+    return Orderings(columns=tuple(columns), comparable=pa.array(comparable))
+
+
+def _cast_field(
+    groups: Sequence[OrderingGroup], data_type: pa.DataType, length: int
+) -> tuple[npt.NDArray[np.int64], Column, npt.NDArray[np.bool_]]:
+    """(each record's row in the values or -1, the values, whether the record's value compares)."""
+    rows = np.full(length, -1, dtype=np.int64)
+    known = np.zeros(length, dtype=np.bool_)
+    pieces: list[Column] = [pa.array([], data_type)]
+    filled = 0
+    for group in groups:
+        if group.kind is OrderingKind.NULL:
+            known[group.positions] = True
+            continue
+        cast = _cast(group, data_type)
+        if cast is None:
+            continue
+        known[group.positions] = cast.is_valid().to_numpy(zero_copy_only=False)
+        rows[group.positions] = np.arange(filled, filled + len(cast))
+        filled += len(cast)
+        pieces.append(cast)
+    return rows, pa.concat_arrays(pieces), known
+
+
+def _cast(group: OrderingGroup, data_type: pa.DataType) -> "Column | None":
+    """The values in the type, null where one does not fit; None if the kind never compares with it."""
+    via = _intermediate_type(group.kind, data_type)
+    if via is None:
+        return None
+    values = group.values
+    if pa.types.is_floating(data_type):
+        # A whole number beyond a float's precision is rounded, as Java's comparison does.
+        return values.cast(via, safe=False).cast(data_type, safe=False)
+    try:
+        return values.cast(via).cast(data_type)
+    except pa.ArrowInvalid:
+        return pa.concat_arrays(
+            [_cast_one(values.slice(row, 1), via, data_type) for row in range(len(values))]
+        )
+
+
+def _cast_one(value: Column, via: pa.DataType, data_type: pa.DataType) -> Column:
+    try:
+        return value.cast(via).cast(data_type)
+    except pa.ArrowInvalid:
+        return pa.array([None], data_type)
+
+
+def _intermediate_type(kind: OrderingKind, data_type: pa.DataType) -> pa.DataType | None:
+    """The type to pass through on the way from the stored type to the column's; None if there is no way."""
+    types = pa.types
+    if types.is_timestamp(data_type):
+        if kind is OrderingKind.TIMESTAMP_MICROS:
+            return pa.timestamp("us", data_type.tz)
+        return pa.int64() if kind in _WHOLE_NUMBERS else None
+    if types.is_date32(data_type):
+        return pa.int32() if kind in _DATES else None
+    if types.is_time(data_type):
+        if kind is OrderingKind.TIME_MICROS:
+            return pa.time64("us")
+        width = pa.int32() if types.is_time32(data_type) else pa.int64()
+        return width if kind in _WHOLE_NUMBERS else None
+    if types.is_integer(data_type):
+        return data_type if kind in _WHOLE_NUMBERS else None
+    if types.is_floating(data_type):
+        return pa.float64() if kind in _NUMBERS else None
+    return data_type if _compares_as_is(kind, data_type) else None
+
+
+def _compares_as_is(kind: OrderingKind, data_type: pa.DataType) -> bool:
+    types = pa.types
+    match kind:
+        case OrderingKind.BOOLEAN:
+            return types.is_boolean(data_type)
+        case OrderingKind.STRING:
+            return types.is_string(data_type) or types.is_large_string(data_type)
+        case OrderingKind.BYTES:
+            return types.is_binary(data_type) or types.is_large_binary(data_type)
+        case OrderingKind.DECIMAL:
+            return types.is_decimal(data_type)
+    return False

@@ -1,0 +1,1 @@
+"""From a split to its rows, as Arrow record batches."""

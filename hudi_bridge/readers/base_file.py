@@ -1,0 +1,141 @@
+"""A Parquet base file -> record batches with the query's columns.
+
+The file is opened once, by its footer; columns are read a row group at a time, in batches, so that no more than a batch
+of each is in memory. Row groups whose statistics rule out the filter are passed over where the filter's columns stand in
+the file as they stand in the query.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from hudi_bridge.errors import CorruptBaseFileError, DataFileGoneError
+from hudi_bridge.readers.evolution import plan_file_evolution
+from hudi_bridge.schema.evolve import Evolution
+from hudi_bridge.splits.partitions import PartitionValues, partition_guarantee
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import Storage
+
+ROWS_PER_BATCH = 65_536
+
+
+class BaseFile:
+    """An open base file of a split; a context manager."""
+
+    def __init__(self, split: RealtimeFileSplit, path: str, fragment: ds.ParquetFileFragment, file: pq.ParquetFile) -> None:
+        self._split = split
+        self.path = path
+        self._fragment = fragment
+        self._file = file
+        self.arrow_schema: pa.Schema = file.schema_arrow
+        rows = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+        self.row_group_starts = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
+
+    @classmethod
+    def open(cls, storage: Storage, split: RealtimeFileSplit, path: str) -> Self:
+        """The base file of a path relative to the table.
+
+        Raises:
+            CorruptBaseFileError: the file is not Parquet.
+            DataFileGoneError: there is no such file.
+        """
+        try:
+            fragment = ds.ParquetFileFormat().make_fragment(
+                storage.resolve(path), storage.filesystem, partition_expression=partition_guarantee(path_values(split))
+            )
+            fragment.ensure_complete_metadata()
+            file = pq.ParquetFile(
+                storage.open_input(path),
+                metadata=fragment.metadata,
+                coerce_int96_timestamp_unit="us",
+                pre_buffer=not storage.is_local,
+            )
+        except FileNotFoundError as error:
+            raise DataFileGoneError(path, split.latest_instant) from error
+        except (pa.ArrowInvalid, OSError) as error:
+            raise _corrupt(path, error) from error
+        return cls(split, path, fragment, file)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close(force=True)
+
+    @property
+    def row_groups(self) -> range:
+        """The numbers of all row groups."""
+        return range(self._file.num_row_groups)
+
+    def matching_row_groups(self, row_filter: pc.Expression, schema: pa.Schema) -> list[int]:
+        """The row groups that may hold rows passing a filter, by their statistics.
+
+        ``schema`` holds the columns that the filter refers to, which must be the file's own or of the partition path.
+        """
+        return [group.id for group in self._fragment.subset(row_filter, schema=schema).row_groups]
+
+    def view(self, columns: Sequence[str]) -> "BaseFileColumns":
+        """The file as batches of some of the query's columns."""
+        return BaseFileColumns(self, self._split, self._file, tuple(columns))
+
+
+class BaseFileColumns:
+    """A base file's rows as batches of some of the query's columns, in their order and in the query's types."""
+
+    def __init__(self, base: BaseFile, split: RealtimeFileSplit, file: pq.ParquetFile, columns: tuple[str, ...]) -> None:
+        context = split.context
+        self.schema = pa.schema([context.schema.field(name) for name in columns])
+        self._base = base
+        self._file = file
+        self._from_path = dict(path_values(split))
+        in_file = pa.schema([field for field in self.schema if field.name not in self._from_path])
+        self._evolution: Evolution = plan_file_evolution(
+            base.arrow_schema, in_file, split.base_instant_time, context, base.path
+        )
+
+    def matching_row_groups(self, row_filter: pc.Expression, filter_columns: Sequence[str]) -> list[int]:
+        """The row groups that may hold rows passing the filter; all where its columns have evolved since the file."""
+        unchanged = {
+            column.field.name
+            for column in self._evolution.columns
+            if column.source == column.field.name and column.step is None
+        }
+        if not unchanged.union(self._from_path).issuperset(filter_columns):
+            return list(self._base.row_groups)
+        return self._base.matching_row_groups(row_filter, self.schema)
+
+    def batches(self, row_group: int, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[pa.RecordBatch]:
+        """The rows of one row group.
+
+        Raises:
+            CorruptBaseFileError: the data cannot be decoded.
+        """
+        columns = list(self._evolution.file_columns)
+        try:
+            for batch in self._file.iter_batches(rows_per_batch, row_groups=[row_group], columns=columns):
+                yield self._complete(self._evolution.apply(batch))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+            raise _corrupt(self._base.path, error) from error
+
+    def _complete(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not self._from_path:
+            return batch
+        columns = [
+            pa.repeat(self._from_path[name], batch.num_rows) if name in self._from_path else batch.column(name)
+            for name in self.schema.names
+        ]
+        return pa.record_batch(columns, schema=self.schema)
+
+
+def path_values(split: RealtimeFileSplit) -> PartitionValues:
+    """The columns of a split that are read from its partition path."""
+    return tuple((name, value) for name, value in split.partition_values if name in split.context.path_columns)
+
+
+def _corrupt(path: str, error: Exception) -> CorruptBaseFileError:
+    return CorruptBaseFileError(path, None, str(error).splitlines()[0], "a readable Parquet file")

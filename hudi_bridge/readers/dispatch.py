@@ -1,0 +1,49 @@
+"""The one place that picks the reader of a split."""
+
+from typing import Any, Protocol
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.readers.read_optimized import ReadOptimizedReader
+from hudi_bridge.readers.realtime_compacted import RealtimeCompactedReader
+from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import Storage
+
+
+class SplitReader(Protocol):
+    """Reads one split."""
+
+    schema: pa.Schema
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the split."""
+
+
+def open_reader(
+    split: RealtimeFileSplit,
+    *,
+    columns: Sequence[str] | None = None,
+    row_filter: pc.Expression | None = None,
+    filesystem: Any = None,
+) -> SplitReader:
+    """The reader of a split, which needs nothing but the split; ``filesystem`` as for ``HudiTable.open``.
+
+    Raises:
+        QueryError: a column or the filter does not fit the table.
+    """
+    storage = Storage.open(split.table_path, filesystem)
+    return reader_for(storage, split, RowRequest.of(split.context.schema, columns, row_filter))
+
+
+def reader_for(storage: Storage, split: RealtimeFileSplit, request: RowRequest) -> SplitReader:
+    """The reader of a split in a storage that is already open."""
+    rule = split.context.merge_rule
+    if split.base_path is not None and (rule is None or not split.log_paths):
+        return ReadOptimizedReader(storage, split, split.base_path, request)
+    if rule is None:
+        raise AssertionError(split)
+    return RealtimeCompactedReader(storage, split, rule, request)

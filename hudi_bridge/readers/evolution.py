@@ -1,0 +1,46 @@
+"""Which schema a file was written in, and how its columns become the query's.
+
+A base file's schema is that of the instant in its name, a log block's that of the instant in its header.
+"""
+
+from functools import lru_cache
+
+import pyarrow as pa
+
+from hudi_bridge.schema.evolve import Evolution, plan_evolution
+from hudi_bridge.schema.internal import InternalSchema, parse_internal_schema, parse_schema_history, schema_for_instant
+from hudi_bridge.splits.split import ReadContext
+
+_PLACE = ".hoodie/.schema"
+
+
+def plan_file_evolution(
+    file_schema: pa.Schema, query_schema: pa.Schema, instant_time: str, context: ReadContext, path: str
+) -> Evolution:
+    """How columns of a file or log block written at an instant become columns of the query.
+
+    Raises:
+        SchemaEvolutionError: a column's type cannot become the query's.
+    """
+    query_ids = file_ids = None
+    if context.schema_ids is not None and context.schema_history is not None:
+        query_ids = _schema(context.schema_ids)
+        file_ids = schema_for_instant(_history(context.schema_history), instant_time)
+    return plan_evolution(
+        file_schema,
+        query_schema,
+        file_ids=file_ids,
+        query_ids=query_ids,
+        path=path,
+        float_to_double_by_text=context.widens_floats_by_text,
+    )
+
+
+@lru_cache(maxsize=16)
+def _schema(text: str) -> InternalSchema:
+    return parse_internal_schema(text, _PLACE)
+
+
+@lru_cache(maxsize=16)
+def _history(text: str) -> tuple[InternalSchema, ...]:
+    return parse_schema_history(text, _PLACE)

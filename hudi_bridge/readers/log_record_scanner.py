@@ -1,0 +1,155 @@
+"""The log files of a split -> the surviving log version of each record key.
+
+Each block is decoded as a whole into the columns that the query and the merge need. Which blocks count is decided from
+their headers before any is decoded.
+
+Source: ``BaseHoodieLogRecordReader`` of Hudi.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_bridge.errors import CorruptLogFileError, DataFileGoneError, UnsupportedTableError
+from hudi_bridge.logformat.avro_columns import decode_avro_block, decode_avro_records
+from hudi_bridge.logformat.block import LogBlock
+from hudi_bridge.logformat.delete_records import parse_delete_block
+from hudi_bridge.logformat.hfile import read_hfile
+from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.logformat.scan import LiveBlocks, SkippedBlocks, live_blocks, scan_blocks
+from hudi_bridge.merge.payloads import MergeRule
+from hudi_bridge.merge.record_map import LogRecordMap, LogRecords, build_record_map, data_records
+from hudi_bridge.readers.evolution import plan_file_evolution
+from hudi_bridge.readers.record_keys import key_columns, record_keys
+from hudi_bridge.schema.avro import AvroRecord, arrow_schema, parse_avro_schema
+from hudi_bridge.schema.evolve import Evolution
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import Storage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScannedLogs:
+    """The surviving records of a split's logs, and how many blocks did not count."""
+
+    records: LogRecordMap
+    skipped: SkippedBlocks
+
+
+def scan_logs(storage: Storage, split: RealtimeFileSplit, rule: MergeRule, columns: Iterable[str]) -> ScannedLogs:
+    """The surviving log records of a split, with the columns given and those that merging needs.
+
+    Holds the log files of the split in memory while they are decoded.
+
+    Raises:
+        CorruptLogFileError: a log file is damaged in a way that Hudi does not skip.
+        DataFileGoneError: a log file no longer exists.
+        UnsupportedTableError: a block is of a kind that cannot be merged correctly.
+    """
+    live = read_live_blocks(storage, split)
+    decoder = _BlockDecoder(split, rule, columns)
+    blocks = [decoder.decode(block) for block in live.blocks]
+    return ScannedLogs(records=build_record_map(blocks, rule, decoder.schema), skipped=live.skipped)
+
+
+def read_live_blocks(storage: Storage, split: RealtimeFileSplit) -> LiveBlocks:
+    """The blocks of a split's log files that count as of its instant, oldest first."""
+    scans = [scan_blocks(_read(storage, split, path), path) for path in split.log_paths]
+    return live_blocks(scans, latest_instant=split.latest_instant, is_valid=split.context.is_committed)
+
+
+def _read(storage: Storage, split: RealtimeFileSplit, path: str) -> pa.Buffer:
+    try:
+        with storage.open_input(path) as file:
+            return file.read_buffer()
+    except FileNotFoundError as error:
+        raise DataFileGoneError(path, split.latest_instant) from error
+
+
+class _BlockDecoder:
+    """Decodes the blocks of one split; parsed schemas and evolution plans are shared by blocks of one writer schema."""
+
+    def __init__(self, split: RealtimeFileSplit, rule: MergeRule, columns: Iterable[str]) -> None:
+        context = split.context
+        present = set(context.schema.names)
+        needed = dict.fromkeys([*columns, *key_columns(context), *(name for name in rule.columns if name in present)])
+        self.schema = pa.schema([context.schema.field(name) for name in needed])
+        self._split = split
+        self._rule = rule
+        self._writers: dict[str, AvroRecord] = {}
+        self._evolutions: dict[tuple[str, str], Evolution] = {}
+
+    def decode(self, block: LogBlock) -> LogRecords:
+        if block.is_partial:
+            raise UnsupportedTableError(
+                "log block", f"a partial update in {block.path} at byte {block.offset}", "blocks that store whole records"
+            )
+        if block.block_type is BlockType.DELETE:
+            return self._deletes(block)
+        rows = self._rows(block)
+        return data_records(rows, record_keys(rows, self._split.context), self._rule)
+
+    def _deletes(self, block: LogBlock) -> LogRecords:
+        deletes = parse_delete_block(block)
+        fields = self._rule.ordering_fields if self._rule.orders_logs else ()
+        orderings = deletes.ordering_as([self.schema.field(name).type for name in fields])
+        without_ordering = ~np.asarray(orderings.comparable.to_numpy(zero_copy_only=False), dtype=np.bool_)
+        return LogRecords(
+            keys=deletes.record_keys,
+            rows=None,
+            ordering=orderings.columns,
+            is_delete=np.ones(len(deletes), dtype=np.bool_),
+            always_deletes=without_ordering | np.asarray(deletes.is_default),
+        )
+
+    def _rows(self, block: LogBlock) -> pa.RecordBatch:
+        if block.block_type is BlockType.PARQUET_DATA:
+            return self._parquet_rows(block)
+        writer = self._writer(block)
+        evolution = self._evolution(block, arrow_schema(writer))
+        wanted = evolution.file_columns
+        if block.block_type is BlockType.AVRO_DATA:
+            rows = decode_avro_block(block.content, writer, wanted, block.path, block.content_offset)
+        else:
+            rows = self._hfile_rows(block, writer, wanted)
+        return evolution.apply(rows)
+
+    def _hfile_rows(self, block: LogBlock, writer: AvroRecord, wanted: tuple[str, ...]) -> pa.RecordBatch:
+        hfile = read_hfile(block.content, block.path, block.content_offset)
+        rows = decode_avro_records(
+            hfile.values, hfile.value_starts, hfile.value_ends, writer, wanted, block.path, block.content_offset
+        )
+        # The cell's key is the record key; the value holds an empty string in its place.
+        key_column = key_columns(self._split.context)[0]
+        position = rows.schema.get_field_index(key_column)
+        return rows if position < 0 else rows.set_column(position, key_column, hfile.keys)
+
+    def _parquet_rows(self, block: LogBlock) -> pa.RecordBatch:
+        try:
+            with pq.ParquetFile(pa.BufferReader(block.content), coerce_int96_timestamp_unit="us") as file:
+                evolution = self._evolution(block, file.schema_arrow)
+                rows = file.read(columns=list(evolution.file_columns)).combine_chunks()
+        except (pa.ArrowInvalid, OSError) as error:
+            found = str(error).splitlines()[0]
+            raise CorruptLogFileError(block.path, block.content_offset, found, "a readable Parquet file") from error
+        batches = rows.to_batches() or [pa.RecordBatch.from_pylist([], schema=rows.schema)]
+        return evolution.apply(pa.concat_batches(batches))
+
+    def _writer(self, block: LogBlock) -> AvroRecord:
+        text = block.schema_text
+        if text is None:
+            raise CorruptLogFileError(block.path, block.offset, "a data block without SCHEMA", "the writer's schema")
+        if text not in self._writers:
+            self._writers[text] = parse_avro_schema(text, block.path, block.offset)
+        return self._writers[text]
+
+    def _evolution(self, block: LogBlock, file_schema: pa.Schema) -> Evolution:
+        instant = block.instant_time or ""
+        known = (block.schema_text or "", instant)
+        if known not in self._evolutions:
+            self._evolutions[known] = plan_file_evolution(
+                file_schema, self.schema, instant, self._split.context, block.path
+            )
+        return self._evolutions[known]

@@ -1,0 +1,37 @@
+"""A file slice's base file alone."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from hudi_bridge.readers.base_file import BaseFile
+from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import Storage
+
+
+class ReadOptimizedReader:
+    """Reads the base file of one split as it is; the whole filter may keep row groups from being read."""
+
+    def __init__(self, storage: Storage, split: RealtimeFileSplit, base_path: str, request: RowRequest) -> None:
+        self._storage = storage
+        self._split = split
+        self._base_path = base_path
+        self._request = request
+        self.schema = pa.schema([split.context.schema.field(name) for name in request.columns])
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the base file that pass the filter, in its order."""
+        with BaseFile.open(self._storage, self._split, self._base_path) as base:
+            wanted = base.view(self._request.needed)
+            row_filter = self._request.row_filter
+            groups = (
+                base.row_groups
+                if row_filter is None
+                else wanted.matching_row_groups(row_filter, self._request.filter_columns)
+            )
+            for group in groups:
+                for batch in wanted.batches(group):
+                    rows = self._request.apply(batch)
+                    if rows.num_rows:
+                        yield rows

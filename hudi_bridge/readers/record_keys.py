@@ -1,0 +1,42 @@
+"""The record keys of rows: a column of their own, or built from the key fields of a table without meta columns.
+
+Source: ``KeyGenUtils`` of Hudi.
+"""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.splits.split import ReadContext
+
+KEY_COLUMN = "_hoodie_record_key"
+_NULL_PART = "__null__"
+_EMPTY_PART = "__empty__"
+
+
+def key_columns(context: ReadContext) -> tuple[str, ...]:
+    """The columns that record keys are made of.
+
+    Raises:
+        UnsupportedTableError: the table has neither key columns nor meta columns.
+    """
+    if context.populates_meta_fields:
+        return (KEY_COLUMN,)
+    if not context.record_key_fields:
+        raise UnsupportedTableError("record key", "no meta columns and no record key fields", "one or the other")
+    return context.record_key_fields
+
+
+def record_keys(rows: pa.RecordBatch, context: ReadContext) -> pa.Array:
+    """The record key of each row, as text."""
+    names = key_columns(context)
+    if context.populates_meta_fields:
+        return rows.column(KEY_COLUMN)
+    if len(names) == 1:
+        return rows.column(names[0]).cast(pa.string())
+    parts = []
+    for name in names:
+        value = rows.column(name).cast(pa.string()).fill_null(_NULL_PART)
+        value = pc.if_else(pc.equal(value, ""), _EMPTY_PART, value)
+        parts.append(pc.binary_join_element_wise(name, value, ":"))
+    return pc.binary_join_element_wise(*parts, ",")

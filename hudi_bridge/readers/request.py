@@ -1,0 +1,91 @@
+"""What is asked of a split: which columns, and which rows.
+
+``pyarrow.compute.Expression`` does not list the columns it refers to. They are found by asking Arrow to bind the
+expression without each column that its text could name.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.errors import QueryError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowRequest:
+    """Columns in the wanted order, and the filter that every returned row passes.
+
+    ``filter_columns`` are those that the filter refers to.
+    """
+
+    columns: tuple[str, ...]
+    row_filter: pc.Expression | None
+    filter_columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, schema: pa.Schema, columns: Sequence[str] | None = None, row_filter: pc.Expression | None = None) -> Self:
+        """The request for some columns (default: all) of a table with the given schema.
+
+        Raises:
+            QueryError: a column does not exist, or the filter does not fit the schema.
+        """
+        wanted = tuple(schema.names) if columns is None else tuple(columns)
+        for name in wanted:
+            if schema.get_field_index(name) < 0:
+                raise QueryError("columns", repr(name), f"columns among {', '.join(schema.names)}")
+        return cls(
+            columns=wanted,
+            row_filter=row_filter,
+            filter_columns=() if row_filter is None else referenced_columns(row_filter, schema),
+        )
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns to return and those to filter by."""
+        return tuple(dict.fromkeys(self.columns + self.filter_columns))
+
+    def apply(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Of rows that have the needed columns: those that pass the filter, with the wanted columns."""
+        if self.row_filter is not None:
+            rows = rows.filter(self.row_filter)
+        return rows.select(list(self.columns))
+
+
+def referenced_columns(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
+    """The columns of the schema that an expression refers to.
+
+    Raises:
+        QueryError: the expression refers to a column that is not there, or is not a condition on these columns.
+    """
+    if not _binds(expression, schema):
+        _raise_unbound(expression, schema)
+    text = str(expression)
+    if "FieldPath(" in text:
+        return tuple(schema.names)
+    return tuple(
+        name
+        for position, name in enumerate(schema.names)
+        if name in text and not _binds(expression, schema.remove(position))
+    )
+
+
+def _binds(expression: pc.Expression, schema: pa.Schema) -> bool:
+    try:
+        _bind(expression, schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError, TypeError):
+        return False
+    return True
+
+
+def _raise_unbound(expression: pc.Expression, schema: pa.Schema) -> None:
+    try:
+        _bind(expression, schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError, TypeError) as error:
+        raise QueryError("filter", str(error).splitlines()[0], "a condition on the table's columns") from error
+
+
+def _bind(expression: pc.Expression, schema: pa.Schema) -> None:
+    schema.empty_table().filter(expression)

@@ -1,0 +1,1 @@
+"""Schemas of commits, log blocks and base files, as Arrow sees them."""

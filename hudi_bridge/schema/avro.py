@@ -1,0 +1,251 @@
+"""Avro schema JSON -> a typed tree.
+
+The JSON is that of the Avro 1.12 specification, as Hudi writes it into block headers and commits. A logical
+type that its underlying type cannot carry is ignored, as the specification asks.
+"""
+
+import json
+import math
+from dataclasses import dataclass, field
+
+from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
+from hudi_bridge.schema.avro_types import (
+    NULL,
+    PRIMITIVE_TYPES,
+    AvroArray,
+    AvroEnum,
+    AvroField,
+    AvroFixed,
+    AvroLogical,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
+    AvroType,
+    AvroUnion,
+    arrow_schema,
+    arrow_type,
+)
+
+__all__ = [
+    "NULL",
+    "AvroArray",
+    "AvroEnum",
+    "AvroField",
+    "AvroFixed",
+    "AvroLogical",
+    "AvroMap",
+    "AvroPrimitive",
+    "AvroRecord",
+    "AvroType",
+    "AvroUnion",
+    "arrow_schema",
+    "arrow_type",
+    "parse_avro_schema",
+]
+
+# A named type may be used many times over, so that a short text can stand for a tree without end.
+MAX_TYPES = 100_000
+MAX_DEPTH = 64
+
+_MAX_JAVA_INT = 2**31 - 1
+_SHOWN_CHARACTERS = 80
+
+_LOGICAL_CARRIERS = {
+    "date": "int",
+    "time-millis": "int",
+    "time-micros": "long",
+    "timestamp-millis": "long",
+    "timestamp-micros": "long",
+    "timestamp-nanos": "long",
+    "local-timestamp-millis": "long",
+    "local-timestamp-micros": "long",
+    "local-timestamp-nanos": "long",
+    "uuid": "string",
+}
+_COMPLEX_KINDS = {"record", "error", "enum", "fixed", "array", "map"}
+
+
+def parse_avro_schema(text: str, path: str, offset: int | None = None) -> AvroRecord:
+    """The record type that a schema's JSON text describes.
+
+    ``path`` and ``offset`` name the place of the text, for errors.
+
+    Raises:
+        CorruptTableError: the text is not the schema of an Avro record.
+        UnsupportedTableError: a type contains itself, or the tree is too large.
+    """
+    parser = _Parser(path=path, offset=offset)
+    try:
+        avro = parser.parse(json.loads(text), "")
+    except ValueError as error:
+        raise parser.corrupt(f"text that is not JSON ({error})", "an Avro schema") from error
+    except RecursionError as error:
+        raise _too_large("more levels than can be read") from error
+    if not isinstance(avro, AvroRecord):
+        raise parser.corrupt(f"a schema of {_shown(text)}", "the schema of a record")
+    _refuse_large(avro)
+    return avro
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parser:
+    """Turns decoded JSON into types; ``named`` holds those seen so far, None while one is being read."""
+
+    path: str
+    offset: int | None
+    named: dict[str, AvroType | None] = field(default_factory=dict)
+
+    def corrupt(self, found: str, expected: str) -> CorruptTableError:
+        return CorruptTableError(self.path, self.offset, found, expected)
+
+    def parse(self, node: object, namespace: str) -> AvroType:
+        match node:
+            case str() if node in PRIMITIVE_TYPES:
+                return AvroPrimitive(kind=node)
+            case str():
+                return self._reference(node, namespace)
+            case list():
+                return self._union(node, namespace)
+            case dict():
+                return self._object(node, namespace)
+        raise self.corrupt(f"the type {_shown(node)}", "an Avro type")
+
+    def _object(self, node: dict[str, object], namespace: str) -> AvroType:
+        match node:
+            case {"type": dict() | list() as inner}:
+                return self.parse(inner, namespace)
+            case {"type": str(kind)} if kind in PRIMITIVE_TYPES:
+                return AvroPrimitive(kind=kind, logical=_logical(node, kind))
+            case {"type": str(kind)} if kind not in _COMPLEX_KINDS:
+                return self._reference(kind, namespace)
+        return self._complex(node, namespace)
+
+    def _complex(self, node: dict[str, object], namespace: str) -> AvroType:
+        match node:
+            case {"type": "record" | "error", "fields": [*fields]}:
+                return self._record(node, fields, namespace)
+            case {"type": "enum", "symbols": [*symbols]} if all(_is_name(symbol) for symbol in symbols):
+                name = self._declare(node, namespace)
+                return self._define(name, AvroEnum(name=name, symbols=tuple(map(str, symbols))))
+            case {"type": "fixed", "size": int(size)} if 0 <= size <= _MAX_JAVA_INT:
+                name = self._declare(node, namespace)
+                logical = _logical(node, "fixed", size)
+                return self._define(name, AvroFixed(name=name, size_bytes=size, logical=logical))
+            case {"type": "array", "items": items}:
+                return AvroArray(items=self.parse(items, namespace))
+            case {"type": "map", "values": values}:
+                return AvroMap(values=self.parse(values, namespace))
+        raise self.corrupt(f"the type {_shown(node)}", "an Avro type")
+
+    def _union(self, node: list[object], namespace: str) -> AvroUnion:
+        branches = tuple(self.parse(branch, namespace) for branch in node)
+        labels = {_branch_label(branch) for branch in branches}
+        if not branches or len(labels) < len(branches) or "union" in labels:
+            raise self.corrupt(f"the union {_shown(node)}", "different types, none of them a union")
+        return AvroUnion(branches=branches)
+
+    def _record(self, node: dict[str, object], fields: list[object], namespace: str) -> AvroType:
+        name = self._declare(node, namespace)
+        parsed = tuple(self._field(entry, name.rpartition(".")[0]) for entry in fields)
+        if len({entry.name for entry in parsed}) < len(parsed):
+            raise self.corrupt(f"the record {name} with two fields of one name", "fields of different names")
+        return self._define(name, AvroRecord(name=name, fields=parsed))
+
+    def _field(self, entry: object, namespace: str) -> AvroField:
+        match entry:
+            case {"name": str(name), "type": inner, **rest} if _is_name(name):
+                default = json.dumps(rest["default"]) if "default" in rest else None
+                return AvroField(name=name, type=self.parse(inner, namespace), default_json=default)
+        raise self.corrupt(f"the field {_shown(entry)}", "a field with a name and a type")
+
+    def _declare(self, node: dict[str, object], namespace: str) -> str:
+        name, space = node.get("name"), node.get("namespace", namespace)
+        if not isinstance(name, str) or not _is_name(name) or not isinstance(space, str | None):
+            raise self.corrupt(f"the type {_shown(node)}", "a type with a name")
+        full_name = name if "." in name or not space else f"{space}.{name}"
+        if full_name in self.named:
+            raise self.corrupt(f"two types named {full_name}", "one type of each name")
+        self.named[full_name] = None
+        return full_name
+
+    def _define(self, name: str, avro: AvroType) -> AvroType:
+        self.named[name] = avro
+        return avro
+
+    def _reference(self, name: str, namespace: str) -> AvroType:
+        full_name = f"{namespace}.{name}" if "." not in name and f"{namespace}.{name}" in self.named else name
+        if full_name not in self.named:
+            raise self.corrupt(f"the type {_shown(name)}", "an Avro type, or one defined before")
+        avro = self.named[full_name]
+        if avro is None:
+            raise UnsupportedTableError(
+                "Avro schema", f"{full_name}, which contains itself", "types of a fixed depth"
+            )
+        return avro
+
+
+def _logical(node: dict[str, object], kind: str, size_bytes: int = _MAX_JAVA_INT) -> AvroLogical | None:
+    match node:
+        case {"logicalType": "decimal", "precision": int(precision)} if kind in ("bytes", "fixed"):
+            scale = node.get("scale", 0)
+            most_digits = math.floor(math.log10(2) * (8 * size_bytes - 1))
+            if isinstance(scale, int) and 0 < precision <= most_digits and 0 <= scale <= precision:
+                return AvroLogical(name="decimal", precision=precision, scale=scale)
+        case {"logicalType": str(name)} if _LOGICAL_CARRIERS.get(name) == kind:
+            return AvroLogical(name=name)
+    return None
+
+
+def _branch_label(branch: AvroType) -> str:
+    match branch:
+        case AvroPrimitive():
+            return branch.kind
+        case AvroArray():
+            return "array"
+        case AvroMap():
+            return "map"
+        case AvroUnion():
+            return "union"
+        case _:
+            return f"named {branch.name}"
+
+
+def _refuse_large(record: AvroRecord) -> None:
+    waiting: list[tuple[AvroType, int]] = [(record, 1)]
+    count = 0
+    while waiting:
+        avro, depth = waiting.pop()
+        count += 1
+        if depth > MAX_DEPTH:
+            raise _too_large(f"more than {MAX_DEPTH} levels")
+        if count > MAX_TYPES:
+            raise _too_large(f"more than {MAX_TYPES} types")
+        waiting.extend((child, depth + 1) for child in _children(avro))
+
+
+def _children(avro: AvroType) -> tuple[AvroType, ...]:
+    match avro:
+        case AvroArray():
+            return (avro.items,)
+        case AvroMap():
+            return (avro.values,)
+        case AvroUnion():
+            return avro.branches
+        case AvroRecord():
+            return tuple(entry.type for entry in avro.fields)
+        case _:
+            return ()
+
+
+def _too_large(found: str) -> UnsupportedTableError:
+    return UnsupportedTableError("Avro schema", found, f"up to {MAX_TYPES} types, {MAX_DEPTH} levels deep")
+
+
+def _shown(node: object) -> str:
+    text = repr(node)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+
+
+def _is_name(value: object) -> bool:
+    # Hudi can be told to skip Avro's own check of names; an unpaired surrogate would not survive in Arrow.
+    return isinstance(value, str) and value.isprintable() and bool(value)

@@ -1,0 +1,198 @@
+"""The tree of an Avro schema, and the Arrow type of each of its nodes.
+
+Names are resolved: a named type that is used twice is the same value twice, and no type contains itself.
+
+Arrow types are those of Spark's ``SchemaConverters`` where Spark has the type: a union with null is its other
+member, ``[int, long]`` is a long, ``[float, double]`` a double, any other union a struct of ``member0``,
+``member1``, … Every Arrow field is nullable, whatever Avro says: Hudi's columns are, since an older file may
+lack any of them.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from hudi_bridge.errors import UnsupportedTableError
+
+_DECIMAL128_DIGITS = 38
+_DECIMAL256_DIGITS = 76
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroLogical:
+    """A logical type that its carrier allows; ``precision`` and ``scale`` belong to ``decimal`` alone."""
+
+    name: str
+    precision: int = 0
+    scale: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroPrimitive:
+    """``null``, ``boolean``, ``int``, ``long``, ``float``, ``double``, ``bytes`` or ``string``."""
+
+    kind: str
+    logical: AvroLogical | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroFixed:
+    """A run of ``size_bytes`` bytes; ``name`` is the full name."""
+
+    name: str
+    size_bytes: int
+    logical: AvroLogical | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroEnum:
+    """One of ``symbols``, stored as its place in the list; ``name`` is the full name."""
+
+    name: str
+    symbols: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroArray:
+    """Any number of ``items``."""
+
+    items: "AvroType"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroMap:
+    """Strings to ``values``."""
+
+    values: "AvroType"
+
+    @property
+    def entry(self) -> "AvroRecord":
+        """The record that one entry is on the wire."""
+        key = AvroField(name="key", type=AvroPrimitive(kind="string"))
+        return AvroRecord(name="entry", fields=(key, AvroField(name="value", type=self.values)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroUnion:
+    """One of ``branches``, stored after its place in the list."""
+
+    branches: "tuple[AvroType, ...]"
+
+    @property
+    def members(self) -> "tuple[AvroType, ...]":
+        """The branches other than null, in order."""
+        return tuple(branch for branch in self.branches if branch != NULL)
+
+    @property
+    def widened(self) -> AvroPrimitive | None:
+        """The one number type that stands for all members, or None where there is no such type.
+
+        Logical types do not count, so ``[date, timestamp-micros]`` is a long, as in Spark.
+        """
+        members = self.members
+        kinds = {member.kind for member in members if isinstance(member, AvroPrimitive)}
+        if len(members) == len(kinds) and kinds in ({"int", "long"}, {"float", "double"}):
+            return AvroPrimitive(kind="long" if "long" in kinds else "double")
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroField:
+    """A field of a record; ``default_json`` is the JSON text of its default, None where it has none."""
+
+    name: str
+    type: "AvroType"
+    default_json: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroRecord:
+    """Fields in the order in which they are stored; ``name`` is the full name."""
+
+    name: str
+    fields: tuple[AvroField, ...]
+
+
+AvroType: TypeAlias = AvroPrimitive | AvroFixed | AvroEnum | AvroArray | AvroMap | AvroUnion | AvroRecord
+
+NULL = AvroPrimitive(kind="null")
+
+PRIMITIVE_TYPES: dict[str, pa.DataType] = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}
+
+_LOGICAL_TYPES: dict[str, pa.DataType] = {
+    "date": pa.date32(),
+    "time-millis": pa.time32("ms"),
+    "time-micros": pa.time64("us"),
+    "timestamp-millis": pa.timestamp("ms", tz="UTC"),
+    "timestamp-micros": pa.timestamp("us", tz="UTC"),
+    "timestamp-nanos": pa.timestamp("ns", tz="UTC"),
+    "local-timestamp-millis": pa.timestamp("ms"),
+    "local-timestamp-micros": pa.timestamp("us"),
+    "local-timestamp-nanos": pa.timestamp("ns"),
+    "uuid": pa.string(),
+}
+
+
+def arrow_type(avro: AvroType) -> pa.DataType:
+    """The Arrow type of a column of this Avro type.
+
+    Raises:
+        UnsupportedTableError: a decimal has more digits than any Arrow type.
+    """
+    match avro:
+        case AvroPrimitive():
+            return PRIMITIVE_TYPES[avro.kind] if avro.logical is None else _logical_type(avro.logical)
+        case AvroFixed():
+            return pa.binary() if avro.logical is None else _logical_type(avro.logical)
+        case AvroEnum():
+            return pa.string()
+        case AvroArray():
+            return pa.list_(pa.field("element", arrow_type(avro.items)))
+        case AvroMap():
+            return pa.map_(pa.string(), arrow_type(avro.values))
+        case AvroUnion():
+            return _union_type(avro)
+        case AvroRecord():
+            return pa.struct([pa.field(field.name, arrow_type(field.type)) for field in avro.fields])
+
+
+def arrow_schema(record: AvroRecord) -> pa.Schema:
+    """The Arrow schema of a table whose rows are such records; every field nullable.
+
+    Raises:
+        UnsupportedTableError: a decimal has more digits than any Arrow type.
+    """
+    return pa.schema([pa.field(field.name, arrow_type(field.type)) for field in record.fields])
+
+
+def _union_type(union: AvroUnion) -> pa.DataType:
+    members = union.members
+    if not members:
+        return pa.null()
+    if len(members) == 1:
+        return arrow_type(members[0])
+    if union.widened is not None:
+        return arrow_type(union.widened)
+    return pa.struct([pa.field(f"member{place}", arrow_type(member)) for place, member in enumerate(members)])
+
+
+def _logical_type(logical: AvroLogical) -> pa.DataType:
+    if logical.name != "decimal":
+        return _LOGICAL_TYPES[logical.name]
+    if logical.precision > _DECIMAL256_DIGITS:
+        raise UnsupportedTableError(
+            "decimal", f"{logical.precision} digits", f"up to {_DECIMAL256_DIGITS} digits"
+        )
+    if logical.precision > _DECIMAL128_DIGITS:
+        return pa.decimal256(logical.precision, logical.scale)
+    return pa.decimal128(logical.precision, logical.scale)

@@ -1,0 +1,246 @@
+"""A batch in a writer's schema -> a batch in the query schema.
+
+With column ids, a column of the query is the column of the file that has its id (``InternalSchemaMerger``):
+
+* the same id and the same name: read;
+* the same id under another name (renamed): read from the file's column;
+* no such id, but a column of that name (dropped, then added again): null, not the old values;
+* neither (added later): null.
+
+The rule holds for the fields of records too, within lists and within maps. Without ids, columns and fields
+are found by name. Values of another type are converted as ``hudi_bridge.schema.casts`` says.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from hudi_bridge.errors import SchemaEvolutionError
+from hudi_bridge.schema.casts import Array, ArrowType, plan_cast
+from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
+from hudi_bridge.schema.nested import rebuild_list, rebuild_map, rebuild_struct
+
+# None stands for an array that is right as it is.
+_Step = Callable[[Array], Array] | None
+
+# The ids within a type of the file and within one of the query; None where columns go by name.
+_Ids = tuple[FieldType, FieldType] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Column:
+    """How one column of the query comes about: ``source`` is the file's column, None for one of nulls."""
+
+    field: "pa.Field[ArrowType]"
+    source: str | None
+    source_type: ArrowType
+    step: _Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evolution:
+    """What to do with the batches of one file.
+
+    Attributes:
+        file_columns: the top-level columns to read from the file.
+        is_identity: the file's columns, read in that order, already are the query's.
+    """
+
+    file_columns: tuple[str, ...]
+    is_identity: bool
+    query_schema: pa.Schema
+    columns: tuple[_Column, ...]
+    path: str
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch in the query schema; it may have more than the file columns, in any order.
+
+        Costs nothing for columns that are right as they are.
+
+        Raises:
+            SchemaEvolutionError: a value does not survive its conversion.
+        """
+        if self.is_identity and batch.schema.equals(self.query_schema, check_metadata=True):
+            return batch
+        if not self.columns:
+            return batch.select([]).replace_schema_metadata(self.query_schema.metadata)
+        arrays = [self._evolved(column, batch) for column in self.columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.query_schema)
+
+    def _evolved(self, column: _Column, batch: pa.RecordBatch) -> Array:
+        if column.source is None:
+            nulls: Array = pa.nulls(batch.num_rows, column.field.type)
+            return nulls
+        array = batch.column(column.source)
+        try:
+            return array if column.step is None else column.step(array)
+        except pa.ArrowException as error:
+            raise SchemaEvolutionError(
+                column.field.name, f"{column.source_type} ({error})", str(column.field.type), self.path
+            ) from error
+
+
+def plan_evolution(
+    file_schema: pa.Schema,
+    query_schema: pa.Schema,
+    *,
+    file_ids: InternalSchema | None,
+    query_ids: InternalSchema | None,
+    path: str,
+    float_to_double_by_text: bool,
+) -> Evolution:
+    """How the batches of a file become those of a query.
+
+    Args:
+        file_schema: the columns that the file really has.
+        query_schema: the columns wanted, in the order wanted.
+        file_ids: the ids of the file's columns, under the names that the file has; None to go by name.
+        query_ids: the ids of the table's columns; None to go by name.
+        path: the file, for errors.
+        float_to_double_by_text: see ``plan_cast``. Hudi converts log records so, and since 1.1 base files.
+
+    Raises:
+        SchemaEvolutionError: a column's type cannot become the query's.
+    """
+    ids: _Ids = None
+    if file_ids is not None and query_ids is not None:
+        ids = RecordType(fields=file_ids.fields), RecordType(fields=query_ids.fields)
+    planner = _Planner(path=path, float_to_double_by_text=float_to_double_by_text)
+    columns = tuple(planner.column(file_schema, field, ids) for field in query_schema)
+    file_columns = tuple(dict.fromkeys(column.source for column in columns if column.source is not None))
+    is_identity = all(column.step is None and column.source == column.field.name for column in columns)
+    return Evolution(
+        file_columns=file_columns,
+        is_identity=is_identity,
+        query_schema=query_schema,
+        columns=columns,
+        path=path,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Planner:
+    path: str
+    float_to_double_by_text: bool
+
+    def column(self, file_schema: pa.Schema, field: "pa.Field[ArrowType]", ids: _Ids) -> _Column:
+        position, inner = self._locate(list(file_schema), field, ids, field.name)
+        if position is None:
+            return _Column(field=field, source=None, source_type=None, step=None)
+        source = file_schema.field(position)
+        step = self._step(source.type, field.type, inner, field.name)
+        return _Column(field=field, source=source.name, source_type=source.type, step=step)
+
+    def _step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
+        """What makes arrays of the target type from arrays of the source type."""
+        if pa.types.is_struct(source) and pa.types.is_struct(target):
+            return self._struct_step(source, target, ids, column)
+        if pa.types.is_map(source) and pa.types.is_map(target):
+            return self._map_step(source, target, ids, column)
+        if (pa.types.is_list(source) or pa.types.is_large_list(source)) and pa.types.is_list(target):
+            return self._list_step(source, target, ids, column)
+        if pa.types.is_nested(source) or pa.types.is_nested(target):
+            raise self._error(column, source, target)
+        if source == target:
+            return None
+        cast = plan_cast(source, target, float_to_double_by_text=self.float_to_double_by_text)
+        if cast is None:
+            raise self._error(column, source, target)
+        return cast
+
+    def _struct_step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
+        if ids is not None and not all(isinstance(id_, RecordType) for id_ in ids):
+            raise self._error(column, source, target)
+        file_fields = [source.field(i) for i in range(source.num_fields)]
+        query_fields = [target.field(i) for i in range(target.num_fields)]
+        children = []
+        for field in query_fields:
+            name = f"{column}.{field.name}"
+            position, inner = self._locate(file_fields, field, ids, name)
+            step = (
+                None if position is None else self._step(file_fields[position].type, field.type, inner, name)
+            )
+            children.append((position, step))
+        unchanged = [(i, None) for i in range(len(file_fields))]
+        if children == unchanged and _same_labels(file_fields, query_fields):
+            return None
+        return partial(rebuild_struct, target, tuple(children))
+
+    def _list_step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
+        inner: _Ids = None
+        if ids is not None:
+            file_type, query_type = ids
+            if not (isinstance(file_type, ArrayType) and isinstance(query_type, ArrayType)):
+                raise self._error(column, source, target)
+            inner = file_type.element, query_type.element
+        step = self._step(source.value_type, target.value_type, inner, f"{column}.element")
+        if (
+            step is None
+            and pa.types.is_list(source)
+            and _same_labels([source.value_field], [target.value_field])
+        ):
+            return None
+        return partial(rebuild_list, target, step)
+
+    def _map_step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
+        key_ids: _Ids = None
+        item_ids: _Ids = None
+        if ids is not None:
+            file_type, query_type = ids
+            if not (isinstance(file_type, MapType) and isinstance(query_type, MapType)):
+                raise self._error(column, source, target)
+            key_ids, item_ids = (file_type.key, query_type.key), (file_type.value, query_type.value)
+        key_step = self._step(source.key_type, target.key_type, key_ids, f"{column}.key")
+        item_step = self._step(source.item_type, target.item_type, item_ids, f"{column}.value")
+        labels = ([type_.field(0), type_.key_field, type_.item_field] for type_ in (source, target))
+        if key_step is None and item_step is None and _same_labels(*labels):
+            return None
+        return partial(rebuild_map, target, key_step, item_step)
+
+    def _locate(
+        self,
+        file_fields: "Sequence[pa.Field[ArrowType]]",
+        field: "pa.Field[ArrowType]",
+        ids: _Ids,
+        column: str,
+    ) -> tuple[int | None, _Ids]:
+        """The position of the file's field that a field of the query is, and the ids within both."""
+        name, inner = field.name, None
+        if ids is not None and (wanted := _named(ids[1], field.name)) is not None:
+            known = next((known for known in _fields(ids[0]) if known.id == wanted.id), None)
+            if known is None:
+                return None, None
+            name, inner = known.name, (known.type, wanted.type)
+        names = [file_field.name for file_field in file_fields]
+        if names.count(name) > 1:
+            raise SchemaEvolutionError(
+                column, f"{names.count(name)} columns named {name}", str(field.type), self.path
+            )
+        return _position(names, name), inner
+
+    def _error(self, column: str, source: ArrowType, target: ArrowType) -> SchemaEvolutionError:
+        return SchemaEvolutionError(column, str(source), str(target), self.path)
+
+
+def _fields(type_: FieldType) -> tuple[Field, ...]:
+    return type_.fields if isinstance(type_, RecordType) else ()
+
+
+def _named(type_: FieldType, name: str) -> Field | None:
+    fields = _fields(type_)
+    position = _position([field.name for field in fields], name)
+    return None if position is None else fields[position]
+
+
+def _position(names: Sequence[str], name: str) -> int | None:
+    """Where the name is: spelled exactly so, else the only one that differs in case alone, as in Spark."""
+    if name in names:
+        return names.index(name)
+    alike = [i for i, other in enumerate(names) if other.lower() == name.lower()]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _same_labels(left: "Iterable[pa.Field[ArrowType]]", right: "Iterable[pa.Field[ArrowType]]") -> bool:
+    return all((a.name, a.nullable) == (b.name, b.nullable) for a, b in zip(left, right, strict=True))

@@ -1,0 +1,312 @@
+"""Hudi's InternalSchema, the table schema whose columns have ids: JSON text -> ``InternalSchema``.
+
+Tables written with schema-on-read carry it in ``latest_schema`` of a commit and, with all its predecessors,
+in the files of ``.hoodie/.schema``. The JSON is that of ``SerDeHelper``; the ids of a schema that has none
+yet are given as ``AvroInternalSchemaConverter`` does.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, TypeAlias, TypeVar
+
+import pyarrow as pa
+
+from hudi_bridge.errors import CorruptTimelineError
+
+# The stubs of pyarrow know no attributes of parametric types.
+ArrowType: TypeAlias = Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One column, or one field of a record."""
+
+    id: int
+    name: str
+    optional: bool
+    type: "FieldType"
+    doc: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordType:
+    """A record; its fields' names differ."""
+
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayType:
+    """A list of elements of one type."""
+
+    element_id: int
+    element: "FieldType"
+    element_optional: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapType:
+    """A map; Hudi writes string keys only."""
+
+    key_id: int
+    key: "FieldType"
+    value_id: int
+    value: "FieldType"
+    value_optional: bool
+
+
+# A primitive type is the Arrow type of its values.
+FieldType: TypeAlias = RecordType | ArrayType | MapType | pa.DataType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InternalSchema:
+    """A table schema with column ids; ``version_id`` is 0 or the instant, as a number, that it came with."""
+
+    version_id: int
+    max_column_id: int
+    fields: tuple[Field, ...]
+
+
+_PRIMITIVES: Mapping[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "time": pa.time64("us"),
+    "time_millis": pa.time32("ms"),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_millis": pa.timestamp("ms", "UTC"),
+    "local_timestamp_millis": pa.timestamp("ms"),
+    "local_timestamp_micros": pa.timestamp("us"),
+    "string": pa.string(),
+    "uuid": pa.string(),
+    "binary": pa.binary(),
+}
+_FIXED = re.compile(r"fixed\[[0-9]+\]")
+_DECIMAL = re.compile(r"decimal(?:_bytes|_fixed)?\(([0-9]{1,2}),\s*([0-9]{1,2})\)(?:\[[0-9]+\])?")
+_MAX_PRECISION = 38
+
+
+def parse_internal_schema(text: str | bytes, path: str) -> InternalSchema:
+    """The schema of a ``latest_schema`` entry; ``path`` names the file that holds it.
+
+    Raises:
+        CorruptTimelineError: the text is not an InternalSchema.
+    """
+    return _Parser(path).schema(_load(text, path))
+
+
+def parse_schema_history(text: str | bytes, path: str) -> tuple[InternalSchema, ...]:
+    """The schemas of a ``.schemacommit`` file, newest first.
+
+    Raises:
+        CorruptTimelineError: the text is not a schema history.
+    """
+    parser = _Parser(path)
+    return tuple(parser.schema(node) for node in parser.get(_load(text, path), "schemas", list))
+
+
+def split_schema_history(text: str | bytes, path: str) -> tuple[str, ...]:
+    """The schemas of a ``.schemacommit`` file, oldest first, each as text for ``parse_internal_schema``.
+
+    Raises:
+        CorruptTimelineError: the text is not a schema history.
+    """
+    parse_schema_history(text, path)
+    return tuple(json.dumps(node, separators=(",", ":")) for node in reversed(json.loads(text)["schemas"]))
+
+
+def schema_for_instant(history: Sequence[InternalSchema], instant: str) -> InternalSchema | None:
+    """The schema in force when the instant was requested: that of its version, or of the greatest below it.
+
+    None if the history begins later.
+    """
+    version = int(instant) if instant.isascii() and instant.isdigit() else -1
+    earlier = [schema for schema in history if schema.version_id <= version]
+    return max(earlier, key=lambda schema: schema.version_id, default=None)
+
+
+def to_arrow(schema: InternalSchema) -> pa.Schema:
+    """The Arrow schema of the table's rows; every column, element and value is nullable."""
+    return pa.schema([pa.field(field.name, _arrow_type(field.type)) for field in schema.fields])
+
+
+def internal_from_arrow(schema: pa.Schema) -> InternalSchema:
+    """The schema with ids by position: columns first, then the insides of each, siblings before children.
+
+    Equal to what Hudi derives from the Avro schema of the same columns in the same order.
+    """
+    next_id = count(len(schema))
+    fields = tuple(
+        Field(id=i, name=field.name, optional=field.nullable, type=_internal_type(field.type, next_id))
+        for i, field in enumerate(schema)
+    )
+    return InternalSchema(version_id=0, max_column_id=next(next_id) - 1, fields=fields)
+
+
+def _arrow_type(type_: FieldType) -> pa.DataType:
+    match type_:
+        case RecordType():
+            return pa.struct([pa.field(field.name, _arrow_type(field.type)) for field in type_.fields])
+        case ArrayType():
+            return pa.list_(pa.field("element", _arrow_type(type_.element)))
+        case MapType():
+            return pa.map_(_arrow_type(type_.key), _arrow_type(type_.value))
+        case _:
+            return type_
+
+
+def _internal_type(type_: ArrowType, next_id: "count[int]") -> FieldType:
+    if pa.types.is_struct(type_):
+        ids = [next(next_id) for _ in range(type_.num_fields)]
+        children = [type_.field(i) for i in range(type_.num_fields)]
+        return RecordType(
+            fields=tuple(
+                Field(
+                    id=id_, name=child.name, optional=child.nullable, type=_internal_type(child.type, next_id)
+                )
+                for id_, child in zip(ids, children, strict=True)
+            )
+        )
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return ArrayType(
+            element_id=next(next_id),
+            element=_internal_type(type_.value_type, next_id),
+            element_optional=type_.value_field.nullable,
+        )
+    if pa.types.is_map(type_):
+        return MapType(
+            key_id=next(next_id),
+            key=type_.key_type,
+            value_id=next(next_id),
+            value=_internal_type(type_.item_type, next_id),
+            value_optional=type_.item_field.nullable,
+        )
+    plain: pa.DataType = type_
+    return plain
+
+
+def _load(text: str | bytes, path: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CorruptTimelineError(
+            path, None, f"text that is not JSON: {error}", "a schema in JSON"
+        ) from error
+
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class _Parser:
+    """Turns JSON values into schema values; ``path`` goes into its errors."""
+
+    path: str
+
+    def schema(self, node: object) -> InternalSchema:
+        version_id = self.get(node, "version_id", int, default=0)
+        try:
+            fields = self._fields(node)
+        except RecursionError as error:
+            raise self._error("types nested too deep", "a schema of a table") from error
+        seen = list(_ids(RecordType(fields=fields)))
+        if len(set(seen)) < len(seen) or min(seen, default=0) < 0:
+            raise self._error("column ids that repeat or are negative", "one id for each column")
+        max_column_id = self.get(node, "max_column_id", int, default=max(seen, default=-1))
+        return InternalSchema(version_id=version_id, max_column_id=max_column_id, fields=fields)
+
+    def get(self, node: object, key: str, kind: type[_Value], default: _Value | None = None) -> _Value:
+        """The value of a key; the first releases wrote it with dashes."""
+        if not isinstance(node, dict):
+            raise self._error(f"{_shown(node)}", "a JSON object")
+        value = node.get(key, node.get(key.replace("_", "-"), default))
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise self._error(f"{key} = {_shown(value)}", f"{key} of type {kind.__name__}")
+        return value
+
+    def _fields(self, node: object) -> tuple[Field, ...]:
+        fields = tuple(self._field(item) for item in self.get(node, "fields", list))
+        if len({field.name for field in fields}) < len(fields):
+            raise self._error("two fields of one name", "names that differ within a record")
+        return fields
+
+    def _field(self, node: object) -> Field:
+        doc = node.get("doc") if isinstance(node, dict) else None
+        return Field(
+            id=self.get(node, "id", int),
+            name=self.get(node, "name", str),
+            optional=self.get(node, "optional", bool),
+            type=self._type(self.get(node, "type", object)),
+            doc=doc if isinstance(doc, str) else None,
+        )
+
+    def _type(self, node: object) -> FieldType:
+        if isinstance(node, str):
+            return self._primitive(node)
+        kind = self.get(node, "type", str)
+        match kind:
+            case "record":
+                return RecordType(fields=self._fields(node))
+            case "array":
+                return self._array(node)
+            case "map":
+                return self._map(node)
+            case _:
+                raise self._error(f"type {_shown(kind)}", "record, array or map")
+
+    def _array(self, node: object) -> ArrayType:
+        return ArrayType(
+            element_id=self.get(node, "element_id", int),
+            element=self._type(self.get(node, "element", object)),
+            element_optional=self.get(node, "element_optional", bool),
+        )
+
+    def _map(self, node: object) -> MapType:
+        return MapType(
+            key_id=self.get(node, "key_id", int),
+            key=self._type(self.get(node, "key", object)),
+            value_id=self.get(node, "value_id", int),
+            value=self._type(self.get(node, "value", object)),
+            value_optional=self.get(node, "value_optional", bool),
+        )
+
+    def _primitive(self, text: str) -> pa.DataType:
+        name = text.lower()
+        if name in _PRIMITIVES:
+            return _PRIMITIVES[name]
+        if _FIXED.fullmatch(name):
+            return pa.binary()
+        if match := _DECIMAL.fullmatch(name):
+            precision, scale = map(int, match.groups())
+            if 1 <= precision <= _MAX_PRECISION and scale <= precision:
+                return pa.decimal128(precision, scale)
+        raise self._error(f"type {_shown(text)}", "a type of Hudi's InternalSchema")
+
+    def _error(self, found: str, expected: str) -> CorruptTimelineError:
+        return CorruptTimelineError(self.path, None, found, expected)
+
+
+def _shown(value: object) -> str:
+    """The value for a message, shortened."""
+    text = repr(value)
+    return text if len(text) < 80 else text[:77] + "..."  # noqa: PLR2004 - one line
+
+
+def _ids(type_: FieldType) -> Sequence[int]:
+    """Every id within a type."""
+    match type_:
+        case RecordType():
+            return [id_ for field in type_.fields for id_ in (field.id, *_ids(field.type))]
+        case ArrayType():
+            return [type_.element_id, *_ids(type_.element)]
+        case MapType():
+            return [type_.key_id, type_.value_id, *_ids(type_.key), *_ids(type_.value)]
+        case _:
+            return []

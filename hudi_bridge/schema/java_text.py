@@ -1,0 +1,198 @@
+"""Floating-point values -> the text that Java's ``Float.toString`` and ``Double.toString`` give.
+
+Hudi turns a float or double column into text, and into a decimal by way of text, with these two methods.
+Releases of Java before 19 do not always give the shortest text that reads back as the same value
+(JDK-4511638): 2^-44 is ``5.6843418860808015E-14``, one digit more than needed. Tables show the older text, so
+the older digits are generated here, as ``jdk.internal.math.FloatingDecimal`` defines them: long division of
+``value = b / s`` that stops once the digits lie within ``m``, half a unit in the last place of the value,
+with a lower bound that is too careful for powers of two. The division is one of 32-bit or 64-bit words where
+these suffice, and their overflow shows in the digits of some values.
+"""
+
+import math
+import struct
+from typing import Any
+
+import pyarrow as pa
+
+_DOUBLE_FRACTION_BITS = 52
+_FLOAT_FRACTION_BITS = 23
+
+# Whole numbers with a larger binary exponent do not fit a long.
+_LARGEST_LONG_EXPONENT = 62
+
+# 5^26 is the largest power of five whose length Java has in a table.
+_EXACT_FIVES = 27
+
+# Java writes plain digits from 10^-3 up to 10^7 and E notation outside of it.
+_PLAIN_FROM, _PLAIN_TO = 1e-3, 1e7
+
+# Up to so many digits the shortest text is also the one of older releases, as long as it is in plain
+# notation: no such decimal is the exact middle of two neighbouring values, where the older rule asks for one
+# more digit.
+_SAFE_DOUBLE_DIGITS, _SAFE_FLOAT_DIGITS = 15, 6
+
+
+def double_text(value: float) -> str:
+    """What ``Double.toString`` of Java 17 gives."""
+    bits = int.from_bytes(struct.pack(">d", value))
+    return _text(
+        value, bits & ((1 << 52) - 1), (bits >> 52) & 0x7FF, _DOUBLE_FRACTION_BITS, _SAFE_DOUBLE_DIGITS
+    )
+
+
+def float_text(value: float) -> str:
+    """What ``Float.toString`` of Java 17 gives; the value is one that a 32-bit float can hold."""
+    bits = int.from_bytes(struct.pack(">f", value))
+    return _text(value, bits & ((1 << 23) - 1), (bits >> 23) & 0xFF, _FLOAT_FRACTION_BITS, _SAFE_FLOAT_DIGITS)
+
+
+def floating_text(array: "pa.Array[Any]") -> pa.StringArray:
+    """The text of each value of a float or double array; null for null."""
+    text_of = double_text if pa.types.is_float64(array.type) else float_text
+    return pa.array([None if value is None else text_of(value) for value in array.to_pylist()], pa.string())
+
+
+def _text(value: float, fraction: int, exponent: int, fraction_bits: int, safe_digits: int) -> str:
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if _PLAIN_FROM <= abs(value) < _PLAIN_TO:
+        # A float that at most 6 digits denote is found by printing 6 digits and reading them back.
+        text = repr(value) if fraction_bits == _DOUBLE_FRACTION_BITS else repr(float(f"{value:.6g}"))
+        same = (
+            fraction_bits == _DOUBLE_FRACTION_BITS
+            or struct.unpack(">f", struct.pack(">f", float(text)))[0] == value
+        )
+        if same and len(text.strip("-0.").replace(".", "")) <= safe_digits:
+            return text
+    sign = "-" if math.copysign(1.0, value) < 0 else ""
+    if value == 0:
+        return sign + "0.0"
+    digits, point = _digits(fraction, exponent, fraction_bits)
+    return sign + _notation(digits, point)
+
+
+def _notation(digits: str, point: int) -> str:
+    """Digits with the decimal point before digit number ``point``, as Java writes them."""
+    if 0 < point < 8:  # noqa: PLR2004 - up to 7 digits before the point, see _PLAIN_TO
+        return f"{digits[:point].ljust(point, '0')}.{digits[point:] or '0'}"
+    if -3 < point <= 0:  # noqa: PLR2004 - up to 2 zeros after the point, see _PLAIN_FROM
+        return f"0.{'0' * -point}{digits}"
+    return f"{digits[0]}.{digits[1:] or '0'}E{point - 1}"
+
+
+def _digits(fraction: int, exponent: int, fraction_bits: int) -> tuple[str, int]:
+    """The digits of a positive value and the place of its decimal point."""
+    bias = 1023 if fraction_bits == _DOUBLE_FRACTION_BITS else 127
+    if exponent == 0:
+        significant_bits = fraction.bit_length()
+        shift = fraction_bits + 1 - significant_bits
+        fraction <<= shift
+        binary_exponent = 1 - shift - bias
+    else:
+        significant_bits = fraction_bits + 1
+        fraction |= 1 << fraction_bits
+        binary_exponent = exponent - bias
+    # From here on the value is fraction * 2^(binary_exponent - 52), for floats as well.
+    fraction <<= _DOUBLE_FRACTION_BITS - fraction_bits
+    tail_zeros = (fraction & -fraction).bit_length() - 1
+    fraction_length = _DOUBLE_FRACTION_BITS + 1 - tail_zeros
+    if fraction_length - 1 <= binary_exponent <= _LARGEST_LONG_EXPONENT:
+        return _whole_number_digits(fraction, binary_exponent, significant_bits)
+    estimate = _estimated_exponent(fraction, binary_exponent)
+    return _divided_digits(
+        fraction >> tail_zeros, fraction_length, binary_exponent, significant_bits, estimate
+    )
+
+
+def _whole_number_digits(fraction: int, binary_exponent: int, significant_bits: int) -> tuple[str, int]:
+    """All digits of a whole number below 2^63, less those that its significant bits do not determine."""
+    shift = binary_exponent - _DOUBLE_FRACTION_BITS
+    number = fraction << shift if shift >= 0 else fraction >> -shift
+    dropped = 0
+    if binary_exponent > significant_bits:
+        dropped = len(str(1 << (binary_exponent - significant_bits - 1))) - 1
+        number, rest = divmod(number, 10**dropped)
+        number += dropped > 0 and rest >= 10**dropped // 2
+    digits = str(number)
+    return digits.rstrip("0"), len(digits) + dropped
+
+
+def _estimated_exponent(fraction: int, binary_exponent: int) -> int:
+    """The decimal exponent of the value, or one more: a straight line near log10, by Java's constants."""
+    mantissa: float = struct.unpack(">d", struct.pack(">Q", 0x3FF << 52 | fraction & ((1 << 52) - 1)))[0]
+    return math.floor((mantissa - 1.5) * 0.289529654 + 0.176091259 + binary_exponent * 0.301029995663981)
+
+
+def _divided_digits(
+    fraction: int, fraction_length: int, binary_exponent: int, significant_bits: int, decimal_exponent: int
+) -> tuple[str, int]:
+    """Digits of ``fraction * 2^(binary_exponent + 1 - fraction_length)``, enough to tell its neighbours."""
+    tiny_bits = max(0, fraction_length - binary_exponent - 1)
+    fives, s_fives = max(0, -decimal_exponent), max(0, decimal_exponent)
+    s_twos = s_fives + tiny_bits
+    twos = fives + tiny_bits + binary_exponent
+    m_twos = twos - significant_bits - (fraction_length == 1)
+    twos -= fraction_length - 1
+    common = min(twos, s_twos)
+    twos, s_twos, m_twos = twos - common, s_twos - common, m_twos - common
+    if m_twos < 0:
+        twos, s_twos, m_twos = twos - m_twos, s_twos - m_twos, 0
+    return _long_division(
+        fraction * 5**fives << twos,
+        5**s_fives << s_twos,
+        5**fives << m_twos,
+        decimal_exponent,
+        _word_bits(
+            fraction_length + twos + _bits_of_five_to(fives), s_twos + 1 + _bits_of_five_to(s_fives + 1)
+        ),
+    )
+
+
+def _bits_of_five_to(power: int) -> int:
+    """Java's bound for the bits of 5^power: exact up to 26, three a power above."""
+    if power == 0:
+        return 0
+    return (5**power).bit_length() if power < _EXACT_FIVES else 3 * power
+
+
+def _word_bits(value_bits: int, divisor_bits: int) -> int | None:
+    """The width of the integers that Java divides with; None for unbounded ones."""
+    return next((bits for bits in (32, 64) if value_bits < bits and divisor_bits < bits), None)
+
+
+def _long_division(b: int, s: int, m: int, decimal_exponent: int, word_bits: int | None) -> tuple[str, int]:
+    """Digits of b / s up to the first that leaves less than m of doubt on either side."""
+    tens = 10 * s
+    quotient, b, m = b // s, 10 * (b % s), _wrapped(10 * m, word_bits)
+    low, high = b < m, _is_high(b, m, tens, word_bits)
+    digits = []
+    if quotient == 0 and not high:
+        decimal_exponent -= 1
+    else:
+        digits.append(quotient)
+    if decimal_exponent < -3 or decimal_exponent >= 8:  # noqa: PLR2004 - E notation shows at least two digits
+        low = high = False
+    while not (low or high):
+        quotient, b, m = b // s, 10 * (b % s), _wrapped(10 * m, word_bits)
+        # A doubt that has overflowed its word covers every further digit.
+        low, high = (b < m, _is_high(b, m, tens, word_bits)) if m > 0 else (True, True)
+        digits.append(quotient)
+    above_middle = 2 * b - tens
+    if high and (not low or above_middle > 0 or (above_middle == 0 and digits[-1] % 2)):
+        number = str(int("".join(map(str, digits))) + 1)
+        carried = len(number) > len(digits)
+        return (number[:-1] if carried else number), decimal_exponent + 1 + carried
+    return "".join(map(str, digits)), decimal_exponent + 1
+
+
+def _is_high(b: int, m: int, tens: int, word_bits: int | None) -> bool:
+    return b + m >= tens if word_bits is None else _wrapped(b + m, word_bits) > tens
+
+
+def _wrapped(value: int, word_bits: int | None) -> int:
+    """The value as a two's complement word of so many bits."""
+    if word_bits is None:
+        return value
+    half = 1 << (word_bits - 1)
+    return (value + half) % (2 * half) - half

@@ -1,0 +1,82 @@
+"""Struct, list and map arrays -> the same rows with other children, without touching a row.
+
+Validity bitmaps and offsets are reused; only of a slice of a longer array they are copied, so that what the
+slice leaves out is neither converted nor kept.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_bridge.schema.casts import Array, ArrowType
+
+# What becomes of a child array; None leaves it as it is.
+ChildStep = Callable[[Array], Array] | None
+
+
+def rebuild_struct(
+    target: ArrowType, children: tuple[tuple[int | None, ChildStep], ...], array: pa.StructArray
+) -> Array:
+    """The structs with one child for each field of ``target``.
+
+    Args:
+        target: the type of the result.
+        children: for each field of the target the position of the child it is made of, None for one of nulls.
+        array: the structs.
+    """
+    fields = [target.field(i) for i in range(target.num_fields)]
+    parts = [
+        pa.nulls(len(array), field.type) if position is None else _stepped(step, array.field(position))
+        for field, (position, step) in zip(fields, children, strict=True)
+    ]
+    return _from_buffers(target, array, [_validity(array)], parts)
+
+
+def rebuild_list(target: ArrowType, step: ChildStep, array: "pa.ListArray[Any]") -> Array:
+    """The lists with every element changed by the step; large lists become lists."""
+    offsets, first, last = _offsets(array)
+    values = _stepped(step, array.values.slice(first, last - first))
+    return _from_buffers(target, array, [_validity(array), offsets], [values])
+
+
+def rebuild_map(
+    target: ArrowType, key_step: ChildStep, item_step: ChildStep, array: "pa.MapArray[Any, Any]"
+) -> Array:
+    """The maps with every key and every item changed by its step."""
+    offsets, first, last = _offsets(array)
+    entries_type = pa.struct([target.key_field, target.item_field])
+    keys = _stepped(key_step, array.keys.slice(first, last - first))
+    items = _stepped(item_step, array.items.slice(first, last - first))
+    entries: Array = pa.Array.from_buffers(entries_type, last - first, [None], 0, 0, [keys, items])
+    return _from_buffers(target, array, [_validity(array), offsets], [entries])
+
+
+def _stepped(step: ChildStep, child: Array) -> Array:
+    return child if step is None else step(child)
+
+
+def _from_buffers(
+    target: ArrowType, array: Array, buffers: list[pa.Buffer | None], children: list[Array]
+) -> Array:
+    return pa.Array.from_buffers(target, len(array), buffers, array.null_count, 0, children)
+
+
+def _validity(array: Array) -> pa.Buffer | None:
+    """The bitmap of the rows that are not null, from its first bit on; None when no row is null."""
+    if array.null_count == 0:
+        return None
+    if array.offset == 0:
+        return array.buffers()[0]
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    return pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())
+
+
+def _offsets(array: "pa.ListArray[Any] | pa.MapArray[Any, Any]") -> tuple[pa.Buffer | None, int, int]:
+    """32-bit offsets that start at 0, and the range of children that they stand for."""
+    offsets = array.offsets
+    first, last = (offsets[0].as_py(), offsets[-1].as_py()) if len(offsets) else (0, 0)
+    if first == 0 and array.offset == 0 and offsets.type == pa.int32() and len(array):
+        return array.buffers()[1], first, last
+    return pa.py_buffer((offsets.to_numpy() - first).astype(np.int32).tobytes()), first, last

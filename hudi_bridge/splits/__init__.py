@@ -1,0 +1,1 @@
+"""From a table and an instant to the splits that a reader needs."""

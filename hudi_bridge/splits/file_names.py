@@ -1,0 +1,82 @@
+"""Names of base files and log files, and what they say.
+
+Base file: ``{fileId}_{writeToken}_{instant}.{extension}``.
+Log file: ``.{fileId}_{instant}.log.{version}[_{writeToken}[.cdc]]``, where the instant is the base instant of the file
+slice up to table version 7 and the requested instant of the writing delta commit from version 8 on.
+
+Source: ``FSUtils`` and ``HoodieLogFile`` of Hudi.
+"""
+
+import re
+from dataclasses import dataclass
+
+from hudi_bridge.errors import UnsupportedTableError
+
+_BASE_FILE = re.compile(r"(?P<file_id>[A-Za-z0-9-]+)_(?P<token>[A-Za-z0-9-]+)_(?P<instant>\d+)\.(?P<extension>[a-z]+)")
+_LOG_FILE = re.compile(
+    r"\.(?P<file_id>[^._]+)_(?P<instant>[^.]*)\.(?P<kind>log|archive)\.(?P<version>\d+)"
+    r"(_(?P<token>(?P<partition>\d+)-(?P<stage>\d+)-(?P<attempt>\d+))(?P<cdc>\.cdc)?)?"
+)
+_NATIVE_LOG_FILE = re.compile(r"[A-Za-z0-9-]+_[A-Za-z0-9-]+_\d+_\d+\.(log|deletes)\.[a-z]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaseFileName:
+    """What the name of a base file says."""
+
+    file_id: str
+    write_token: str
+    instant_time: str
+    extension: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFileName:
+    """What the name of a log file says."""
+
+    file_id: str
+    instant_time: str
+    version: int
+    write_token: tuple[int, int, int] | None
+    is_cdc: bool
+
+    @property
+    def sort_key(self) -> tuple[str, int, tuple[int, ...], bool]:
+        """The order in which the log files of a slice are merged (``HoodieLogFile.LogFileComparator``)."""
+        return (self.instant_time, self.version, self.write_token or (), self.is_cdc)
+
+
+def parse_base_file_name(name: str) -> BaseFileName | None:
+    """The parts of a base file's name, None for a name of another kind."""
+    match = _BASE_FILE.fullmatch(name)
+    if match is None:
+        return None
+    return BaseFileName(
+        file_id=match["file_id"],
+        write_token=match["token"],
+        instant_time=match["instant"],
+        extension=match["extension"],
+    )
+
+
+def parse_log_file_name(name: str) -> LogFileName | None:
+    """The parts of a log file's name, None for a name of another kind.
+
+    Raises:
+        UnsupportedTableError: the name is that of a native log file, which releases after 1.2 are to write.
+    """
+    match = _LOG_FILE.fullmatch(name)
+    if match is None:
+        if _NATIVE_LOG_FILE.fullmatch(name):
+            raise UnsupportedTableError("log file", f"native log file {name}", "log files named .{fileId}_{instant}.log.N")
+        return None
+    token = None
+    if match["token"]:
+        token = (int(match["partition"]), int(match["stage"]), int(match["attempt"]))
+    return LogFileName(
+        file_id=match["file_id"],
+        instant_time=match["instant"],
+        version=int(match["version"]),
+        write_token=token,
+        is_cdc=match["cdc"] is not None,
+    )

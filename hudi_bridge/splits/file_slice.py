@@ -1,0 +1,56 @@
+"""Base files, log files, and how they stand together in file slices and file groups."""
+
+from dataclasses import dataclass
+
+from hudi_bridge.splits.file_names import LogFileName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaseFile:
+    """A Parquet base file; ``path`` is relative to the table."""
+
+    path: str
+    instant_time: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFile:
+    """A log file; ``path`` is relative to the table."""
+
+    path: str
+    name: LogFileName
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSlice:
+    """One version of a file group: at most one base file, and the log files of later changes, oldest first.
+
+    A slice without a base file is legal: its records have only been written to logs so far.
+    """
+
+    partition_path: str
+    file_id: str
+    base_instant_time: str
+    base_file: BaseFile | None
+    log_files: tuple[LogFile, ...]
+
+    @property
+    def base_size_bytes(self) -> int:
+        """Size of the base file, 0 without one."""
+        return self.base_file.size_bytes if self.base_file else 0
+
+    @property
+    def log_size_bytes(self) -> int:
+        """Sum of the sizes of the log files."""
+        return sum(log.size_bytes for log in self.log_files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileGroup:
+    """All slices of one file id, oldest first."""
+
+    partition_path: str
+    file_id: str
+    slices: tuple[FileSlice, ...]

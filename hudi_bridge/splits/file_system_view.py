@@ -1,0 +1,166 @@
+"""From the files of a partition and the timeline to the file slices that a query sees.
+
+A base file opens a slice at its instant, a pending compaction opens an empty one at its own. Log files join a slice by
+the base instant in their name (table versions up to 7) or by the completion time of the delta commit that wrote them
+(version 8 on): a delta commit that completed after a compaction was planned is not part of that compaction.
+
+Source: ``HoodieFileGroup`` and ``AbstractTableFileSystemView`` of Hudi.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
+from hudi_bridge.splits.file_slice import BaseFile, FileGroup, FileSlice, LogFile
+from hudi_bridge.storage import FileInfo
+
+GroupId = tuple[str, str]
+"""Partition path and file id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineFacts:
+    """What slicing needs to know of the timeline, up to the query's instant.
+
+    ``pending_compactions`` holds the instant of the pending compaction of a file group, ``replaced`` the instant that
+    replaced it (clustering, insert overwrite, delete partition).
+    """
+
+    logs_name_their_own_instant: bool
+    query_instant: str
+    is_committed: Callable[[str], bool]
+    completion_time_of: Callable[[str], str | None]
+    pending_compactions: Mapping[GroupId, str]
+    replaced: Mapping[GroupId, str]
+
+
+def build_file_groups(partition_path: str, files: Iterable[FileInfo], facts: TimelineFacts) -> tuple[FileGroup, ...]:
+    """All file groups among a partition's files, whatever the query's instant; files of other kinds are passed over.
+
+    Raises:
+        UnsupportedTableError: a base file is not Parquet, or a log file is of a later Hudi.
+    """
+    base_files: dict[str, dict[str, BaseFile]] = defaultdict(dict)
+    log_files: dict[str, list[LogFile]] = defaultdict(list)
+    for info in files:
+        if info.is_dir or info.name.endswith(".crc"):
+            continue
+        if info.name.startswith("."):
+            log_name = parse_log_file_name(info.name)
+            if log_name is not None and not log_name.is_cdc:
+                log_files[log_name.file_id].append(LogFile(path=info.path, name=log_name, size_bytes=info.size_bytes))
+            continue
+        base_name = parse_base_file_name(info.name)
+        if base_name is None:
+            parse_log_file_name(info.name)
+            continue
+        if base_name.extension != "parquet":
+            raise UnsupportedTableError("base file format", info.path, "Parquet base files")
+        base_files[base_name.file_id][base_name.instant_time] = BaseFile(
+            path=info.path, instant_time=base_name.instant_time, size_bytes=info.size_bytes
+        )
+    return tuple(
+        _build_file_group((partition_path, file_id), base_files.get(file_id, {}), log_files.get(file_id, []), facts)
+        for file_id in sorted(base_files.keys() | log_files.keys())
+    )
+
+
+def _build_file_group(
+    group: GroupId, base_files: Mapping[str, BaseFile], log_files: list[LogFile], facts: TimelineFacts
+) -> FileGroup:
+    opened = set(base_files)
+    if group in facts.pending_compactions:
+        opened.add(facts.pending_compactions[group])
+    keys = sorted(opened)
+    logs: dict[str, list[LogFile]] = defaultdict(list)
+    for log in sorted(log_files, key=lambda log: log.name.sort_key):
+        if facts.logs_name_their_own_instant and not facts.is_committed(log.name.instant_time):
+            continue
+        logs[_slice_key(log, keys, facts)].append(log)
+    slices = tuple(
+        FileSlice(
+            partition_path=group[0],
+            file_id=group[1],
+            base_instant_time=key,
+            base_file=base_files.get(key),
+            log_files=tuple(logs.get(key, ())),
+        )
+        for key in sorted(opened | logs.keys())
+    )
+    return FileGroup(partition_path=group[0], file_id=group[1], slices=slices)
+
+
+def _slice_key(log: LogFile, keys: list[str], facts: TimelineFacts) -> str:
+    instant = log.name.instant_time
+    if not facts.logs_name_their_own_instant:
+        return instant
+    # A completion time is later than the requested time, so it is only asked for where it can make a difference:
+    # for archived instants it has to be read from the history.
+    newest_started = bisect_right(keys, instant)
+    if newest_started == len(keys):
+        joined = newest_started
+    else:
+        joined = bisect_right(keys, facts.completion_time_of(instant) or instant)
+    if joined:
+        return keys[joined - 1]
+    # A group that began with logs: later logs stay with the first one, until a compaction opens a slice.
+    keys.insert(0, instant)
+    return instant
+
+
+def latest_snapshot_slice(group: FileGroup, facts: TimelineFacts) -> FileSlice | None:
+    """The slice of a group that a snapshot at the query's instant reads, None if the group is not part of it.
+
+    A slice opened by a pending compaction is joined with the one before: the base file that it will replace, and the
+    logs of both.
+    """
+    visible = _visible_slices(group, facts)
+    if not visible:
+        return None
+    latest = visible[-1]
+    pending = facts.pending_compactions.get((group.partition_path, group.file_id))
+    if latest.base_instant_time == pending:
+        before = visible[-2] if len(visible) > 1 else replace(latest, base_file=None, log_files=())
+        latest = replace(before, log_files=before.log_files + latest.log_files)
+    if facts.logs_name_their_own_instant:
+        latest = replace(latest, log_files=_logs_up_to_query(latest.log_files, facts))
+    if latest.base_file is None and not latest.log_files:
+        return None
+    return latest
+
+
+def latest_read_optimized_slice(group: FileGroup, facts: TimelineFacts) -> FileSlice | None:
+    """The slice with the newest committed base file at the query's instant, None without one.
+
+    The slice keeps its log files, so that a caller can say what a read of the base file leaves out.
+    """
+    pending = facts.pending_compactions.get((group.partition_path, group.file_id))
+    visible = _visible_slices(group, facts)
+    for position in range(len(visible) - 1, -1, -1):
+        base = visible[position].base_file
+        if base is not None and base.instant_time != pending:
+            later = tuple(log for piece in visible[position:] for log in piece.log_files)
+            if facts.logs_name_their_own_instant:
+                later = _logs_up_to_query(later, facts)
+            return replace(visible[position], log_files=later)
+    return None
+
+
+def _visible_slices(group: FileGroup, facts: TimelineFacts) -> list[FileSlice]:
+    replaced = facts.replaced.get((group.partition_path, group.file_id))
+    if replaced is not None and replaced <= facts.query_instant:
+        return []
+    pending = facts.pending_compactions.get((group.partition_path, group.file_id))
+    return [
+        piece
+        for piece in group.slices
+        if piece.base_instant_time <= facts.query_instant
+        and (piece.base_instant_time == pending or facts.is_committed(piece.base_instant_time))
+    ]
+
+
+def _logs_up_to_query(logs: tuple[LogFile, ...], facts: TimelineFacts) -> tuple[LogFile, ...]:
+    return tuple(log for log in logs if log.name.instant_time <= facts.query_instant)

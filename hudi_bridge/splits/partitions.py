@@ -1,0 +1,145 @@
+"""Partition folders: found, pruned by a filter, and read as column values.
+
+A partition is a folder that holds ``.hoodie_partition_metadata``. Folders are listed level by level, in parallel. Where
+a folder's values are known from its path, a filter that they cannot satisfy stops the descent before the folder, and
+so any data file in it, is listed.
+
+Source: ``HoodiePartitionMetadata``, ``HoodieSparkUtils.parsePartitionColumnValues`` and Spark's partition discovery.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from hudi_bridge.config import TableConfig
+from hudi_bridge.storage import FileInfo, Storage
+
+_PARTITION_METADATA = ".hoodie_partition_metadata"
+_NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+_LISTING_THREADS = 16
+
+PartitionValues = tuple[tuple[str, pa.Scalar], ...]
+"""Partition columns with their values, in the order of the partition fields."""
+
+
+def values_come_from_path(config: TableConfig) -> bool:
+    """Whether the rows' partition columns are read from the partition path and not from the files.
+
+    Hudi 1.x takes them from the path, earlier releases only when the files lack them. The timestamp-based key
+    generators format the value for the path, so that it is only known from the files.
+    """
+    if not config.partition_fields or _formats_values(config):
+        return False
+    return config.written_by_1x or config.drops_partition_columns
+
+
+def _formats_values(config: TableConfig) -> bool:
+    return "TIMESTAMP" in config.partition_field_kinds
+
+
+def partition_values(path: str, config: TableConfig, schema: pa.Schema) -> PartitionValues | None:
+    """The partition columns' values that a path stands for; None where the path does not tell them for certain.
+
+    A path of a single partition column may have several levels; it is then the value as a whole. Where values come from
+    the path, a level may be written ``name=value`` whether or not the table says so, as Hudi reads it.
+    """
+    fields = config.partition_fields
+    if not fields:
+        return ()
+    if _formats_values(config):
+        return None
+    levels = path.split("/")
+    if len(levels) != len(fields):
+        if len(fields) > 1:
+            return None
+        levels = [path]
+    from_path = values_come_from_path(config)
+    values = []
+    for name, level in zip(fields, levels, strict=True):
+        index = schema.get_field_index(name)
+        to_type = schema.field(index).type if index >= 0 else pa.string()
+        if from_path:
+            bare = level.partition("=")[2] if "=" in level and "/" not in level else level.removeprefix(f"{name}=")
+            value = _typed(unquote(bare), to_type)
+        else:
+            value = _value_in_files(level.removeprefix(f"{name}=") if config.hive_style_partitioning else level, to_type, config)
+        if value is None:
+            return None
+        values.append((name, value))
+    return tuple(values)
+
+
+def _typed(text: str, to_type: pa.DataType) -> pa.Scalar | None:
+    if text == _NULL_PARTITION:
+        return pa.scalar(None, to_type)
+    try:
+        return pa.scalar(text, pa.string()).cast(to_type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+
+
+def _value_in_files(text: str, to_type: pa.DataType, config: TableConfig) -> pa.Scalar | None:
+    # The null partition also holds empty strings, and the text of other types need not be what Arrow writes.
+    exact = pa.types.is_string(to_type) or pa.types.is_integer(to_type) or pa.types.is_date32(to_type)
+    if text == _NULL_PARTITION or not exact:
+        return None
+    return _typed(unquote(text) if config.url_encode_partitions else text, to_type)
+
+
+def partition_guarantee(values: PartitionValues) -> pc.Expression:
+    """What is true of every row of a partition with these values."""
+    guarantee = pc.scalar(True)  # noqa: FBT003 - a literal of the expression language
+    for name, value in values:
+        guarantee = guarantee & (pc.field(name) == value if value.is_valid else pc.field(name).is_null())
+    return guarantee
+
+
+def can_match(
+    storage: Storage, row_filter: pc.Expression, schema: pa.Schema, values: Sequence[PartitionValues | None]
+) -> list[bool]:
+    """For each partition's values, whether a row of that partition may pass the filter.
+
+    The decision is Arrow's own partition pruning, over fragments that stand for the partitions and are never opened.
+    """
+    parquet = ds.ParquetFileFormat()
+    fragments = [
+        parquet.make_fragment(str(position), storage.filesystem, partition_expression=partition_guarantee(known or ()))
+        for position, known in enumerate(values)
+    ]
+    dataset = ds.FileSystemDataset(fragments, schema, parquet, storage.filesystem)
+    kept = {int(fragment.path) for fragment in dataset.get_fragments(row_filter)}
+    return [position in kept for position in range(len(fragments))]
+
+
+def list_partitions(
+    storage: Storage,
+    config: TableConfig,
+    schema: pa.Schema,
+    row_filter: pc.Expression | None,
+    list_directory: Callable[[str], tuple[FileInfo, ...]],
+) -> Mapping[str, tuple[FileInfo, ...]]:
+    """The files of every partition that may hold rows passing the filter, by partition path."""
+    found: dict[str, tuple[FileInfo, ...]] = {}
+    depth = len(config.partition_fields)
+    level, below_root = [""], 0
+    with ThreadPoolExecutor(_LISTING_THREADS) as pool:
+        while level:
+            if row_filter is not None and below_root == depth > 0:
+                known = [partition_values(path, config, schema) for path in level]
+                level = [path for path, keep in zip(level, can_match(storage, row_filter, schema, known), strict=True) if keep]
+            folders: list[str] = []
+            for path, listing in zip(level, pool.map(list_directory, level), strict=True):
+                if any(info.name.startswith(_PARTITION_METADATA) for info in listing):
+                    found[path] = tuple(info for info in listing if not info.is_dir)
+                else:
+                    folders += [info.path for info in listing if info.is_dir and not info.name.startswith(".")]
+            level, below_root = folders, below_root + 1
+    if row_filter is not None and found:
+        known = [partition_values(path, config, schema) for path in found]
+        keeps = can_match(storage, row_filter, schema, known)
+        return {path: files for (path, files), keep in zip(found.items(), keeps, strict=True) if keep}
+    return found

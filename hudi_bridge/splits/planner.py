@@ -1,0 +1,156 @@
+"""From a table at an instant to the splits that hold its rows.
+
+A planner belongs to one instant. Folders are listed when a query first needs them, and once; a filter that rules out a
+partition keeps its folder from being listed at all.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+import pyarrow.compute as pc
+
+from hudi_bridge.config import QueryType, TableConfig
+from hudi_bridge.errors import CorruptTableError
+from hudi_bridge.merge.payloads import merge_rule
+from hudi_bridge.splits.file_slice import FileGroup, FileSlice
+from hudi_bridge.splits.file_system_view import (
+    TimelineFacts,
+    build_file_groups,
+    latest_read_optimized_slice,
+    latest_snapshot_slice,
+)
+from hudi_bridge.splits.partitions import PartitionValues, list_partitions, partition_values, values_come_from_path
+from hudi_bridge.splits.query_schema import QuerySchema, read_query_schema
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.storage import FileInfo, Storage
+from hudi_bridge.timeline.commit_metadata import read_commit_metadata
+from hudi_bridge.timeline.history import load_history
+from hudi_bridge.timeline.instant import Action
+from hudi_bridge.timeline.plans import read_pending_compactions
+from hudi_bridge.timeline.timeline import Timeline
+
+_FIRST_VERSION_NAMING_DELTA_INSTANTS = 8
+_BEFORE_ALL_INSTANTS = "0"
+
+
+class SplitPlanner:
+    """Plans reads of a table as of one instant; what it learns from files and folders it keeps."""
+
+    def __init__(self, storage: Storage, config: TableConfig, timeline: Timeline, query_instant: str | None) -> None:
+        """A planner for an instant, None for a table without a completed commit."""
+        self.query_instant = query_instant or _BEFORE_ALL_INSTANTS
+        self._storage = storage
+        self._config = config
+        self._timeline = timeline
+        self._listings: dict[str, tuple[FileInfo, ...]] = {}
+        self._groups: dict[str, tuple[FileGroup, ...]] = {}
+
+    @cached_property
+    def schema(self) -> QuerySchema:
+        """The table's columns as of the instant."""
+        return read_query_schema(self._storage, self._config, self._timeline, self.query_instant)
+
+    def file_slices(self, query_type: QueryType, row_filter: pc.Expression | None = None) -> tuple[FileSlice, ...]:
+        """The file slices that a query reads, by partition and file id."""
+        latest = latest_read_optimized_slice if query_type is QueryType.READ_OPTIMIZED else latest_snapshot_slice
+        slices = (latest(group, self._facts) for group in self._file_groups(row_filter))
+        return tuple(piece for piece in slices if piece is not None)
+
+    def splits(self, query_type: QueryType, row_filter: pc.Expression | None = None) -> tuple[RealtimeFileSplit, ...]:
+        """The splits of a query; those of a read-optimized query have no log files.
+
+        Raises:
+            UnsupportedTableError: the table's records cannot be merged correctly.
+        """
+        slices = self.file_slices(query_type, row_filter)
+        context = self.context(query_type)
+        return tuple(self._split(piece, context) for piece in slices)
+
+    def context(self, query_type: QueryType) -> ReadContext:
+        """What the splits of a query share."""
+        config, schema = self._config, self.schema
+        from_path = values_come_from_path(config)
+        return ReadContext(
+            table_path=self._storage.table_path,
+            query_type=query_type,
+            latest_instant=self.query_instant,
+            schema=schema.arrow,
+            merge_rule=None if query_type is QueryType.READ_OPTIMIZED else merge_rule(config),
+            record_key_fields=config.record_key_fields,
+            populates_meta_fields=config.populates_meta_fields,
+            committed_instants=frozenset(commit.requested_time for commit in self._timeline.commits()),
+            pending_instants=frozenset(
+                instant.requested_time for instant in self._timeline.instants if not instant.is_completed
+            ),
+            timeline_start=self._timeline.start or _BEFORE_ALL_INSTANTS,
+            path_columns=config.partition_fields if from_path else (),
+            widens_floats_by_text=config.written_by_1x,
+            schema_ids=schema.ids,
+            schema_history=schema.history,
+        )
+
+    def _split(self, piece: FileSlice, context: ReadContext) -> RealtimeFileSplit:
+        merged = context.merge_rule is not None
+        return RealtimeFileSplit(
+            context=context,
+            partition_path=piece.partition_path,
+            partition_values=self._partition_values(piece.partition_path, context),
+            file_id=piece.file_id,
+            base_instant_time=piece.base_instant_time,
+            base_path=piece.base_file.path if piece.base_file else None,
+            log_paths=tuple(log.path for log in piece.log_files) if merged else (),
+            base_size_bytes=piece.base_size_bytes,
+            log_size_bytes=piece.log_size_bytes if merged else 0,
+        )
+
+    def _partition_values(self, path: str, context: ReadContext) -> PartitionValues:
+        values = partition_values(path, self._config, context.schema)
+        if values is None and context.path_columns:
+            expected = "values of " + ", ".join(
+                f"{name} {context.schema.field(name).type}" for name in context.path_columns
+            )
+            raise CorruptTableError(path, None, "a partition path", expected)
+        return values or ()
+
+    def _file_groups(self, row_filter: pc.Expression | None) -> Iterable[FileGroup]:
+        partitions = list_partitions(
+            self._storage, self._config, self.schema.arrow, row_filter, self._list_directory
+        )
+        for path in sorted(partitions):
+            if path not in self._groups:
+                self._groups[path] = build_file_groups(path, partitions[path], self._facts)
+            yield from self._groups[path]
+
+    def _list_directory(self, path: str) -> tuple[FileInfo, ...]:
+        if path not in self._listings:
+            self._listings[path] = self._storage.list_directory(path)
+        return self._listings[path]
+
+    @cached_property
+    def _facts(self) -> TimelineFacts:
+        return TimelineFacts(
+            logs_name_their_own_instant=self._config.table_version >= _FIRST_VERSION_NAMING_DELTA_INSTANTS,
+            query_instant=self.query_instant,
+            is_committed=self._timeline.is_committed,
+            completion_time_of=self._completion_time_of,
+            pending_compactions=read_pending_compactions(self._storage, self._config, self._timeline),
+            replaced=self._replaced_file_groups(),
+        )
+
+    def _completion_time_of(self, instant_time: str) -> str | None:
+        return self._timeline.completion_time_of(instant_time) or self._archived_completion_times.get(instant_time)
+
+    @cached_property
+    def _archived_completion_times(self) -> Mapping[str, str]:
+        history = load_history(self._storage, self._config)
+        return {instant.requested_time: instant.completion_time for instant in history if instant.completion_time}
+
+    def _replaced_file_groups(self) -> dict[tuple[str, str], str]:
+        replaced: dict[tuple[str, str], str] = {}
+        for instant in self._timeline.commits():
+            if instant.action is Action.REPLACE_COMMIT:
+                metadata = read_commit_metadata(self._storage, self._config, instant)
+                for partition, file_ids in metadata.replaced_file_ids:
+                    for file_id in file_ids:
+                        replaced.setdefault((partition, file_id), instant.requested_time)
+        return replaced

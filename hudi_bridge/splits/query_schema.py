@@ -1,0 +1,95 @@
+"""The columns of a table as of an instant.
+
+The newest commit that carries a schema decides; without one, the schema the table was created with. The meta columns
+come first; partition columns that the writer dropped from the files come last.
+
+Source: ``TableSchemaResolver`` and ``HoodieFileIndex`` of Hudi.
+"""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hudi_bridge.config import TableConfig
+from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
+from hudi_bridge.schema.internal import parse_internal_schema, to_arrow
+from hudi_bridge.storage import Storage
+from hudi_bridge.timeline.commit_metadata import read_commit_metadata
+from hudi_bridge.timeline.timeline import Timeline
+
+META_COLUMNS = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+OPERATION_COLUMN = "_hoodie_operation"
+_HISTORY_FOLDER = ".hoodie/.schema"
+_HISTORY_SUFFIX = ".schemacommit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuerySchema:
+    """What a query's rows look like.
+
+    Where the table keeps a history of its schema with column ids, ``ids`` is the query's version and ``history`` holds
+    all versions, each as Hudi's JSON.
+    """
+
+    arrow: pa.Schema
+    ids: str | None = None
+    history: str | None = None
+
+
+def read_query_schema(storage: Storage, config: TableConfig, timeline: Timeline, query_instant: str) -> QuerySchema:
+    """The columns as of an instant.
+
+    Raises:
+        CorruptTableError: a commit or its schema cannot be parsed.
+    """
+    for instant in reversed(timeline.commits()):
+        if instant.requested_time > query_instant:
+            continue
+        metadata = read_commit_metadata(storage, config, instant)
+        if metadata.schema_text:
+            path = f"commit {instant.requested_time}"
+            if metadata.latest_schema:
+                fields = to_arrow(parse_internal_schema(metadata.latest_schema, path))
+                history = _read_history(storage, timeline) or f'{{"schemas":[{metadata.latest_schema}]}}'
+                return QuerySchema(arrow=_complete(fields, config), ids=metadata.latest_schema, history=history)
+            fields = arrow_schema(parse_avro_schema(metadata.schema_text, path))
+            return QuerySchema(arrow=_complete(fields, config))
+    if config.create_schema:
+        fields = arrow_schema(parse_avro_schema(config.create_schema, ".hoodie/hoodie.properties"))
+        return QuerySchema(arrow=_complete(fields, config))
+    return QuerySchema(arrow=pa.schema([]))
+
+
+def _read_history(storage: Storage, timeline: Timeline) -> str | None:
+    """The newest file of the schema history that belongs to a committed instant; it holds every version before it."""
+    committed = [
+        info.path
+        for info in storage.list_directory(_HISTORY_FOLDER)
+        if info.name.endswith(_HISTORY_SUFFIX) and timeline.is_committed(info.name.partition(".")[0].partition("_")[0])
+    ]
+    return storage.read_bytes(max(committed)).decode("utf-8", "replace") if committed else None
+
+
+def _complete(fields: pa.Schema, config: TableConfig) -> pa.Schema:
+    leading = META_COLUMNS if config.populates_meta_fields else ()
+    if config.populates_meta_fields and config.allow_operation_field:
+        leading += (OPERATION_COLUMN,)
+    columns = [pa.field(name, pa.string()) for name in leading]
+    columns += [_as_read(field, config) for field in fields if field.name not in (*META_COLUMNS, *leading)]
+    present = {field.name for field in columns}
+    columns += [pa.field(name, pa.string()) for name in config.partition_fields if name not in present]
+    return pa.schema(columns)
+
+
+def _as_read(field: pa.Field, config: TableConfig) -> pa.Field:
+    # Hudi 1.x declares a partition column whose value a key generator formats as text, and reads it from the files.
+    for name, kind in zip(config.partition_fields, config.partition_field_kinds, strict=True):
+        if name == field.name and kind == "TIMESTAMP" and config.written_by_1x:
+            return pa.field(name, pa.string())
+    return field

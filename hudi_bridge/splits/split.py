@@ -1,0 +1,149 @@
+"""One file slice to read, with all that its reader would otherwise have to ask for.
+
+A split can be pickled, or written as JSON, and read anywhere the table's files can be reached. The splits of one plan
+share one ``ReadContext``.
+"""
+
+import base64
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
+
+import pyarrow as pa
+
+from hudi_bridge.config import QueryType
+from hudi_bridge.errors import QueryError
+from hudi_bridge.merge.payloads import MergeRule
+from hudi_bridge.splits.partitions import PartitionValues
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadContext:
+    """What the splits of one plan have in common.
+
+    ``committed_instants``, ``pending_instants`` and ``timeline_start`` tell which log blocks count: those of committed
+    instants, and those from before the start of the active timeline. ``path_columns`` are read from the partition path and not from files.
+    ``schema_ids`` is the query's schema with column ids and ``schema_history`` all its versions, as Hudi's JSON.
+    """
+
+    table_path: str
+    query_type: QueryType
+    latest_instant: str
+    schema: pa.Schema
+    merge_rule: MergeRule | None
+    record_key_fields: tuple[str, ...]
+    populates_meta_fields: bool
+    committed_instants: frozenset[str]
+    pending_instants: frozenset[str]
+    timeline_start: str
+    path_columns: tuple[str, ...]
+    widens_floats_by_text: bool
+    schema_ids: str | None
+    schema_history: str | None
+
+    def is_committed(self, instant_time: str) -> bool:
+        """Whether log blocks of an instant count."""
+        if instant_time in self.committed_instants:
+            return True
+        return instant_time < self.timeline_start and instant_time not in self.pending_instants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealtimeFileSplit:
+    """A file slice: at most one base file, and the log files to merge into it, oldest first.
+
+    Paths are relative to the table. A split without log paths is read from its base file alone. Sizes are in bytes.
+    """
+
+    context: ReadContext
+    partition_path: str
+    partition_values: PartitionValues
+    file_id: str
+    base_instant_time: str
+    base_path: str | None
+    log_paths: tuple[str, ...]
+    base_size_bytes: int
+    log_size_bytes: int
+
+    @property
+    def table_path(self) -> str:
+        """The table's folder, as it was opened."""
+        return self.context.table_path
+
+    @property
+    def latest_instant(self) -> str:
+        """The instant as of which the slice is read."""
+        return self.context.latest_instant
+
+    def to_json(self) -> str:
+        """The split as a JSON text that stands on its own."""
+        split = {field.name: getattr(self, field.name) for field in fields(self)}
+        split["context"] = _context_to_json(self.context)
+        columns = [pa.field(name, value.type) for name, value in self.partition_values]
+        row = pa.record_batch([pa.array([value.as_py()], value.type) for _, value in self.partition_values], schema=pa.schema(columns))
+        split["partition_values"] = _encode(row.serialize())
+        split["partition_columns"] = _encode(row.schema.serialize())
+        return json.dumps({"format": _FORMAT, "split": split})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The split that ``to_json`` wrote.
+
+        Raises:
+            QueryError: the text is not such a split.
+        """
+        try:
+            document = json.loads(text)
+            if document["format"] != _FORMAT:
+                raise QueryError("split", f"format {document['format']}", f"format {_FORMAT}")
+            split = document["split"]
+            columns = pa.ipc.read_schema(_decode(split.pop("partition_columns")))
+            row = pa.ipc.read_record_batch(_decode(split.pop("partition_values")), columns)
+            values = tuple((name, row.column(position)[0]) for position, name in enumerate(columns.names))
+            context = _context_from_json(split.pop("context"))
+            split["log_paths"] = tuple(split["log_paths"])
+            return cls(context=context, partition_values=values, **split)
+        except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+            if isinstance(error, QueryError):
+                raise
+            raise QueryError("split", f"text that is no split ({error})", "the JSON of a RealtimeFileSplit") from error
+
+
+def _context_to_json(context: ReadContext) -> dict[str, Any]:
+    document = {field.name: getattr(context, field.name) for field in fields(context)}
+    document["query_type"] = context.query_type.value
+    document["schema"] = _encode(context.schema.serialize())
+    document["committed_instants"] = sorted(context.committed_instants)
+    document["pending_instants"] = sorted(context.pending_instants)
+    document["merge_rule"] = asdict(context.merge_rule) if context.merge_rule else None
+    return document
+
+
+def _context_from_json(document: dict[str, Any]) -> ReadContext:
+    rule = document.pop("merge_rule")
+    for name in ("record_key_fields", "path_columns"):
+        document[name] = tuple(document[name])
+    if rule is not None:
+        marker = rule["delete_marker"]
+        rule["ordering_fields"] = tuple(rule["ordering_fields"])
+        rule["delete_marker"] = (marker[0], marker[1]) if marker else None
+    return ReadContext(
+        **document
+        | {
+            "query_type": QueryType(document["query_type"]),
+            "schema": pa.ipc.read_schema(_decode(document["schema"])),
+            "committed_instants": frozenset(document["committed_instants"]),
+            "pending_instants": frozenset(document["pending_instants"]),
+            "merge_rule": MergeRule(**rule) if rule is not None else None,
+        }
+    )
+
+
+def _encode(buffer: pa.Buffer) -> str:
+    return base64.b64encode(memoryview(buffer)).decode("ascii")
+
+
+def _decode(text: str) -> pa.Buffer:
+    return pa.py_buffer(base64.b64decode(text))

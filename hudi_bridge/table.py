@@ -1,0 +1,105 @@
+"""A Hudi table: opened once, read as of any instant it still has."""
+
+from functools import cached_property
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.config import QueryType, TableConfig, read_table_config
+from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.splits.file_slice import FileSlice
+from hudi_bridge.splits.planner import SplitPlanner
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import Storage
+from hudi_bridge.timeline.instant import parse_query_instant
+from hudi_bridge.timeline.time_travel import validate_time_travel
+from hudi_bridge.timeline.timeline import Timeline, load_timeline
+
+
+class HudiTable:
+    """A table as its timeline stood when it was opened; open it again, or ``refresh``, to see later commits."""
+
+    def __init__(self, storage: Storage, config: TableConfig, timeline: Timeline) -> None:
+        """A table from its parts; users call ``open``."""
+        self._storage = storage
+        self.config = config
+        self.timeline = timeline
+
+    @classmethod
+    def open(cls, path: str, filesystem: Any = None) -> Self:
+        """The table in a folder.
+
+        ``path`` is a local path or a URI that pyarrow can open (s3, gs, abfs, hdfs, file), or a path on the pyarrow or
+        fsspec ``filesystem`` given.
+
+        Raises:
+            TableNotFoundError: there is no Hudi table.
+            CorruptTimelineError: its properties cannot be read.
+            UnsupportedTableError: it uses something that cannot be read correctly.
+        """
+        storage = Storage.open(path, filesystem)
+        config = read_table_config(storage)
+        return cls(storage, config, load_timeline(storage, config))
+
+    def refresh(self) -> Self:
+        """The same table with its timeline as of now."""
+        return type(self)(self._storage, self.config, load_timeline(self._storage, self.config))
+
+    @property
+    def path(self) -> str:
+        """The folder, as it was opened."""
+        return self._storage.table_path
+
+    @property
+    def latest_instant(self) -> str | None:
+        """The newest completed commit, None before the first."""
+        latest = self.timeline.latest_commit()
+        return latest.requested_time if latest else None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as of the newest commit."""
+        return self._latest.schema.arrow
+
+    def snapshot(self, as_of: str | None = None) -> HudiDataset:
+        """The true rows: base files merged with their logs, as of the newest commit or of an instant.
+
+        ``as_of`` takes Hudi's spellings: ``2026-01-31``, ``2026-01-31 12:00:00[.000]``, or 14 or 17 digits.
+
+        Raises:
+            InstantNotReadableError: files of that instant are gone, or a write before it has not completed.
+            QueryError: the spelling is none of Hudi's.
+        """
+        return HudiDataset(self._storage, self._planner(as_of), QueryType.SNAPSHOT)
+
+    def read_optimized(self, as_of: str | None = None) -> HudiDataset:
+        """The rows of the base files alone, without the changes that are still in logs.
+
+        ``left_out_log_files()`` of the result says how many log files are not read. ``as_of`` as for ``snapshot``.
+        """
+        return HudiDataset(self._storage, self._planner(as_of), QueryType.READ_OPTIMIZED)
+
+    def splits(
+        self,
+        as_of: str | None = None,
+        query_type: QueryType = QueryType.SNAPSHOT,
+        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
+    ) -> list[RealtimeFileSplit]:
+        """The splits of a query, each of which can be read on its own by ``open_reader``."""
+        return list(self._planner(as_of).splits(query_type, filter))
+
+    def file_slices(self, as_of: str | None = None) -> tuple[FileSlice, ...]:
+        """The file slices of a snapshot."""
+        return self._planner(as_of).file_slices(QueryType.SNAPSHOT)
+
+    @cached_property
+    def _latest(self) -> SplitPlanner:
+        return SplitPlanner(self._storage, self.config, self.timeline, self.latest_instant)
+
+    def _planner(self, as_of: str | None) -> SplitPlanner:
+        if as_of is None:
+            return self._latest
+        instant = parse_query_instant(as_of, self.config.timeline_timezone)
+        validate_time_travel(self._storage, self.config, self.timeline, instant)
+        return SplitPlanner(self._storage, self.config, self.timeline, instant)

@@ -1,0 +1,143 @@
+"""The file of a completed commit, delta commit or replace commit to a ``CommitMetadata``.
+
+Source: ``HoodieCommitMetadata``, ``HoodieReplaceCommitMetadata`` and ``HoodieWriteStat``, as JSON (timeline
+layout 1) or Avro (layout 2); the field names are the same. A file of no bytes is a commit that wrote
+nothing, as in Hudi.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hudi_bridge.config import TableConfig
+from hudi_bridge.errors import CorruptTimelineError
+from hudi_bridge.storage import Storage
+from hudi_bridge.timeline.instant import Instant, instant_file_name
+from hudi_bridge.timeline.records import (
+    Record,
+    map_field,
+    number_field,
+    parse_record,
+    records_field,
+    text_field,
+    texts_field,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteStat:
+    """What a commit did to one file of one file group.
+
+    ``path`` is relative to the table; ``prev_commit`` is the base instant of the slice before,
+    ``base_file`` the base file under a log file, each None without one. ``log_files`` are the names of the
+    slice's log files at that time, ``cdc_stats`` the paths of change data files with their sizes in bytes.
+    """
+
+    partition_path: str
+    file_id: str
+    path: str
+    prev_commit: str | None
+    num_writes: int
+    num_deletes: int
+    num_inserts: int
+    num_update_writes: int
+    file_size_bytes: int
+    base_file: str | None
+    log_files: tuple[str, ...]
+    log_offset: int
+    log_version: int
+    cdc_stats: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitMetadata:
+    """What a commit wrote and replaced.
+
+    ``schema_text`` is the writer's Avro schema, ``latest_schema`` the table's schema with field ids as
+    JSON; each is None where the commit carries none. ``replaced_file_ids`` pairs partitions with the ids of
+    the file groups that no longer count from this commit on.
+    """
+
+    operation_type: str
+    is_compaction: bool
+    schema_text: str | None
+    latest_schema: str | None
+    extra: tuple[tuple[str, str], ...]
+    write_stats: tuple[WriteStat, ...]
+    replaced_file_ids: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def parse_commit_metadata(data: bytes, path: str) -> CommitMetadata:
+    """The metadata in the bytes of a completed instant's file; ``path`` names the file in errors.
+
+    Raises:
+        CorruptTimelineError: the bytes are not commit metadata.
+    """
+    return commit_metadata_of_record(parse_record(data, path) if data else {}, path)
+
+
+def commit_metadata_of_record(record: Record, path: str) -> CommitMetadata:
+    """The metadata in an already decoded record; ``path`` names its file in errors.
+
+    Raises:
+        CorruptTimelineError: a field is not of its kind.
+    """
+    extra = map_field(record, "extraMetadata", path)
+    replaced = map_field(record, "partitionToReplaceFileIds", path)
+    operation_type = text_field(record, "operationType", path)
+    return CommitMetadata(
+        operation_type=operation_type,
+        is_compaction=operation_type == "COMPACT" or record.get("compacted") is True,
+        schema_text=text_field(extra, "schema", path) or None,
+        latest_schema=text_field(extra, "latest_schema", path) or None,
+        extra=tuple((key, text_field(extra, key, path)) for key in sorted(extra)),
+        write_stats=tuple(_iter_write_stats(map_field(record, "partitionToWriteStats", path), path)),
+        replaced_file_ids=tuple((key, texts_field(replaced, key, path)) for key in sorted(replaced)),
+    )
+
+
+def read_commit_metadata(storage: Storage, config: TableConfig, instant: Instant) -> CommitMetadata:
+    """The metadata of a completed instant of the active timeline; one file is read.
+
+    Raises:
+        CorruptTimelineError: the file is gone or damaged.
+    """
+    path = f"{config.timeline_path}/{instant_file_name(instant)}"
+    return parse_commit_metadata(read_timeline_file(storage, path), path)
+
+
+def read_timeline_file(storage: Storage, path: str) -> bytes:
+    """The bytes of a file that a listing of the timeline has shown.
+
+    Raises:
+        CorruptTimelineError: the file is gone.
+    """
+    try:
+        return storage.read_bytes(path)
+    except FileNotFoundError as error:
+        expected = (
+            "a file of the timeline; it was archived or rolled back since the table was opened: open it again"
+        )
+        raise CorruptTimelineError(path, None, "no such file", expected) from error
+
+
+def _iter_write_stats(stats_by_partition: Record, path: str) -> Iterator[WriteStat]:
+    for partition_path in stats_by_partition:
+        for record in records_field(stats_by_partition, partition_path, path):
+            prev_commit = text_field(record, "prevCommit", path)
+            cdc_stats = map_field(record, "cdcStats", path)
+            yield WriteStat(
+                partition_path=partition_path,
+                file_id=text_field(record, "fileId", path),
+                path=text_field(record, "path", path),
+                prev_commit=prev_commit if prev_commit != "null" else None,
+                num_writes=number_field(record, "numWrites", path),
+                num_deletes=number_field(record, "numDeletes", path),
+                num_inserts=number_field(record, "numInserts", path),
+                num_update_writes=number_field(record, "numUpdateWrites", path),
+                file_size_bytes=number_field(record, "fileSizeInBytes", path),
+                base_file=text_field(record, "baseFile", path) or None,
+                log_files=texts_field(record, "logFiles", path),
+                log_offset=number_field(record, "logOffset", path),
+                log_version=number_field(record, "logVersion", path),
+                cdc_stats=tuple((key, number_field(cdc_stats, key, path)) for key in cdc_stats),
+            )

@@ -1,0 +1,114 @@
+"""The history of timeline layout 2: Parquet files of instants, listed by a manifest.
+
+    _version_                       the number of the valid manifest, as text
+    manifest_<number>               JSON, {"files": [{"fileName": ..., "fileLen": ...}]}
+    <first>_<last>_<level>.parquet  instantTime, completionTime, action, metadata, plan, version
+
+``metadata`` is the content of the completed instant's file. Files of level 0 are merged into higher levels,
+so that an instant is in one file of the valid manifest; files that no manifest names are left-overs.
+
+Source: ``LSMTimeline``, ``ArchivedTimelineLoaderV2``.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hudi_bridge.config import TableConfig
+from hudi_bridge.errors import CorruptTimelineError
+from hudi_bridge.storage import Storage
+from hudi_bridge.timeline.commit_metadata import CommitMetadata, parse_commit_metadata, read_timeline_file
+from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, InstantState, parse_action
+from hudi_bridge.timeline.records import parse_record, records_field, text_field
+
+_VERSION_FILE = "_version_"
+_MANIFEST = re.compile(r"manifest_([0-9]{1,9})")
+_DATA_FILE = re.compile(r"([0-9]+)_([0-9]+)_[0-9]\.parquet")
+
+
+def iter_instants(storage: Storage, config: TableConfig, since: str) -> Iterator[Instant]:
+    """The instants from ``since`` on, in the order of the files.
+
+    Raises:
+        CorruptTimelineError: a file is gone or damaged.
+    """
+    for path, _, last in _data_files(storage, config):
+        if last < since:
+            continue
+        for row in _read_rows(storage, path, ["instantTime", "completionTime", "action"]):
+            action = parse_action(row["action"])
+            if action is not None and row["instantTime"] >= since:
+                yield Instant(
+                    requested_time=row["instantTime"],
+                    action=action,
+                    state=InstantState.COMPLETED,
+                    completion_time=row["completionTime"],
+                )
+
+
+def iter_commits(
+    storage: Storage, config: TableConfig, wanted: frozenset[str]
+) -> Iterator[tuple[str, CommitMetadata]]:
+    """The metadata of the wanted commits; only files that may hold one are opened.
+
+    Raises:
+        CorruptTimelineError: a file is gone or damaged.
+    """
+    for path, first, last in _data_files(storage, config):
+        if not any(first <= time <= last for time in wanted):
+            continue
+        for row in _read_rows(storage, path, ["instantTime", "action", "metadata"], wanted):
+            if parse_action(row["action"]) in COMMIT_ACTIONS:
+                name = f"{path}, instant {row['instantTime']}"
+                yield row["instantTime"], parse_commit_metadata(row["metadata"] or b"", name)
+
+
+def _data_files(storage: Storage, config: TableConfig) -> Iterator[tuple[str, str, str]]:
+    """Path, first and last instant of the files of the valid manifest."""
+    folder = config.history_path
+    version = _manifest_version(storage, folder)
+    if version is None:
+        return
+    manifest_path = f"{folder}/manifest_{version}"
+    manifest = parse_record(read_timeline_file(storage, manifest_path), manifest_path)
+    for entry in records_field(manifest, "files", manifest_path):
+        name = text_field(entry, "fileName", manifest_path)
+        match = _DATA_FILE.fullmatch(name)
+        if match is None:
+            raise CorruptTimelineError(manifest_path, None, repr(name), "<instant>_<instant>_<level>.parquet")
+        yield f"{folder}/{name}", match[1], match[2]
+
+
+def _manifest_version(storage: Storage, folder: str) -> str | None:
+    path = f"{folder}/{_VERSION_FILE}"
+    try:
+        text = storage.read_bytes(path).decode("ascii", "replace").strip()
+    except FileNotFoundError:
+        # A writer that dies between the two files leaves manifests without a version.
+        names = (_MANIFEST.fullmatch(info.name) for info in storage.list_directory(folder))
+        return max((match[1] for match in names if match), key=int, default=None)
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise CorruptTimelineError(path, 0, repr(text[:16]), "the number of a manifest")
+    return text
+
+
+def _read_rows(
+    storage: Storage, path: str, columns: list[str], wanted: frozenset[str] | None = None
+) -> list[dict[str, Any]]:
+    filters = None if wanted is None else pc.field("instantTime").isin(sorted(wanted))
+    try:
+        with storage.open_input(path) as file:
+            table = pq.read_table(file, columns=columns, filters=filters)
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptTimelineError(
+            path, None, f"no readable Parquet ({error})", "archived instants"
+        ) from error
+    found = {name: table.schema.field(name).type for name in table.column_names}
+    expected = {name: pa.binary() if name == "metadata" else pa.string() for name in columns}
+    if found != expected:
+        raise CorruptTimelineError(path, None, f"columns {found}", f"columns {expected}")
+    return [row for row in table.to_pylist() if row["instantTime"] is not None]

@@ -1,0 +1,183 @@
+"""Instants, and the grammar of the file names that stand for them on the timeline.
+
+    layout 1 (table versions up to 7)       layout 2 (version 8 on)                state
+    T.action.requested                      T.action.requested                     requested
+    T.action.inflight, T.inflight (commit)  T.action.inflight, T.inflight          inflight
+    T.action                                T_C.action                             completed at C
+
+A compaction completes as a commit, a log compaction as a delta commit, a clustering as a replace commit; in
+layout 1 a clustering is pending as a replace commit as well. Instants are digits, ``yyyyMMddHHmmssSSS``
+(without ``SSS`` before Hudi 0.10), and are ordered as strings.
+
+Source: ``InstantFileNameParserV1``, ``InstantFileNameParserV2``, ``HoodieInstantTimeGenerator``.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import IntEnum, StrEnum
+
+from hudi_bridge.config import TimelineTimezone
+from hudi_bridge.errors import QueryError
+
+MILLIS_LENGTH = 17
+SECONDS_LENGTH = 14
+MISSING_MILLIS = "999"
+"""What Hudi appends to an instant of seconds: the whole second belongs to it."""
+
+EARLIEST = "earliest"
+"""Hudi's word for a begin before every instant."""
+
+_FILE_NAME = re.compile(r"([0-9]{1,32})(?:_([0-9]{1,32}))?(?:\.([a-z]+))?(?:\.(requested|inflight))?")
+_EXPECTED_INSTANT = "yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS], yyyyMMddHHmmss or yyyyMMddHHmmssSSS"
+_DATE_AND_TIME = re.compile(
+    r"(\d{4})-(\d{2})-(\d{2})(?:[ T](\d{2}):(\d{2}):(\d{2})(?:\.(\d{3})(?:\d{3})?)?(Z|[+-]\d{2}:\d{2})?)?",
+    re.ASCII,
+)
+_ISO_MARKS = str.maketrans("", "", "-T:")
+_DIGITS = re.compile(r"[0-9]{14}(?:[0-9]{3})?")
+
+
+class Action(StrEnum):
+    """What an instant does, as file names spell it."""
+
+    COMMIT = "commit"
+    DELTA_COMMIT = "deltacommit"
+    REPLACE_COMMIT = "replacecommit"
+    CLUSTERING = "clustering"
+    COMPACTION = "compaction"
+    LOG_COMPACTION = "logcompaction"
+    CLEAN = "clean"
+    ROLLBACK = "rollback"
+    SAVEPOINT = "savepoint"
+    RESTORE = "restore"
+    INDEXING = "indexing"
+    SCHEMA_COMMIT = "schemacommit"
+
+
+class InstantState(IntEnum):
+    """How far an instant has come; a later state overrules the files of the earlier ones."""
+
+    REQUESTED = 0
+    INFLIGHT = 1
+    COMPLETED = 2
+
+
+_ACTIONS = {str(action): action for action in Action}
+_COMPLETES_AS = {
+    Action.COMPACTION: Action.COMMIT,
+    Action.LOG_COMPACTION: Action.DELTA_COMMIT,
+    Action.CLUSTERING: Action.REPLACE_COMMIT,
+}
+
+
+COMMIT_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
+"""The actions that data files come from, once completed."""
+
+
+def parse_action(text: str | None) -> Action | None:
+    """The action of that name, None for other words."""
+    return _ACTIONS.get(text or "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instant:
+    """One action on the timeline; ``completion_time`` is None unless the file name records it (layout 2)."""
+
+    requested_time: str
+    action: Action
+    state: InstantState
+    completion_time: str | None = None
+
+    @property
+    def is_completed(self) -> bool:
+        """Whether its result counts."""
+        return self.state is InstantState.COMPLETED
+
+    @property
+    def comparable_action(self) -> Action:
+        """The action that it completes as, the same for all files of one instant."""
+        return _COMPLETES_AS.get(self.action, self.action)
+
+
+def parse_instant_file_name(name: str, layout: int) -> Instant | None:
+    """The instant that a file of the timeline folder stands for, None for other files."""
+    match = _FILE_NAME.fullmatch(name)
+    if match is None:
+        return None
+    requested_time, completion_time, word, suffix = match.groups()
+    if word in ("requested", "inflight") and suffix is None:
+        word, suffix = None, word
+    if word is None:
+        # Only the inflight file of a commit leaves out its action.
+        if suffix != "inflight":
+            return None
+        word = Action.COMMIT
+    action = parse_action(word)
+    if action is None or (completion_time is not None and (layout == 1 or suffix is not None)):
+        return None
+    return Instant(
+        requested_time=requested_time,
+        action=action,
+        state=InstantState[suffix.upper()] if suffix else InstantState.COMPLETED,
+        completion_time=completion_time,
+    )
+
+
+def instant_file_name(instant: Instant) -> str:
+    """The name of the file that ``parse_instant_file_name`` reads as this instant."""
+    time = instant.requested_time
+    if instant.state is InstantState.COMPLETED:
+        if instant.completion_time is not None:
+            time = f"{time}_{instant.completion_time}"
+        return f"{time}.{instant.action}"
+    if instant.state is InstantState.INFLIGHT and instant.action is Action.COMMIT:
+        return f"{time}.inflight"
+    return f"{time}.{instant.action}.{instant.state.name.lower()}"
+
+
+def parse_query_instant(text: str, timezone: TimelineTimezone, argument: str = "as_of") -> str:
+    """The instant of 17 digits that a user's spelling stands for; ``argument`` names it in errors.
+
+    A date is its first millisecond, a time without milliseconds the last one of its second, as in Hudi.
+    Fourteen digits are such a time, too: Hudi compares them as they are, so that it sees no instant of that
+    second. Dates and times are in the timeline's own zone; a spelling that ends in ``Z`` or ``+hh:mm`` is
+    converted, if the timeline is known to be in UTC.
+
+    Raises:
+        QueryError: the text is no time, or its zone cannot be related to the timeline's.
+    """
+    if _DIGITS.fullmatch(text):
+        instant = text if len(text) == MILLIS_LENGTH else text + MISSING_MILLIS
+        zone = None
+    elif match := _DATE_AND_TIME.fullmatch(text):
+        year, month, day, hour, minute, second, millis, zone = match.groups()
+        time = f"{hour}{minute}{second}{millis or MISSING_MILLIS}" if hour else "000000000"
+        instant = f"{year}{month}{day}{time}"
+    else:
+        raise QueryError(argument, repr(text), _EXPECTED_INSTANT)
+    if zone is not None and timezone is not TimelineTimezone.UTC:
+        raise QueryError(
+            argument, repr(text), "a time without a zone: the timeline is in its writers' local time"
+        )
+    try:
+        return _in_utc(instant, zone or "Z")
+    except (ValueError, OverflowError) as error:
+        raise QueryError(argument, repr(text), _EXPECTED_INSTANT) from error
+
+
+def parse_begin_instant(text: str, timezone: TimelineTimezone, argument: str = "after") -> str:
+    """As ``parse_query_instant``, or zeros for Hudi's spellings of the time before every instant.
+
+    Raises:
+        QueryError: the text is neither.
+    """
+    if text == EARLIEST or (text and not text.strip("0")):
+        return "0" * MILLIS_LENGTH
+    return parse_query_instant(text, timezone, argument)
+
+
+def _in_utc(instant: str, zone: str) -> str:
+    seconds, millis = instant[:SECONDS_LENGTH], instant[SECONDS_LENGTH:]
+    moment = datetime.strptime(seconds + zone, "%Y%m%d%H%M%S%z").astimezone(UTC)
+    return moment.isoformat()[:19].translate(_ISO_MARKS) + millis

@@ -1,0 +1,159 @@
+"""The files of table services: what a pending compaction or clustering will replace, what a clean, a
+rollback, a restore or a savepoint did.
+
+Source: ``HoodieCompactionPlan``, ``HoodieRequestedReplaceMetadata``, ``HoodieCleanMetadata``,
+``HoodieRollbackMetadata``, ``HoodieRestoreMetadata`` and ``HoodieSavepointMetadata``, all of them Avro.
+"""
+
+from dataclasses import dataclass, replace
+
+from hudi_bridge.config import TableConfig
+from hudi_bridge.storage import Storage
+from hudi_bridge.timeline.commit_metadata import read_timeline_file
+from hudi_bridge.timeline.instant import Action, Instant, InstantState, instant_file_name
+from hudi_bridge.timeline.records import (
+    Record,
+    map_field,
+    parse_record,
+    records_field,
+    text_field,
+    texts_field,
+)
+from hudi_bridge.timeline.timeline import Timeline
+
+FileGroupId = tuple[str, str]
+"""Partition path and file id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionOperation:
+    """The file slice that a compaction turns into a base file; file names are without their partition."""
+
+    partition_path: str
+    file_id: str
+    base_instant_time: str
+    base_file: str | None
+    log_files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanMetadata:
+    """What a clean left; ``earliest_commit_to_retain`` is None if the cleaner counts file versions."""
+
+    earliest_commit_to_retain: str | None
+    last_completed_commit: str | None
+
+
+def read_compaction_plan(
+    storage: Storage, config: TableConfig, instant: Instant
+) -> tuple[CompactionOperation, ...]:
+    """The operations of a pending compaction or log compaction.
+
+    Raises:
+        CorruptTimelineError: the plan is gone or damaged.
+    """
+    path = _requested_path(config, instant)
+    record = parse_record(read_timeline_file(storage, path), path)
+    return tuple(
+        CompactionOperation(
+            partition_path=text_field(operation, "partitionPath", path),
+            file_id=text_field(operation, "fileId", path),
+            base_instant_time=text_field(operation, "baseInstantTime", path),
+            base_file=_file_name(text_field(operation, "dataFilePath", path)) or None,
+            log_files=tuple(_file_name(name) for name in texts_field(operation, "deltaFilePaths", path)),
+        )
+        for operation in records_field(record, "operations", path)
+    )
+
+
+def read_pending_compactions(
+    storage: Storage, config: TableConfig, timeline: Timeline
+) -> dict[FileGroupId, str]:
+    """The instant of the pending compaction of each file group that has one; reads every pending plan.
+
+    Raises:
+        CorruptTimelineError: a plan is gone or damaged.
+    """
+    return {
+        (operation.partition_path, operation.file_id): instant.requested_time
+        for instant in timeline.pending(Action.COMPACTION)
+        for operation in read_compaction_plan(storage, config, instant)
+    }
+
+
+def read_clustering_plan(
+    storage: Storage, config: TableConfig, instant: Instant
+) -> tuple[FileGroupId, ...] | None:
+    """The file groups that a pending clustering will replace, None if the instant is another replace commit.
+
+    Raises:
+        CorruptTimelineError: the plan is gone or damaged.
+    """
+    path = _requested_path(config, instant)
+    data = read_timeline_file(storage, path)
+    # Writers that have nothing to plan may leave the file of a requested replace commit empty.
+    record = parse_record(data, path) if data else {}
+    if record.get("clusteringPlan") is None:
+        return None
+    groups = records_field(map_field(record, "clusteringPlan", path), "inputGroups", path)
+    return tuple(
+        (text_field(piece, "partitionPath", path), text_field(piece, "fileId", path))
+        for group in groups
+        for piece in records_field(group, "slices", path)
+    )
+
+
+def read_clean_metadata(storage: Storage, config: TableConfig, instant: Instant) -> CleanMetadata:
+    """What a completed clean left.
+
+    Raises:
+        CorruptTimelineError: the file is gone or damaged.
+    """
+    record, path = _read(storage, config, instant)
+    return CleanMetadata(
+        earliest_commit_to_retain=text_field(record, "earliestCommitToRetain", path) or None,
+        last_completed_commit=text_field(record, "lastCompletedCommitTimestamp", path) or None,
+    )
+
+
+def read_rolled_back_instants(storage: Storage, config: TableConfig, instant: Instant) -> tuple[str, ...]:
+    """The instants that a completed rollback or restore has undone.
+
+    Raises:
+        CorruptTimelineError: the file is gone or damaged.
+    """
+    record, path = _read(storage, config, instant)
+    return texts_field(
+        record, "instantsToRollback" if instant.action is Action.RESTORE else "commitsRollback", path
+    )
+
+
+def read_savepointed_files(
+    storage: Storage, config: TableConfig, instant: Instant
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The names of the files that a completed savepoint keeps, by partition.
+
+    Raises:
+        CorruptTimelineError: the file is gone or damaged.
+    """
+    record, path = _read(storage, config, instant)
+    partitions = map_field(record, "partitionMetadata", path)
+    return tuple(
+        (partition_path, texts_field(map_field(partitions, partition_path, path), "savepointDataFile", path))
+        for partition_path in sorted(partitions)
+    )
+
+
+def _requested_path(config: TableConfig, instant: Instant) -> str:
+    requested = replace(instant, state=InstantState.REQUESTED, completion_time=None)
+    return f"{config.timeline_path}/{instant_file_name(requested)}"
+
+
+def _read(storage: Storage, config: TableConfig, instant: Instant) -> tuple[Record, str]:
+    path = f"{config.timeline_path}/{instant_file_name(instant)}"
+    return parse_record(read_timeline_file(storage, path), path), path
+
+
+def _file_name(path: str) -> str:
+    # The first version of the plans holds absolute paths.
+    return path.rpartition("/")[2]

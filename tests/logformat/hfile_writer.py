@@ -1,0 +1,109 @@
+"""Writes HFiles of version 3, byte by byte, for tests."""
+
+import gzip
+import struct
+from collections.abc import Mapping, Sequence
+
+GZ = 1
+NONE = 2
+
+Cell = tuple[str | bytes, bytes]
+
+
+def varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def field(number: int, value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def raw(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text
+
+
+def cell_key(row: str | bytes) -> bytes:
+    return struct.pack(">h", len(raw(row))) + raw(row) + b"\x00" + bytes(8) + b"\x04"
+
+
+def vint(number: int) -> bytes:
+    if number <= 127:
+        return struct.pack(">b", number)
+    width = (number.bit_length() + 7) // 8
+    return struct.pack(">b", -112 - width) + number.to_bytes(width, "big")
+
+
+def block(magic: bytes, data: bytes, codec: int = NONE, *, checksums: bytes = bytes(4)) -> bytes:
+    stored = gzip.compress(data, mtime=0) if codec == GZ else data
+    header = struct.pack(
+        ">8siiqbii", magic, len(stored) + len(checksums), len(data), -1, 0, 16384, 33 + len(stored)
+    )
+    return header + stored + checksums
+
+
+def data_block(cells: Sequence[Cell], codec: int = NONE) -> bytes:
+    parts = []
+    for row, value in cells:
+        key = cell_key(row)
+        parts.append(struct.pack(">ii", len(key), len(value)) + key + value + b"\x00")
+    return block(b"DATABLK*", b"".join(parts), codec)
+
+
+def file_info(pairs: Mapping[str, bytes]) -> bytes:
+    message = b"".join(field(1, field(1, name.encode()) + field(2, value)) for name, value in pairs.items())
+    return b"PBUF" + varint(len(message)) + message
+
+
+def trailer(fields: Mapping[int, int], version: int = 3) -> bytes:
+    message = b"".join(field(number, value) for number, value in fields.items())
+    return (b'TRABLK"$' + varint(len(message)) + message).ljust(4092, b"\x00") + struct.pack(">i", version)
+
+
+def hfile(
+    blocks: Sequence[Sequence[Cell]],
+    *,
+    codec: int = NONE,
+    info: Mapping[str, bytes] | None = None,
+    meta: Mapping[str, bytes] | None = None,
+    between: bytes = b"",
+    version: int = 3,
+    overrides: Mapping[int, int] | None = None,
+) -> bytes:
+    """An HFile of blocks of cells; ``between`` goes after each, ``overrides`` are trailer fields."""
+    body = b""
+    index = b""
+    offsets = [0]
+    for cells in blocks:
+        offsets.append(len(body))
+        written = data_block(cells, codec)
+        key = cell_key(cells[0][0])
+        index += struct.pack(">qi", len(body), len(written)) + vint(len(key)) + key
+        body += written + between
+    meta_index = b""
+    for name, content in (meta or {}).items():
+        written = block(b"METABLKc", content, codec)
+        meta_index += struct.pack(">qi", len(body), len(written)) + vint(len(name)) + name.encode()
+        body += written
+    load_on_open = len(body)
+    body += block(b"IDXROOT2", index, codec) + block(b"IDXROOT2", meta_index, codec)
+    info_offset = len(body)
+    body += block(b"FILEINF2", file_info(info or {}), codec)
+    fields = {
+        1: info_offset,
+        2: load_on_open,
+        5: len(blocks),
+        6: len(meta or {}),
+        7: sum(map(len, blocks)),
+        8: 1,
+        9: 0,
+        10: offsets[-1],
+        12: codec,
+    }
+    return body + trailer(fields | dict(overrides or {}), version)

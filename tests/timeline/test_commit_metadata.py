@@ -1,0 +1,188 @@
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_bridge.errors import CorruptTimelineError
+from hudi_bridge.timeline.commit_metadata import CommitMetadata, parse_commit_metadata, read_commit_metadata
+from hudi_bridge.timeline.instant import Action, Instant, InstantState
+from tests.timeline.timeline_files import (
+    TEXT,
+    container,
+    list_of,
+    make_layout_1,
+    make_table,
+    map_of,
+    put,
+    record_type,
+)
+
+T = "20240101000000000"
+C = "20240101000001000"
+DONE = Instant(requested_time=T, action=Action.REPLACE_COMMIT, state=InstantState.COMPLETED)
+NUMBER = ["null", "long"]
+RECORD: dict[str, Any] = {
+    "partitionToWriteStats": {
+        "b": [
+            {
+                "fileId": "f-0",
+                "path": "b/.f-0_1.log.2_0-1-2",
+                "prevCommit": "1",
+                "numWrites": 3,
+                "numDeletes": 1,
+                "numInserts": 2,
+                "numUpdateWrites": 4,
+                "fileSizeInBytes": 500,
+                "baseFile": "f-0_0-0-0_1.parquet",
+                "logFiles": [".f-0_1.log.1_0-1-1", ".f-0_1.log.2_0-1-2"],
+                "logOffset": 7,
+                "logVersion": 2,
+                "cdcStats": {"b/.f-0_1.log.1_0-1-2.cdc": 99},
+            },
+        ],
+        "a": [
+            {
+                "fileId": "g-0",
+                "path": "a/g-0_0-0-0_1.parquet",
+                "prevCommit": "null",
+                "baseFile": "",
+                "cdcStats": None,
+            }
+        ],
+    },
+    "extraMetadata": {"schema": "{}", "latest_schema": '{"max_column_id":1}', "key": "value"},
+    "operationType": "UPSERT",
+    "compacted": False,
+    "partitionToReplaceFileIds": {"a": ["h-0", "i-0"]},
+}
+STAT = record_type(
+    "HoodieWriteStat",
+    dict.fromkeys(("fileId", "path", "prevCommit", "baseFile"), TEXT)
+    | dict.fromkeys(("numWrites", "numDeletes", "numInserts", "numUpdateWrites", "fileSizeInBytes"), NUMBER)
+    | {
+        "logOffset": NUMBER,
+        "logVersion": ["null", "int"],
+        "logFiles": list_of("string"),
+        "cdcStats": map_of("long"),
+    },
+)[1]
+FIELDS = {
+    "partitionToWriteStats": map_of({"type": "array", "items": STAT}),
+    "extraMetadata": map_of("string"),
+    "operationType": TEXT,
+    "compacted": ["null", "boolean"],
+    "partitionToReplaceFileIds": map_of({"type": "array", "items": "string"}),
+}
+
+
+def as_json(**changes: Any) -> bytes:
+    return json.dumps(RECORD | changes, indent=2).encode()
+
+
+def as_avro() -> bytes:
+    return container("HoodieReplaceCommitMetadata", FIELDS, RECORD)
+
+
+@pytest.mark.parametrize("data", [as_json(), as_avro()], ids=["json", "avro"])
+def test_the_same_metadata_in_either_form(data: bytes) -> None:
+    metadata = parse_commit_metadata(data, "c")
+    assert metadata.operation_type == "UPSERT"
+    assert not metadata.is_compaction
+    assert metadata.schema_text == "{}"
+    assert metadata.latest_schema == '{"max_column_id":1}'
+    assert dict(metadata.extra)["key"] == "value"
+    assert metadata.replaced_file_ids == (("a", ("h-0", "i-0")),)
+    by_id = {stat.file_id: stat for stat in metadata.write_stats}
+    log = by_id["f-0"]
+    assert (log.partition_path, log.path, log.prev_commit) == ("b", "b/.f-0_1.log.2_0-1-2", "1")
+    assert (log.num_writes, log.num_deletes, log.num_inserts, log.num_update_writes) == (3, 1, 2, 4)
+    assert (log.file_size_bytes, log.log_offset, log.log_version) == (500, 7, 2)
+    assert log.base_file == "f-0_0-0-0_1.parquet"
+    assert log.log_files == (".f-0_1.log.1_0-1-1", ".f-0_1.log.2_0-1-2")
+    assert log.cdc_stats == (("b/.f-0_1.log.1_0-1-2.cdc", 99),)
+    base = by_id["g-0"]
+    assert (base.partition_path, base.prev_commit, base.base_file) == ("a", None, None)
+    assert (base.num_writes, base.log_files, base.cdc_stats) == (0, (), ())
+    assert pickle.loads(pickle.dumps(metadata)) == metadata
+    hash(metadata)
+
+
+@pytest.mark.parametrize("data", [b"", b"{}"])
+def test_a_commit_that_wrote_nothing(data: bytes) -> None:
+    assert parse_commit_metadata(data, "c") == CommitMetadata(
+        operation_type="",
+        is_compaction=False,
+        schema_text=None,
+        latest_schema=None,
+        extra=(),
+        write_stats=(),
+        replaced_file_ids=(),
+    )
+
+
+@pytest.mark.parametrize(
+    "changes", [{"operationType": "COMPACT"}, {"operationType": None, "compacted": True}]
+)
+def test_compactions(changes: dict[str, Any]) -> None:
+    assert parse_commit_metadata(as_json(**changes), "c").is_compaction
+
+
+@pytest.mark.parametrize("data", [as_json(), as_avro()], ids=["json", "avro"])
+def test_every_cut_is_noticed(data: bytes) -> None:
+    for length in range(1, len(data)):
+        with pytest.raises(CorruptTimelineError, match=r"^c"):
+            parse_commit_metadata(data[:length], "c")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x00" * 100,
+        b"[]",
+        b"7",
+        b"\xff\xfe{}",
+        b"[" * 100_000,
+        b"Obj\x01",
+        as_avro() + b"x",
+        container("Two", FIELDS, RECORD, RECORD),
+        container("None", FIELDS),
+        as_json(partitionToWriteStats=[]),
+        as_json(partitionToWriteStats={"a": {}}),
+        as_json(partitionToWriteStats={"a": [1]}),
+        as_json(partitionToWriteStats={"a": [{"numWrites": "1"}]}),
+        as_json(partitionToWriteStats={"a": [{"path": 1}]}),
+        as_json(partitionToWriteStats={"a": [{"logFiles": ["x", None]}]}),
+        as_json(partitionToWriteStats={"a": [{"cdcStats": {"x": "y"}}]}),
+        as_json(extraMetadata={"schema": {}}),
+        as_json(operationType=4),
+        as_json(partitionToReplaceFileIds={"a": [1]}),
+    ],
+)
+def test_other_content_is_refused(data: bytes) -> None:
+    with pytest.raises(CorruptTimelineError) as caught:
+        parse_commit_metadata(data, "c")
+    assert caught.value.path == "c"
+
+
+def test_reading_by_instant(tmp_path: Path) -> None:
+    storage, config = make_layout_1(tmp_path)
+    put(tmp_path, config, **{f"t{T}.replacecommit": as_json()})
+    assert read_commit_metadata(storage, config, DONE) == parse_commit_metadata(as_json(), "c")
+
+
+def test_reading_by_instant_in_layout_2(tmp_path: Path) -> None:
+    storage, config = make_table(tmp_path)
+    put(tmp_path, config, **{f"t{T}_{C}.replacecommit": as_avro()})
+    instant = Instant(
+        requested_time=T, action=Action.REPLACE_COMMIT, state=InstantState.COMPLETED, completion_time=C
+    )
+    assert read_commit_metadata(storage, config, instant).operation_type == "UPSERT"
+
+
+def test_a_file_that_went_away(tmp_path: Path) -> None:
+    storage, config = make_layout_1(tmp_path)
+    with pytest.raises(CorruptTimelineError, match="open it again") as caught:
+        read_commit_metadata(storage, config, DONE)
+    assert caught.value.path == f".hoodie/{T}.replacecommit"
