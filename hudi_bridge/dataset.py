@@ -42,7 +42,7 @@ class HudiDataset(ds.Dataset):
     @property
     def schema(self) -> pa.Schema:
         """The columns of the table as of the instant."""
-        return self._planner.schema.arrow
+        return self._planner.schema(self._query_type)
 
     @property
     def query_type(self) -> QueryType:

@@ -60,7 +60,7 @@ class HudiTable:
     @property
     def schema(self) -> pa.Schema:
         """The columns as of the newest commit."""
-        return self._latest.schema.arrow
+        return self._latest.schema(QueryType.SNAPSHOT)
 
     def snapshot(self, as_of: str | None = None) -> HudiDataset:
         """The true rows: base files merged with their logs, as of the newest commit or of an instant.

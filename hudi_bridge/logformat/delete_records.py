@@ -29,6 +29,8 @@ _CONTENT_START = struct.Struct(">ii")
 _WRAPPER_SCALE = 15
 _MAX_DECIMAL_BITS = 255
 _MAX_DECIMAL_SCALE = 76
+# Stands for the number of values of a default ordering value.
+_DEFAULT = -1
 
 # One wrapped value each. Logical types are left out: values are taken as stored and typed by their kind.
 _WRAPPERS: dict[str, tuple[OrderingKind, str]] = {
@@ -179,19 +181,19 @@ def _delete_records(
     orderings: Iterable[tuple[OrderingKind, Any]],
     block: LogBlock,
 ) -> DeleteRecords:
-    is_default = np.zeros(len(keys), dtype=np.bool_)
-    field_counts = np.zeros(len(keys), dtype=np.int32)
+    counts: list[int] = []
     grouped: dict[tuple[int, OrderingKind], tuple[list[int], list[Any]]] = {}
     for position, (kind, value) in enumerate(orderings):
         if kind is OrderingKind.NULL or (kind is OrderingKind.INT and value == 0):
-            is_default[position] = True
+            counts.append(_DEFAULT)
             continue
         fields = value if kind is OrderingKind.ARRAY else ((kind, value),)
-        field_counts[position] = len(fields)
+        counts.append(len(fields))
         for index, (field_kind, field_value) in enumerate(fields):
             positions, values = grouped.setdefault((index, field_kind), ([], []))
             positions.append(position)
             values.append(_decimal(field_value, block) if field_kind is OrderingKind.DECIMAL else field_value)
+    field_counts = np.array(counts, dtype=np.int32)
     try:
         groups = tuple(
             OrderingGroup.of(field_index=index, kind=kind, positions=positions, values=values)
@@ -202,15 +204,13 @@ def _delete_records(
     return DeleteRecords(
         record_keys=pa.array(keys, pa.string()),
         partition_paths=pa.array(paths, pa.string()),
-        is_default=pa.array(is_default),
+        is_default=pa.array(field_counts == _DEFAULT),
         field_counts=field_counts,
         groups=groups,
     )
 
 
-def _decimal(value: tuple[int, int] | None, block: LogBlock) -> Decimal | None:
-    if value is None:
-        return None
+def _decimal(value: tuple[int, int], block: LogBlock) -> Decimal:
     unscaled, scale = value
     if unscaled.bit_length() > _MAX_DECIMAL_BITS or abs(scale) > _MAX_DECIMAL_SCALE:
         found = f"a decimal of {unscaled.bit_length()} bits and scale {scale}"

@@ -44,7 +44,8 @@ _REGISTERED = (
     "org.apache.avro.util.Utf8",
 )
 
-_MAX_VARINT_BYTES = 9
+# The ninth byte of a varint has no bit to say that more follow.
+_LAST_VARINT_SHIFT = 56
 _MORE_FOLLOW = 0x80
 _MAX_NAME_SHOWN = 80
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
@@ -161,14 +162,12 @@ class _Cursor:
 
     def varint(self) -> int:
         value = 0
-        for index in range(_MAX_VARINT_BYTES):
+        for shift in range(0, _LAST_VARINT_SHIFT, 7):
             byte = self.byte()
-            if index == _MAX_VARINT_BYTES - 1:
-                return value | byte << 7 * index
-            value |= (byte & 0x7F) << 7 * index
+            value |= (byte & 0x7F) << shift
             if byte < _MORE_FOLLOW:
-                break
-        return value
+                return value
+        return value | self.byte() << _LAST_VARINT_SHIFT
 
     def zigzag(self) -> int:
         value = self.varint()

@@ -66,7 +66,7 @@ class SliceMerge:
             both = [
                 pa.concat_arrays([one, other.cast(one.type)]) for one, other in zip(of_log, base_ordering, strict=True)
             ]
-            ranks = ordering_ranks(both, 2 * len(records))
+            ranks = ordering_ranks(both, 2 * len(records), nulls_as_zero=self._rule.nulls_as_zero)
             wins = wins | (ranks[: len(records)] >= ranks[len(records) :])
         self._beaten[records[~wins]] = True
         return rows[wins]

@@ -52,6 +52,11 @@ class MergeRule:
         return self.kind in (ordering.EVENT_TIME, ordering.DEFAULT_PAYLOAD)
 
     @property
+    def nulls_as_zero(self) -> bool:
+        """Whether a missing ordering number counts as 0, and not below every number."""
+        return self.kind == ordering.EVENT_TIME
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns that merging needs beside the record key, where the table has them."""
         needed = list(self.ordering_fields) if self.orders_logs else []

@@ -120,7 +120,7 @@ def build_record_map(blocks: Sequence[LogRecords], rule: MergeRule, schema: pa.S
     if distinct == len(keys):
         survivors = np.arange(len(keys))
     else:
-        ranks = ordering_ranks(ordering, len(keys))
+        ranks = ordering_ranks(ordering, len(keys), nulls_as_zero=rule.nulls_as_zero)
         survivors = fold_versions(rule.kind, codes, distinct, ranks, is_delete, always)
     survivors = np.concatenate([survivors[~is_delete[survivors]], survivors[is_delete[survivors]]])
     kept_rows = row_of_version[survivors[~is_delete[survivors]]]

@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptBaseFileError, DataFileGoneError
 from hudi_bridge.readers.evolution import plan_file_evolution
+from hudi_bridge.readers.path_columns import path_values, with_path_columns, without_path_columns
 from hudi_bridge.schema.evolve import Evolution
-from hudi_bridge.splits.partitions import PartitionValues, partition_guarantee
+from hudi_bridge.splits.partitions import partition_guarantee
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -46,7 +47,7 @@ class BaseFile:
         """
         try:
             fragment = ds.ParquetFileFormat().make_fragment(
-                storage.resolve(path), storage.filesystem, partition_expression=partition_guarantee(path_values(split))
+                storage.resolve(path), storage.filesystem, partition_expression=partition_guarantee(tuple(path_values(split).items()))
             )
             fragment.ensure_complete_metadata()
             file = pq.ParquetFile(
@@ -92,10 +93,9 @@ class BaseFileColumns:
         self.schema = pa.schema([context.schema.field(name) for name in columns])
         self._base = base
         self._file = file
-        self._from_path = dict(path_values(split))
-        in_file = pa.schema([field for field in self.schema if field.name not in self._from_path])
+        self._split = split
         self._evolution: Evolution = plan_file_evolution(
-            base.arrow_schema, in_file, split.base_instant_time, context, base.path
+            base.arrow_schema, without_path_columns(self.schema, split), split.base_instant_time, context, base.path
         )
 
     def matching_row_groups(self, row_filter: pc.Expression, filter_columns: Sequence[str]) -> list[int]:
@@ -105,7 +105,7 @@ class BaseFileColumns:
             for column in self._evolution.columns
             if column.source == column.field.name and column.step is None
         }
-        if not unchanged.union(self._from_path).issuperset(filter_columns):
+        if not unchanged.union(path_values(self._split)).issuperset(filter_columns):
             return list(self._base.row_groups)
         return self._base.matching_row_groups(row_filter, self.schema)
 
@@ -118,23 +118,9 @@ class BaseFileColumns:
         columns = list(self._evolution.file_columns)
         try:
             for batch in self._file.iter_batches(rows_per_batch, row_groups=[row_group], columns=columns):
-                yield self._complete(self._evolution.apply(batch))
+                yield with_path_columns(self._evolution.apply(batch), self.schema, self._split)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
             raise _corrupt(self._base.path, error) from error
-
-    def _complete(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if not self._from_path:
-            return batch
-        columns = [
-            pa.repeat(self._from_path[name], batch.num_rows) if name in self._from_path else batch.column(name)
-            for name in self.schema.names
-        ]
-        return pa.record_batch(columns, schema=self.schema)
-
-
-def path_values(split: RealtimeFileSplit) -> PartitionValues:
-    """The columns of a split that are read from its partition path."""
-    return tuple((name, value) for name, value in split.partition_values if name in split.context.path_columns)
 
 
 def _corrupt(path: str, error: Exception) -> CorruptBaseFileError:

@@ -23,6 +23,7 @@ from hudi_bridge.logformat.scan import LiveBlocks, SkippedBlocks, live_blocks, s
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.record_map import LogRecordMap, LogRecords, build_record_map, data_records
 from hudi_bridge.readers.evolution import plan_file_evolution
+from hudi_bridge.readers.path_columns import with_path_columns, without_path_columns
 from hudi_bridge.readers.record_keys import key_columns, record_keys
 from hudi_bridge.schema.avro import AvroRecord, arrow_schema, parse_avro_schema
 from hudi_bridge.schema.evolve import Evolution
@@ -76,6 +77,7 @@ class _BlockDecoder:
         present = set(context.schema.names)
         needed = dict.fromkeys([*columns, *key_columns(context), *(name for name in rule.columns if name in present)])
         self.schema = pa.schema([context.schema.field(name) for name in needed])
+        self._in_blocks = without_path_columns(self.schema, split)
         self._split = split
         self._rule = rule
         self._writers: dict[str, AvroRecord] = {}
@@ -88,7 +90,7 @@ class _BlockDecoder:
             )
         if block.block_type is BlockType.DELETE:
             return self._deletes(block)
-        rows = self._rows(block)
+        rows = with_path_columns(self._rows(block), self.schema, self._split)
         return data_records(rows, record_keys(rows, self._split.context), self._rule)
 
     def _deletes(self, block: LogBlock) -> LogRecords:
@@ -150,6 +152,6 @@ class _BlockDecoder:
         known = (block.schema_text or "", instant)
         if known not in self._evolutions:
             self._evolutions[known] = plan_file_evolution(
-                file_schema, self.schema, instant, self._split.context, block.path
+                file_schema, self._in_blocks, instant, self._split.context, block.path
             )
         return self._evolutions[known]

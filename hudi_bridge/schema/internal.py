@@ -92,6 +92,9 @@ _FIXED = re.compile(r"fixed\[[0-9]+\]")
 _DECIMAL = re.compile(r"decimal(?:_bytes|_fixed)?\(([0-9]{1,2}),\s*([0-9]{1,2})\)(?:\[[0-9]+\])?")
 _MAX_PRECISION = 38
 
+# Text can nest deeper than the stack of those who walk the types.
+_MAX_DEPTH = 64
+
 
 def parse_internal_schema(text: str | bytes, path: str) -> InternalSchema:
     """The schema of a ``latest_schema`` entry; ``path`` names the file that holds it.
@@ -212,10 +215,7 @@ class _Parser:
 
     def schema(self, node: object) -> InternalSchema:
         version_id = self.get(node, "version_id", int, default=0)
-        try:
-            fields = self._fields(node)
-        except RecursionError as error:
-            raise self._error("types nested too deep", "a schema of a table") from error
+        fields = self._fields(node, 0)
         seen = list(_ids(RecordType(fields=fields)))
         if len(set(seen)) < len(seen) or min(seen, default=0) < 0:
             raise self._error("column ids that repeat or are negative", "one id for each column")
@@ -227,53 +227,55 @@ class _Parser:
         if not isinstance(node, dict):
             raise self._error(f"{_shown(node)}", "a JSON object")
         value = node.get(key, node.get(key.replace("_", "-"), default))
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        if value is None or not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise self._error(f"{key} = {_shown(value)}", f"{key} of type {kind.__name__}")
         return value
 
-    def _fields(self, node: object) -> tuple[Field, ...]:
-        fields = tuple(self._field(item) for item in self.get(node, "fields", list))
+    def _fields(self, node: object, depth: int) -> tuple[Field, ...]:
+        fields = tuple(self._field(item, depth) for item in self.get(node, "fields", list))
         if len({field.name for field in fields}) < len(fields):
             raise self._error("two fields of one name", "names that differ within a record")
         return fields
 
-    def _field(self, node: object) -> Field:
+    def _field(self, node: object, depth: int) -> Field:
         doc = node.get("doc") if isinstance(node, dict) else None
         return Field(
             id=self.get(node, "id", int),
             name=self.get(node, "name", str),
             optional=self.get(node, "optional", bool),
-            type=self._type(self.get(node, "type", object)),
+            type=self._type(self.get(node, "type", object), depth + 1),
             doc=doc if isinstance(doc, str) else None,
         )
 
-    def _type(self, node: object) -> FieldType:
+    def _type(self, node: object, depth: int) -> FieldType:
+        if depth > _MAX_DEPTH:
+            raise self._error(f"types nested more than {_MAX_DEPTH} deep", "a schema of a table")
         if isinstance(node, str):
             return self._primitive(node)
         kind = self.get(node, "type", str)
         match kind:
             case "record":
-                return RecordType(fields=self._fields(node))
+                return RecordType(fields=self._fields(node, depth))
             case "array":
-                return self._array(node)
+                return self._array(node, depth)
             case "map":
-                return self._map(node)
+                return self._map(node, depth)
             case _:
                 raise self._error(f"type {_shown(kind)}", "record, array or map")
 
-    def _array(self, node: object) -> ArrayType:
+    def _array(self, node: object, depth: int) -> ArrayType:
         return ArrayType(
             element_id=self.get(node, "element_id", int),
-            element=self._type(self.get(node, "element", object)),
+            element=self._type(self.get(node, "element", object), depth + 1),
             element_optional=self.get(node, "element_optional", bool),
         )
 
-    def _map(self, node: object) -> MapType:
+    def _map(self, node: object, depth: int) -> MapType:
         return MapType(
             key_id=self.get(node, "key_id", int),
-            key=self._type(self.get(node, "key", object)),
+            key=self._type(self.get(node, "key", object), depth + 1),
             value_id=self.get(node, "value_id", int),
-            value=self._type(self.get(node, "value", object)),
+            value=self._type(self.get(node, "value", object), depth + 1),
             value_optional=self.get(node, "value_optional", bool),
         )
 

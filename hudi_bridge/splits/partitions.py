@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from hudi_bridge.config import TableConfig
+from hudi_bridge.config import PartitionFieldKind, QueryType, TableConfig
 from hudi_bridge.storage import FileInfo, Storage
 
 _PARTITION_METADATA = ".hoodie_partition_metadata"
@@ -26,43 +26,45 @@ PartitionValues = tuple[tuple[str, pa.Scalar], ...]
 """Partition columns with their values, in the order of the partition fields."""
 
 
-def values_come_from_path(config: TableConfig) -> bool:
-    """Whether the rows' partition columns are read from the partition path and not from the files.
+def columns_from_path(config: TableConfig, query_type: QueryType) -> tuple[str, ...]:
+    """The partition columns that are read from the partition path and not from the files.
 
-    Hudi 1.x takes them from the path, earlier releases only when the files lack them. The timestamp-based key
-    generators format the value for the path, so that it is only known from the files.
+    A snapshot of Hudi 1.x takes them from the path, one of earlier releases only when the files lack them. A
+    read-optimized query always does, since it is a plain read of partitioned files, except that from 1.x on a time that
+    the key generator formats for the path is read from the files.
     """
-    if not config.partition_fields or _formats_values(config):
-        return False
-    return config.written_by_1x or config.drops_partition_columns
+    if query_type is QueryType.READ_OPTIMIZED and not config.written_by_1x:
+        return config.partition_fields
+    if _formats_values(config) or not (config.written_by_1x or config.drops_partition_columns):
+        return ()
+    return config.partition_fields
 
 
 def _formats_values(config: TableConfig) -> bool:
-    return "TIMESTAMP" in config.partition_field_kinds
+    return PartitionFieldKind.TIMESTAMP in config.partition_field_kinds
 
 
-def partition_values(path: str, config: TableConfig, schema: pa.Schema) -> PartitionValues | None:
+def partition_values(
+    path: str, config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...]
+) -> PartitionValues | None:
     """The partition columns' values that a path stands for; None where the path does not tell them for certain.
 
-    A path of a single partition column may have several levels; it is then the value as a whole. Where values come from
-    the path, a level may be written ``name=value`` whether or not the table says so, as Hudi reads it.
+    A path of a single partition column may have several levels; it is then the value as a whole. For ``path_columns``,
+    which are read from the path, a level may be written ``name=value`` whether or not the table says so, as in Hudi.
     """
     fields = config.partition_fields
     if not fields:
         return ()
-    if _formats_values(config):
-        return None
     levels = path.split("/")
     if len(levels) != len(fields):
         if len(fields) > 1:
             return None
         levels = [path]
-    from_path = values_come_from_path(config)
     values = []
     for name, level in zip(fields, levels, strict=True):
         index = schema.get_field_index(name)
         to_type = schema.field(index).type if index >= 0 else pa.string()
-        if from_path:
+        if name in path_columns:
             bare = level.partition("=")[2] if "=" in level and "/" not in level else level.removeprefix(f"{name}=")
             value = _typed(unquote(bare), to_type)
         else:
@@ -85,7 +87,7 @@ def _typed(text: str, to_type: pa.DataType) -> pa.Scalar | None:
 def _value_in_files(text: str, to_type: pa.DataType, config: TableConfig) -> pa.Scalar | None:
     # The null partition also holds empty strings, and the text of other types need not be what Arrow writes.
     exact = pa.types.is_string(to_type) or pa.types.is_integer(to_type) or pa.types.is_date32(to_type)
-    if text == _NULL_PARTITION or not exact:
+    if text == _NULL_PARTITION or not exact or _formats_values(config):
         return None
     return _typed(unquote(text) if config.url_encode_partitions else text, to_type)
 
@@ -119,6 +121,7 @@ def list_partitions(
     storage: Storage,
     config: TableConfig,
     schema: pa.Schema,
+    path_columns: tuple[str, ...],
     row_filter: pc.Expression | None,
     list_directory: Callable[[str], tuple[FileInfo, ...]],
 ) -> Mapping[str, tuple[FileInfo, ...]]:
@@ -129,7 +132,7 @@ def list_partitions(
     with ThreadPoolExecutor(_LISTING_THREADS) as pool:
         while level:
             if row_filter is not None and below_root == depth > 0:
-                known = [partition_values(path, config, schema) for path in level]
+                known = [partition_values(path, config, schema, path_columns) for path in level]
                 level = [path for path, keep in zip(level, can_match(storage, row_filter, schema, known), strict=True) if keep]
             folders: list[str] = []
             for path, listing in zip(level, pool.map(list_directory, level), strict=True):
@@ -139,7 +142,7 @@ def list_partitions(
                     folders += [info.path for info in listing if info.is_dir and not info.name.startswith(".")]
             level, below_root = folders, below_root + 1
     if row_filter is not None and found:
-        known = [partition_values(path, config, schema) for path in found]
+        known = [partition_values(path, config, schema, path_columns) for path in found]
         keeps = can_match(storage, row_filter, schema, known)
         return {path: files for (path, files), keep in zip(found.items(), keeps, strict=True) if keep}
     return found

@@ -7,6 +7,7 @@ partition keeps its folder from being listed at all.
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.config import QueryType, TableConfig
@@ -19,8 +20,8 @@ from hudi_bridge.splits.file_system_view import (
     latest_read_optimized_slice,
     latest_snapshot_slice,
 )
-from hudi_bridge.splits.partitions import PartitionValues, list_partitions, partition_values, values_come_from_path
-from hudi_bridge.splits.query_schema import QuerySchema, read_query_schema
+from hudi_bridge.splits.partitions import PartitionValues, columns_from_path, list_partitions, partition_values
+from hudi_bridge.splits.query_schema import QuerySchema, read_query_schema, schema_as_read
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.timeline.commit_metadata import read_commit_metadata
@@ -44,16 +45,21 @@ class SplitPlanner:
         self._timeline = timeline
         self._listings: dict[str, tuple[FileInfo, ...]] = {}
         self._groups: dict[str, tuple[FileGroup, ...]] = {}
+        self._contexts: dict[QueryType, ReadContext] = {}
+
+    def schema(self, query_type: QueryType) -> pa.Schema:
+        """The columns of a query."""
+        path_columns = columns_from_path(self._config, query_type)
+        return schema_as_read(self._query_schema.arrow, self._config, path_columns)
 
     @cached_property
-    def schema(self) -> QuerySchema:
-        """The table's columns as of the instant."""
+    def _query_schema(self) -> QuerySchema:
         return read_query_schema(self._storage, self._config, self._timeline, self.query_instant)
 
     def file_slices(self, query_type: QueryType, row_filter: pc.Expression | None = None) -> tuple[FileSlice, ...]:
         """The file slices that a query reads, by partition and file id."""
         latest = latest_read_optimized_slice if query_type is QueryType.READ_OPTIMIZED else latest_snapshot_slice
-        slices = (latest(group, self._facts) for group in self._file_groups(row_filter))
+        slices = (latest(group, self._facts) for group in self._file_groups(query_type, row_filter))
         return tuple(piece for piece in slices if piece is not None)
 
     def splits(self, query_type: QueryType, row_filter: pc.Expression | None = None) -> tuple[RealtimeFileSplit, ...]:
@@ -67,26 +73,33 @@ class SplitPlanner:
         return tuple(self._split(piece, context) for piece in slices)
 
     def context(self, query_type: QueryType) -> ReadContext:
-        """What the splits of a query share."""
-        config, schema = self._config, self.schema
-        from_path = values_come_from_path(config)
+        """What the splits of a query share.
+
+        Raises:
+            UnsupportedTableError: the table's records cannot be merged correctly.
+        """
+        if query_type not in self._contexts:
+            self._contexts[query_type] = self._context(query_type)
+        return self._contexts[query_type]
+
+    def _context(self, query_type: QueryType) -> ReadContext:
+        config, timeline = self._config, self._timeline
+        pending = (instant.requested_time for instant in timeline.instants if not instant.is_completed)
         return ReadContext(
             table_path=self._storage.table_path,
             query_type=query_type,
             latest_instant=self.query_instant,
-            schema=schema.arrow,
+            schema=self.schema(query_type),
             merge_rule=None if query_type is QueryType.READ_OPTIMIZED else merge_rule(config),
             record_key_fields=config.record_key_fields,
             populates_meta_fields=config.populates_meta_fields,
-            committed_instants=frozenset(commit.requested_time for commit in self._timeline.commits()),
-            pending_instants=frozenset(
-                instant.requested_time for instant in self._timeline.instants if not instant.is_completed
-            ),
-            timeline_start=self._timeline.start or _BEFORE_ALL_INSTANTS,
-            path_columns=config.partition_fields if from_path else (),
-            widens_floats_by_text=config.written_by_1x,
-            schema_ids=schema.ids,
-            schema_history=schema.history,
+            committed_instants=frozenset(commit.requested_time for commit in timeline.commits()),
+            pending_instants=frozenset(pending),
+            timeline_start=timeline.start or _BEFORE_ALL_INSTANTS,
+            path_columns=columns_from_path(config, query_type),
+            widens_floats_by_text=config.written_by_1x or self._query_schema.ids is not None,
+            schema_ids=self._query_schema.ids,
+            schema_history=self._query_schema.history,
         )
 
     def _split(self, piece: FileSlice, context: ReadContext) -> RealtimeFileSplit:
@@ -104,7 +117,7 @@ class SplitPlanner:
         )
 
     def _partition_values(self, path: str, context: ReadContext) -> PartitionValues:
-        values = partition_values(path, self._config, context.schema)
+        values = partition_values(path, self._config, context.schema, context.path_columns)
         if values is None and context.path_columns:
             expected = "values of " + ", ".join(
                 f"{name} {context.schema.field(name).type}" for name in context.path_columns
@@ -112,9 +125,14 @@ class SplitPlanner:
             raise CorruptTableError(path, None, "a partition path", expected)
         return values or ()
 
-    def _file_groups(self, row_filter: pc.Expression | None) -> Iterable[FileGroup]:
+    def _file_groups(self, query_type: QueryType, row_filter: pc.Expression | None) -> Iterable[FileGroup]:
         partitions = list_partitions(
-            self._storage, self._config, self.schema.arrow, row_filter, self._list_directory
+            self._storage,
+            self._config,
+            self.schema(query_type),
+            columns_from_path(self._config, query_type),
+            row_filter,
+            self._list_directory,
         )
         for path in sorted(partitions):
             if path not in self._groups:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudi_bridge.config import TableConfig
+from hudi_bridge.config import PartitionFieldKind, TableConfig
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.schema.internal import parse_internal_schema, to_arrow
 from hudi_bridge.storage import Storage
@@ -81,15 +81,21 @@ def _complete(fields: pa.Schema, config: TableConfig) -> pa.Schema:
     if config.populates_meta_fields and config.allow_operation_field:
         leading += (OPERATION_COLUMN,)
     columns = [pa.field(name, pa.string()) for name in leading]
-    columns += [_as_read(field, config) for field in fields if field.name not in (*META_COLUMNS, *leading)]
+    columns += [field for field in fields if field.name not in (*META_COLUMNS, *leading)]
     present = {field.name for field in columns}
     columns += [pa.field(name, pa.string()) for name in config.partition_fields if name not in present]
     return pa.schema(columns)
 
 
-def _as_read(field: pa.Field, config: TableConfig) -> pa.Field:
-    # Hudi 1.x declares a partition column whose value a key generator formats as text, and reads it from the files.
+def schema_as_read(schema: pa.Schema, config: TableConfig, path_columns: tuple[str, ...]) -> pa.Schema:
+    """The columns with the types that a query of one type gives them.
+
+    A partition column whose value a key generator formats is text where it is read from the path, and Hudi 1.x, which
+    reads it from the files, makes it text all the same.
+    """
     for name, kind in zip(config.partition_fields, config.partition_field_kinds, strict=True):
-        if name == field.name and kind == "TIMESTAMP" and config.written_by_1x:
-            return pa.field(name, pa.string())
-    return field
+        formatted = kind is PartitionFieldKind.TIMESTAMP and (config.written_by_1x or name in path_columns)
+        position = schema.get_field_index(name)
+        if formatted and position >= 0:
+            schema = schema.set(position, pa.field(name, pa.string()))
+    return schema

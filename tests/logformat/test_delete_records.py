@@ -89,7 +89,7 @@ MICROS = 1_704_164_645_678_901
         (wrapped(8, avro_long(19723)), pa.date32(), date(2024, 1, 1)),
         (integer(19723), pa.date32(), date(2024, 1, 1)),
         (
-            wrapped(9, avro_text((1234500 * 10**10).to_bytes(12, "big"))),
+            wrapped(9, avro_text((1234 * 10**13).to_bytes(12, "big"))),
             pa.decimal128(10, 2),
             Decimal("12.34"),
         ),
@@ -99,6 +99,8 @@ MICROS = 1_704_164_645_678_901
             Decimal(-1),
         ),
         (wrapped(10, avro_long(1_000_001)), pa.time64("us"), time(0, 0, 1, 1)),
+        (number(1_000_001), pa.time64("us"), time(0, 0, 1, 1)),
+        (integer(1_001), pa.time32("ms"), time(0, 0, 1, 1000)),
         (wrapped(11, avro_long(MICROS)), pa.timestamp("us"), datetime(2024, 1, 2, 3, 4, 5, 678901)),  # noqa: DTZ001
         (
             wrapped(11, avro_long(MICROS)),
@@ -128,6 +130,7 @@ def test_values_take_the_type_of_the_column(
         (wrapped(5, struct.pack("<d", 1.0)), pa.int64()),
         (wrapped(1, b"\x01"), pa.int64()),
         (wrapped(11, avro_long(1)), pa.int64()),
+        (wrapped(11, avro_long(1)), pa.time64("us")),
         (wrapped(8, avro_long(1)), pa.int32()),
         (number(1), pa.list_(pa.int64())),
     ],

@@ -159,6 +159,16 @@ def test_cells_that_leave_their_block(key_length: int, value_length: int, row_le
     assert caught.value.offset == 0
 
 
+@pytest.mark.parametrize("key", [b"\x80", b"\xff", b"\x8f\x7f", b"\x01\x00", b"\x00", b"\x88\x7f\xff"])
+def test_index_keys_that_leave_their_block(key: bytes) -> None:
+    whole = hfile([[("a", b"1")]])
+    entry = struct.pack(">qi", 0, len(data_block([("a", b"1")])))
+    start = whole.index(entry, 1) + len(entry)
+    data = whole[:start] + key + whole[start + len(key) :]
+    with pytest.raises(CorruptTableError):
+        read_root_index(source(data), parse_trailer(source(data)))
+
+
 def test_key_that_is_not_text() -> None:
     with pytest.raises(CorruptTableError, match="UTF-8"):
         read_hfile(hfile([[(b"\xff", b"")]]), PATH)

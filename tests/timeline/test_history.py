@@ -172,8 +172,11 @@ def test_layout_1_with_another_kind_of_file(tmp_path: Path) -> None:
         load_history(storage, config)
 
 
-COLUMNS = {"instantTime": pa.string(), "completionTime": pa.string(), "action": pa.string()}
-CONTENTS = {"metadata": pa.binary(), "plan": pa.binary(), "version": pa.int32()}
+SCHEMA = pa.schema(
+    [pa.field(name, pa.string()) for name in ("instantTime", "completionTime", "action")]
+    + [pa.field(name, pa.binary()) for name in ("metadata", "plan")]
+    + [pa.field("version", pa.int32())]
+)
 Row = tuple[str | None, str, str, bytes]
 
 
@@ -183,11 +186,8 @@ def lsm_table(folder: Path, files: dict[str, list[Row]]) -> tuple[Storage, Table
     history = folder / config.history_path
     history.mkdir()
     for name, rows in files.items():
-        arrays = [pa.array(column) for column in zip(*[(*row, b"", 1) for row in rows], strict=True)]
-        schema = pa.schema(COLUMNS | CONTENTS)
-        pq.write_table(
-            pa.table([a.cast(f.type) for a, f in zip(arrays, schema, strict=True)], schema), history / name
-        )
+        records = [dict(zip(SCHEMA.names, (*row, b"", 1), strict=True)) for row in rows]
+        pq.write_table(pa.Table.from_pylist(records, SCHEMA), history / name)
     (history / f"{A}_{E}_0.parquet").write_bytes(b"left over")
     manifest = {"files": [{"fileName": name, "fileLen": 1} for name in files]}
     (history / "manifest_6").write_text("{}")
@@ -235,12 +235,11 @@ def test_a_table_that_archived_nothing(tmp_path: Path) -> None:
     (tmp_path / "2").mkdir()
     assert load_history(*make_layout_1(tmp_path / "1")) == ()
     assert load_history(*make_table(tmp_path / "2")) == ()
-    assert read_archived_commit_metadata(*make_table_again(tmp_path / "2"), A) is None
 
 
-def make_table_again(folder: Path) -> tuple[Storage, TableConfig]:
-    (folder / "again").mkdir()
-    return make_table(folder / "again")
+def test_there_is_no_metadata_without_history(tmp_path: Path) -> None:
+    storage, config = make_table(tmp_path)
+    assert read_archived_commit_metadata(storage, config, A) is None
 
 
 @pytest.mark.parametrize(
@@ -271,7 +270,8 @@ def test_layout_2_damage(tmp_path: Path, name: str, content: bytes | None, found
 
 def test_layout_2_with_other_columns(tmp_path: Path) -> None:
     storage, config, history = lsm_table(tmp_path, two_lsm_files())
-    pq.write_table(pa.table({"instantTime": [1], "action": ["commit"]}), history / f"{C}_{D}_0.parquet")
+    columns = {"instantTime": [1], "completionTime": [D], "action": ["commit"]}
+    pq.write_table(pa.table(columns), history / f"{C}_{D}_0.parquet")
     with pytest.raises(CorruptTimelineError, match="columns"):
         load_history(storage, config)
 

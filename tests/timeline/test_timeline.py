@@ -155,6 +155,7 @@ def test_instants_of_seconds_are_found_with_the_millis_that_hudi_adds() -> None:
     assert timeline.is_committed("20200101000002999")
     assert not timeline.is_committed("20200101000001999")
     assert not timeline.is_committed("20200101000000998")
+    assert timeline_of(done("20240101000000999")).contains("20240101000000999")
 
 
 def test_a_timeline_is_a_value() -> None:

@@ -1,0 +1,369 @@
+import pickle
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_bridge.errors import SchemaEvolutionError
+from hudi_bridge.schema.evolve import Evolution, plan_evolution
+from hudi_bridge.schema.internal import (
+    ArrayType,
+    Field,
+    FieldType,
+    InternalSchema,
+    MapType,
+    RecordType,
+    internal_from_arrow,
+    to_arrow,
+)
+
+PATH = "part=p/f1-0_0-1-2_20240101000000000.parquet"
+
+
+def plan(
+    file: pa.Schema,
+    query: pa.Schema,
+    file_ids: InternalSchema | None = None,
+    query_ids: InternalSchema | None = None,
+) -> Evolution:
+    return plan_evolution(
+        file, query, file_ids=file_ids, query_ids=query_ids, path=PATH, float_to_double_by_text=True
+    )
+
+
+def evolved(rows: Sequence[dict[str, Any]], file: pa.Schema, query: pa.Schema) -> list[dict[str, Any]]:
+    evolution = pickle.loads(pickle.dumps(plan(file, query)))
+    batch = pa.RecordBatch.from_pylist(list(rows), file).select(evolution.file_columns)
+    result = evolution.apply(batch)
+    result.validate(full=True)
+    assert result.schema.equals(query, check_metadata=True)
+    assert labels(result.schema) == labels(query)
+    return list(result.to_pylist())
+
+
+def labels(schema: pa.Schema) -> list[str]:
+    """What Arrow leaves out when it compares types: the names within lists and maps."""
+    return [
+        str(pa.struct([field])) + str(field.type.field(0) if field.type.num_fields else "")
+        for field in schema
+    ]
+
+
+def columns(**types: Any) -> pa.Schema:
+    return pa.schema(list(types.items()))
+
+
+def any_map(*fields: Any) -> Any:
+    map_: Any = pa.map_
+    return map_(*fields)
+
+
+def ids(*fields: tuple[int, str, FieldType]) -> InternalSchema:
+    made = tuple(Field(id=id_, name=name, optional=True, type=type_) for id_, name, type_ in fields)
+    return InternalSchema(version_id=0, max_column_id=99, fields=made)
+
+
+def record(*fields: tuple[int, str, FieldType]) -> RecordType:
+    return RecordType(fields=ids(*fields).fields)
+
+
+class TestByName:
+    def test_missing_columns_are_typed_nulls_and_others_are_left_out(self) -> None:
+        file = columns(a=pa.int32(), b=pa.string())
+        query = pa.schema([("n", pa.list_(pa.int32())), ("a", pa.int64())])
+        assert plan(file, query).file_columns == ("a",)
+        assert evolved([{"a": 1, "b": "x"}], file, query) == [{"n": None, "a": 1}]
+
+    def test_no_common_column_keeps_the_number_of_rows(self) -> None:
+        file, query = pa.schema([("a", pa.int32())]), pa.schema([("b", pa.int32())])
+        assert plan(file, query).file_columns == ()
+        assert evolved([{"a": 1}, {"a": 2}], file, query) == [{"b": None}, {"b": None}]
+
+    def test_no_column_wanted_keeps_the_number_of_rows(self) -> None:
+        batch = pa.RecordBatch.from_pydict({"a": [1, 2, 3]})
+        result = plan(batch.schema, pa.schema([])).apply(batch)
+        assert (result.num_rows, result.num_columns) == (3, 0)
+
+    def test_the_same_columns_are_handed_through(self) -> None:
+        batch = pa.RecordBatch.from_pydict({"a": [1, 2], "s": [{"x": 1}, None], "l": [[1], []]})
+        evolution = plan(batch.schema, batch.schema)
+        assert evolution.is_identity
+        assert evolution.apply(batch) is batch
+
+    def test_a_choice_of_columns_copies_nothing(self) -> None:
+        batch = pa.RecordBatch.from_pydict({"a": [1, 2], "b": ["x", "y"], "c": [1.0, 2.0]})
+        query = columns(c=pa.float64(), b=pa.string())
+        evolution = plan(batch.schema, query)
+        assert evolution.is_identity
+        result = evolution.apply(batch)
+        assert result.schema.names == ["c", "b"]
+        assert addresses(result.column("b")) == addresses(batch.column("b"))
+
+    def test_metadata_and_top_level_nullability_are_the_querys(self) -> None:
+        file = pa.schema([pa.field("a", pa.int32(), nullable=False)], metadata={"k": "file"})
+        query = pa.schema([pa.field("a", pa.int32())], metadata={"k": "query"})
+        assert plan(file, query).is_identity
+        assert evolved([{"a": 1}], file, query) == [{"a": 1}]
+
+    def test_names_that_differ_in_case_match_if_nothing_else_does(self) -> None:
+        file = columns(ID=pa.int32(), Name=pa.string(), name=pa.string())
+        query = columns(id=pa.int32(), name=pa.string(), NAME=pa.string())
+        rows = [{"ID": 1, "Name": "upper", "name": "lower"}]
+        assert evolved(rows, file, query) == [{"id": 1, "name": "lower", "NAME": None}]
+
+    def test_two_columns_of_one_name_are_refused(self) -> None:
+        file = pa.schema([("a", pa.int32()), ("a", pa.int32())])
+        with pytest.raises(SchemaEvolutionError, match="2 columns named a"):
+            plan(file, pa.schema([("a", pa.int32())]))
+
+    def test_fields_of_records_come_by_name_at_every_depth(self) -> None:
+        file = pa.schema(
+            [
+                (
+                    "s",
+                    pa.struct(
+                        [("a", pa.int32()), ("gone", pa.int32()), ("n", pa.struct([("x", pa.int32())]))]
+                    ),
+                ),
+                ("l", pa.list_(pa.struct([("k", pa.int32())]))),
+                ("m", pa.map_(pa.string(), pa.struct([("v", pa.int32()), ("w", pa.string())]))),
+            ]
+        )
+        query = pa.schema(
+            [
+                ("m", pa.map_(pa.string(), pa.struct([("w", pa.string()), ("v", pa.int64())]))),
+                ("l", pa.list_(pa.field("element", pa.struct([("added", pa.string()), ("k", pa.string())])))),
+                (
+                    "s",
+                    pa.struct([("n", pa.struct([("y", pa.int32()), ("x", pa.int64())])), ("a", pa.int32())]),
+                ),
+            ]
+        )
+        rows: list[dict[str, Any]] = [
+            {
+                "s": {"a": 1, "gone": 2, "n": {"x": 3}},
+                "l": [{"k": 4}, None],
+                "m": [("p", {"v": 5, "w": "w"}), ("q", None)],
+            },
+            {"s": None, "l": None, "m": None},
+            {"s": {"a": None, "gone": None, "n": None}, "l": [], "m": []},
+        ]
+        assert evolved(rows, file, query) == [
+            {
+                "m": [("p", {"w": "w", "v": 5}), ("q", None)],
+                "l": [{"added": None, "k": "4"}, None],
+                "s": {"n": {"y": None, "x": 3}, "a": 1},
+            },
+            {"m": None, "l": None, "s": None},
+            {"m": [], "l": [], "s": {"n": None, "a": None}},
+        ]
+
+    @pytest.mark.parametrize(
+        ("file_type", "query_type", "value"),
+        [
+            (pa.list_(pa.field("array", pa.int32())), pa.list_(pa.field("element", pa.int32())), [1, None]),
+            (pa.list_(pa.field("element", pa.int32(), nullable=False)), pa.list_(pa.int32()), [1]),
+            (pa.large_list(pa.large_string()), pa.list_(pa.string()), ["a", None]),
+            (
+                pa.struct([pa.field("x", pa.int32(), nullable=False)]),
+                pa.struct([("x", pa.int32())]),
+                {"x": 1},
+            ),
+            (
+                any_map(pa.field("k", pa.string(), nullable=False), pa.field("v", pa.int32())),
+                pa.map_(pa.string(), pa.int32()),
+                [("a", 1), ("b", None)],
+            ),
+            (pa.dictionary(pa.int32(), pa.string()), pa.string(), "a"),
+            (pa.large_binary(), pa.binary(), b"a"),
+            (pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC"), datetime(2020, 1, 1, tzinfo=UTC)),
+        ],
+        ids=str,
+    )
+    def test_spellings_of_one_type_lose_nothing(self, file_type: Any, query_type: Any, value: Any) -> None:
+        rows = [{"c": value}, {"c": None}, {"c": value}]
+        file, query = pa.schema([("c", file_type)]), pa.schema([("c", query_type)])
+        assert not plan(file, query).is_identity
+        assert evolved(rows, file, query) == rows
+
+    def test_another_name_within_a_list_copies_nothing(self) -> None:
+        batch = pa.RecordBatch.from_pydict(
+            {"l": pa.array([[1], None, [2, 3]], pa.list_(pa.field("array", pa.int32())))}
+        )
+        query = pa.schema([("l", pa.list_(pa.field("element", pa.int32())))])
+        result = plan(batch.schema, query).apply(batch)
+        assert addresses(result.column("l")) == addresses(batch.column("l"))
+
+    def test_what_a_slice_leaves_out_is_not_converted(self) -> None:
+        times = pa.timestamp("ms"), pa.timestamp("us")
+        file, query = (pa.schema([("l", pa.list_(time))]) for time in times)
+        overflowing = pa.array([[2**60], [1], None, [2, 3]], pa.list_(pa.int64())).cast(file.field("l").type)
+        batch = pa.RecordBatch.from_arrays([overflowing], schema=file)
+        evolution = plan(file, query)
+        result = evolution.apply(batch.slice(1))
+        result.validate(full=True)
+        numbers: Any = result.column("l").cast(pa.list_(pa.int64()))
+        assert numbers.to_pylist() == [[1000], None, [2000, 3000]]
+        with pytest.raises(SchemaEvolutionError, match="overflow") as caught:
+            evolution.apply(batch)
+        assert (caught.value.column, caught.value.path) == ("l", PATH)
+
+    def test_bytes_that_are_no_text_are_an_error(self) -> None:
+        batch = pa.RecordBatch.from_pydict({"b": [b"\xff"]})
+        with pytest.raises(SchemaEvolutionError, match="column b: binary"):
+            plan(batch.schema, pa.schema([("b", pa.string())])).apply(batch)
+
+    @pytest.mark.parametrize(
+        ("file_type", "query_type", "column"),
+        [
+            (pa.int64(), pa.int32(), "c"),
+            (pa.struct([("x", pa.int64())]), pa.struct([("x", pa.int32())]), "c.x"),
+            (pa.list_(pa.int64()), pa.list_(pa.int32()), "c.element"),
+            (
+                pa.list_(pa.struct([("k", pa.bool_())])),
+                pa.list_(pa.struct([("k", pa.date32())])),
+                "c.element.k",
+            ),
+            (pa.map_(pa.string(), pa.int64()), pa.map_(pa.string(), pa.int32()), "c.value"),
+            (pa.map_(pa.int64(), pa.int32()), pa.map_(pa.bool_(), pa.int32()), "c.key"),
+            (pa.struct([("x", pa.int64())]), pa.string(), "c"),
+            (pa.string(), pa.list_(pa.string()), "c"),
+            (pa.map_(pa.string(), pa.int32()), pa.list_(pa.int32()), "c"),
+        ],
+        ids=str,
+    )
+    def test_a_change_that_hudi_forbids_is_refused_before_reading(
+        self, file_type: Any, query_type: Any, column: str
+    ) -> None:
+        with pytest.raises(SchemaEvolutionError) as caught:
+            plan(pa.schema([("c", file_type)]), pa.schema([("c", query_type)]))
+        assert (caught.value.column, caught.value.path) == (column, PATH)
+
+
+class TestById:
+    def test_the_four_cases(self) -> None:
+        file_ids = ids((0, "same", pa.int32()), (1, "old", pa.string()), (2, "dropped", pa.int32()))
+        query_ids = ids(
+            (0, "same", pa.int64()),
+            (1, "new", pa.string()),
+            (3, "dropped", pa.int32()),
+            (4, "added", pa.int32()),
+        )
+        rows = [{"same": 1, "old": "a", "dropped": 2}]
+        batch = pa.RecordBatch.from_pylist(rows, to_arrow(file_ids))
+        evolution = plan(batch.schema, to_arrow(query_ids), file_ids, query_ids)
+        assert evolution.file_columns == ("same", "old")
+        assert evolution.apply(batch).to_pylist() == [{"same": 1, "new": "a", "dropped": None, "added": None}]
+
+    def test_swapped_names_are_swapped_columns(self) -> None:
+        file_ids = ids((0, "a", pa.int32()), (1, "b", pa.int32()))
+        query_ids = ids((0, "b", pa.int32()), (1, "a", pa.int32()))
+        batch = pa.RecordBatch.from_pylist([{"a": 1, "b": 2}], to_arrow(file_ids))
+        evolution = plan(batch.schema, pa.schema([("a", pa.int32()), ("b", pa.int32())]), file_ids, query_ids)
+        assert not evolution.is_identity
+        assert evolution.apply(batch).to_pylist() == [{"a": 2, "b": 1}]
+
+    def test_nested_fields_follow_their_ids(self) -> None:
+        file_ids = ids(
+            (0, "s", record((5, "a", pa.int32()), (6, "b", pa.string()))),
+            (1, "l", ArrayType(element_id=7, element=record((8, "k", pa.int32())), element_optional=True)),
+            (
+                2,
+                "m",
+                MapType(
+                    key_id=9,
+                    key=pa.string(),
+                    value_id=10,
+                    value=record((11, "v", pa.string())),
+                    value_optional=True,
+                ),
+            ),
+        )
+        query_ids = ids(
+            (
+                2,
+                "mm",
+                MapType(
+                    key_id=9,
+                    key=pa.string(),
+                    value_id=10,
+                    value=record((14, "v", pa.string()), (11, "vv", pa.string())),
+                    value_optional=True,
+                ),
+            ),
+            (0, "ss", record((6, "bb", pa.string()), (5, "a", pa.int64()), (12, "b", pa.string()))),
+            (
+                1,
+                "l",
+                ArrayType(
+                    element_id=7,
+                    element=record((13, "k", pa.int32()), (8, "kk", pa.int64())),
+                    element_optional=True,
+                ),
+            ),
+        )
+        rows: list[dict[str, Any]] = [
+            {"s": {"a": 1, "b": "x"}, "l": [{"k": 2}], "m": [("p", {"v": "w"})]},
+            {"s": None, "l": None, "m": None},
+        ]
+        batch = pa.RecordBatch.from_pylist(rows, to_arrow(file_ids))
+        result = plan(batch.schema, to_arrow(query_ids), file_ids, query_ids).apply(batch)
+        result.validate(full=True)
+        assert result.to_pylist() == [
+            {
+                "mm": [("p", {"v": None, "vv": "w"})],
+                "ss": {"bb": "x", "a": 1, "b": None},
+                "l": [{"k": None, "kk": 2}],
+            },
+            {"mm": None, "ss": None, "l": None},
+        ]
+
+    def test_the_type_is_the_files_own(self) -> None:
+        file_ids, query_ids = ids((0, "a", pa.int64())), ids((0, "b", pa.string()))
+        batch = pa.RecordBatch.from_pylist([{"a": 1}], pa.schema([("a", pa.int32())]))
+        evolution = plan(batch.schema, to_arrow(query_ids), file_ids, query_ids)
+        assert evolution.apply(batch).to_pylist() == [{"b": "1"}]
+
+    def test_a_column_that_the_file_lacks_is_null(self) -> None:
+        both = ids((0, "a", pa.int32()), (1, "part", pa.string()))
+        file = pa.schema([("a", pa.int32())])
+        batch = pa.RecordBatch.from_pylist([{"a": 1}], file)
+        assert plan(file, to_arrow(both), both, both).apply(batch).to_pylist() == [{"a": 1, "part": None}]
+
+    def test_a_column_without_an_id_goes_by_name(self) -> None:
+        known = ids((0, "a", pa.int32()))
+        file = columns(a=pa.int32(), _hoodie_operation=pa.string())
+        batch = pa.RecordBatch.from_pylist([{"a": 1, "_hoodie_operation": "I"}], file)
+        assert plan(file, file, known, known).apply(batch) is batch
+
+    def test_one_side_without_ids_goes_by_name(self) -> None:
+        file = pa.schema([("a", pa.int32())])
+        other = ids((7, "a", pa.int32()))
+        assert plan(file, file, None, other).file_columns == ("a",)
+        assert plan(file, file, other, None).file_columns == ("a",)
+
+    def test_ids_by_position_serve_a_file_without_ids_of_its_own(self) -> None:
+        file = pa.schema([("a", pa.int32()), ("s", pa.struct([("x", pa.int32())]))])
+        query_ids = ids((1, "t", record((2, "y", pa.int64()))), (0, "a", pa.int32()))
+        batch = pa.RecordBatch.from_pylist([{"a": 1, "s": {"x": 2}}], file)
+        evolution = plan(file, to_arrow(query_ids), internal_from_arrow(file), query_ids)
+        assert evolution.apply(batch).to_pylist() == [{"t": {"y": 2}, "a": 1}]
+
+    @pytest.mark.parametrize(
+        "arrow",
+        [pa.struct([("x", pa.int32())]), pa.list_(pa.int32()), pa.map_(pa.string(), pa.int32())],
+        ids=str,
+    )
+    def test_ids_that_contradict_the_file_are_an_error(self, arrow: Any) -> None:
+        schema = pa.schema([("c", arrow)])
+        right, wrong = internal_from_arrow(schema), ids((0, "c", pa.int32()))
+        with pytest.raises(SchemaEvolutionError, match="column c"):
+            plan(schema, schema, wrong, right)
+        with pytest.raises(SchemaEvolutionError, match="column c"):
+            plan(schema, schema, right, wrong)
+
+
+def addresses(array: Any) -> list[int | None]:
+    return [buffer and buffer.address for buffer in array.buffers()]
