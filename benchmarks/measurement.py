@@ -60,17 +60,14 @@ def time_read(reader: Reader, path: str, read: Read) -> dict[str, float]:
 
 
 def check_read(reader: Reader, path: str, read: Read) -> dict[str, object]:
-    """Row count and checksum of the whole answer, whatever the order of its rows and columns.
-
-    ``_hoodie_file_name`` is left out: for a row from a log it may name the log, the file group or nothing.
-    """
+    """Row count and checksum of the whole answer, whatever the order of its rows and columns."""
     if read.delivery is Delivery.TABLE:
         answer = reader.table(path, read).to_reader()
     else:
         batches = reader.batches(path, read)
         first = next(batches)
         answer = pa.RecordBatchReader.from_batches(first.schema, itertools.chain((first,), batches))
-    names = sorted(name for name in answer.schema.names if name != "_hoodie_file_name")
+    names = sorted(answer.schema.names)
     columns = ", ".join(f'"{name}"' for name in names)
     # a sum of row hashes: independent of order, and unlike an exclusive or it sees doubled rows
     query = f"SELECT count(*), coalesce(sum(hash({columns})::HUGEINT), 0)::VARCHAR FROM answer"

@@ -33,9 +33,7 @@ class ReadFailedError(Exception):
 def _child(module: str, task: str, table: Path, scenario: Scenario, read: Read) -> dict[str, Any]:
     command = [sys.executable, "-m", module, task, str(table), scenario.name, read.name]
     try:
-        done = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
-        )
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
     except subprocess.TimeoutExpired as expired:
         raise ReadFailedError(f"no answer in {PATIENCE_SECONDS} s") from expired
     if done.returncode != 0:
@@ -75,9 +73,7 @@ def measure(scenario: Scenario, table: Path, read: Read, rounds: int) -> Result:
         ours.append(_timing(OURS, table, scenario, read, checked["rows"]))
         if peer_checked is not None:
             theirs.append(_timing(PEER, table, scenario, read, peer_checked["rows"]))
-    return Result(
-        read_name=read.name, rows=checked["rows"], ours=tuple(ours), theirs=tuple(theirs), void=void
-    )
+    return Result(read_name=read.name, rows=checked["rows"], ours=tuple(ours), theirs=tuple(theirs), void=void)
 
 
 def main() -> None:

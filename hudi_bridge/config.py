@@ -14,11 +14,11 @@ meanwhile, so either of the two may be missing or cut off.
 import re
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 from typing import TypeVar
 
-from hudi_bridge.errors import CorruptTimelineError, TableNotFoundError, UnsupportedTableError
+from hudi_bridge.errors import CorruptTimelineError, QueryError, TableNotFoundError, UnsupportedTableError
 from hudi_bridge.java_properties import parse_properties
 from hudi_bridge.storage import Storage
 
@@ -33,10 +33,13 @@ FIRST_VERSION_OF_1X = 8
 _TIMEBASED_PREFIX = "hoodie.keygen.timebased."
 _MERGE_PREFIX = "hoodie.record.merge.property."
 _DELETE_MARKER_KEYS = ("hoodie.payload.delete.field", "hoodie.payload.delete.marker")
+_RECORD_MERGERS_KEY = "hoodie.datasource.write.record.merger.impls"
 _MERGE_STRATEGY_KEYS = ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
 _ORDERING_KEYS = ("hoodie.table.ordering.fields", "hoodie.table.precombine.field")
 _BASE_FORMAT_KEYS = ("hoodie.table.base.file.format", "hoodie.table.ro.file.format")
 _KEYS_OF_1X = (_MERGE_STRATEGY_KEYS[0], _ORDERING_KEYS[0], "hoodie.record.merge.mode")
+_FIRST_VERSION_OF_11 = 9
+_KEYS_OF_11 = (_ORDERING_KEYS[0], "hoodie.table.format")
 _REQUIRED_KEYS = ("hoodie.table.name", "hoodie.table.type")
 _HUDI_PACKAGES = ("org.apache.hudi", "org.apache.spark.sql.hudi")
 _KEY_GENERATOR_TYPES = {
@@ -103,13 +106,12 @@ class TimelineTimezone(StrEnum):
 class TableConfig:
     """The properties of a table that change how it is read.
 
-    ``timeline_path`` and ``history_path`` are relative to the table. ``key_generator`` is Hudi's name of
-    the type (``SIMPLE``), the class name of a user's own, or None if the file names none.
-    ``partition_field_kinds`` goes with ``partition_fields``. ``timebased_properties``
-    (``hoodie.keygen.timebased.*``) and ``merge_properties`` (``hoodie.record.merge.property.*``) are pairs
-    of a key without its prefix and a value. ``merge_mode`` is None unless the file states one.
-    ``written_by_1x`` tells Hudi 1.x, which also writes table version 6, from the releases before; they
-    differ in how some columns are read.
+    ``timeline_path`` and ``history_path`` are relative to the table. ``key_generator`` is Hudi's name of the type
+    (``SIMPLE``), the class name of a user's own, or None if the file names none. ``partition_field_kinds`` goes with
+    ``partition_fields``. ``timebased_properties`` (``hoodie.keygen.timebased.*``) and ``merge_properties``
+    (``hoodie.record.merge.property.*``) are pairs of a key without its prefix and a value. ``merge_mode`` is None
+    unless the file states one. ``written_by_1x`` tells Hudi 1.x, which also writes table version 6, from the releases
+    before, ``written_by_11`` Hudi 1.1 from 1.0; they differ in how some columns are read.
     """
 
     table_path: str
@@ -144,7 +146,9 @@ class TableConfig:
     legacy_payload_class: str | None
     partial_update_mode: str | None
     merge_properties: tuple[tuple[str, str], ...]
+    record_merger_impls: tuple[str, ...]
     written_by_1x: bool
+    written_by_11: bool
 
 
 def read_table_config(storage: Storage) -> TableConfig:
@@ -179,9 +183,7 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
         UnsupportedTableError: the table uses a version or a file format that cannot be read correctly.
     """
     version = _integer(properties, "hoodie.table.version", 0, path)
-    layout = _integer(
-        properties, "hoodie.timeline.layout.version", 2 if version >= FIRST_VERSION_OF_1X else 1, path
-    )
+    layout = _integer(properties, "hoodie.timeline.layout.version", 2 if version >= FIRST_VERSION_OF_1X else 1, path)
     _refuse_unsupported(properties, version, layout)
     partition_fields, partition_field_kinds = _partition_fields(properties)
     cdc_enabled = _flag(properties, "hoodie.table.cdc.enabled")
@@ -223,7 +225,28 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
         legacy_payload_class=properties.get("hoodie.table.legacy.payload.class") or None,
         partial_update_mode=properties.get("hoodie.table.partial.update.mode") or None,
         merge_properties=_merge_properties(properties),
+        record_merger_impls=(),
         written_by_1x=version >= FIRST_VERSION_OF_1X or any(key in properties for key in _KEYS_OF_1X),
+        written_by_11=version >= _FIRST_VERSION_OF_11 or any(key in properties for key in _KEYS_OF_11),
+    )
+
+
+def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableConfig:
+    """The configuration with a reader's options, which have Hudi's names.
+
+    They stand for what a table of Hudi 0.x does not say of itself: its own delete marker and its record mergers.
+
+    Raises:
+        QueryError: an option is none that changes how the table is read.
+    """
+    for name in options:
+        if name not in (*_DELETE_MARKER_KEYS, _RECORD_MERGERS_KEY):
+            raise QueryError("options", name, ", ".join((*_DELETE_MARKER_KEYS, _RECORD_MERGERS_KEY)))
+    markers = {name: options[name] for name in _DELETE_MARKER_KEYS if name in options}
+    return replace(
+        config,
+        merge_properties=tuple((dict(config.merge_properties) | markers).items()),
+        record_merger_impls=_names(options.get(_RECORD_MERGERS_KEY)),
     )
 
 
@@ -232,14 +255,10 @@ def _parse_whole_file(content: bytes, path: str) -> dict[str, str]:
     try:
         properties = parse_properties(text)
     except ValueError as error:
-        raise CorruptTimelineError(
-            path, None, f"the escape {error}", "\\u with four hexadecimal digits"
-        ) from error
+        raise CorruptTimelineError(path, None, f"the escape {error}", "\\u with four hexadecimal digits") from error
     missing = [key for key in _REQUIRED_KEYS if not properties.get(key)]
     if missing:
-        raise CorruptTimelineError(
-            path, None, "properties without " + ", ".join(missing), "the properties of a table"
-        )
+        raise CorruptTimelineError(path, None, "properties without " + ", ".join(missing), "the properties of a table")
     if not text.endswith(("\n", "\r")):
         raise CorruptTimelineError(path, len(content), "the end of the file inside a line", "a line end")
     checksum = properties.get("hoodie.table.checksum")
@@ -256,9 +275,7 @@ def _checksum(properties: Mapping[str, str]) -> str:
 
 def _missing_properties(storage: Storage) -> CorruptTimelineError | TableNotFoundError:
     if storage.exists(HOODIE_FOLDER):
-        return CorruptTimelineError(
-            PROPERTIES_PATH, None, "no such file, and no backup", "the properties of the table"
-        )
+        return CorruptTimelineError(PROPERTIES_PATH, None, "no such file, and no backup", "the properties of the table")
     if not storage.exists(""):
         return TableNotFoundError(storage.table_path, "there is no such folder")
     try:
@@ -272,9 +289,7 @@ def _missing_properties(storage: Storage) -> CorruptTimelineError | TableNotFoun
 
 def _refuse_unsupported(properties: Mapping[str, str], version: int, layout: int) -> None:
     if version not in SUPPORTED_TABLE_VERSIONS:
-        raise UnsupportedTableError(
-            "table version", str(version), ", ".join(map(str, SUPPORTED_TABLE_VERSIONS))
-        )
+        raise UnsupportedTableError("table version", str(version), ", ".join(map(str, SUPPORTED_TABLE_VERSIONS)))
     if layout not in (1, 2):
         raise UnsupportedTableError("timeline layout", str(layout), "1, 2")
     table_format = properties.get("hoodie.table.format") or "native"
@@ -350,9 +365,7 @@ def _cdc_mode(properties: Mapping[str, str]) -> CdcMode:
 
 
 def _with_prefix(properties: Mapping[str, str], prefix: str) -> tuple[tuple[str, str], ...]:
-    return tuple(
-        sorted((key.removeprefix(prefix), text) for key, text in properties.items() if key.startswith(prefix))
-    )
+    return tuple(sorted((key.removeprefix(prefix), text) for key, text in properties.items() if key.startswith(prefix)))
 
 
 def _first(properties: Mapping[str, str], keys: Iterable[str]) -> str | None:

@@ -28,7 +28,11 @@ class HudiDataset(ds.Dataset):
     """The rows of a table as of one instant, under one query type."""
 
     def __init__(
-        self, storage: Storage, planner: SplitPlanner, query_type: QueryType, row_filter: pc.Expression | None = None
+        self,
+        storage: Storage,
+        planner: SplitPlanner,
+        query_type: QueryType,
+        row_filter: pc.Expression | None = None,
     ) -> None:
         """A dataset over a plan; users get one from ``HudiTable``."""
         self._storage = storage
@@ -59,7 +63,7 @@ class HudiDataset(ds.Dataset):
         """What is known of every row: nothing."""
         return pc.scalar(True)  # noqa: FBT003 - a literal of the expression language
 
-    def splits(self, filter: pc.Expression | None = None) -> tuple[RealtimeFileSplit, ...]:  # noqa: A002 - pyarrow's name
+    def splits(self, filter: pc.Expression | None = None) -> tuple[RealtimeFileSplit, ...]:
         """The splits that a scan with the filter reads."""
         return self._planner.splits(self._query_type, self._combined(filter))
 
@@ -74,57 +78,74 @@ class HudiDataset(ds.Dataset):
         """The same dataset with a filter that every scan applies."""
         return HudiDataset(self._storage, self._planner, self._query_type, self._combined(expression))
 
-    def scanner(
+    def scanner(  # type: ignore[override]
         self,
         columns: Columns = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
+        filter: pc.Expression | None = None,
         batch_size: int = 131_072,
-        **options: Any,
+        *,
+        use_threads: bool = True,
+        **_: Any,
     ) -> ds.Scanner:
         """A scan of some columns, or of expressions over them, of the rows that pass the filter.
 
-        Of pyarrow's other options, ``use_threads`` is heeded; those that tune pyarrow's own readers have no effect.
+        Of pyarrow's other options, those that tune its own readers, none has an effect.
 
         Raises:
             QueryError: a column or the filter does not fit the table.
         """
-        use_threads = bool(options.pop("use_threads", True))
-        names = self._names(columns)
-        reader = self._record_batch_reader(names, filter, use_threads=use_threads)
-        projection = columns if isinstance(columns, Mapping) else None
+        reader = self._reader(columns, filter, use_threads=use_threads)
         return ds.Scanner.from_batches(
-            reader, schema=reader.schema, columns=projection, batch_size=batch_size, use_threads=use_threads
+            reader,
+            schema=reader.schema,
+            columns=dict(columns) if isinstance(columns, Mapping) else None,
+            batch_size=batch_size,
+            use_threads=use_threads,
         )
 
-    def to_batches(self, columns: Columns = None, filter: pc.Expression | None = None, **options: Any) -> Iterator[pa.RecordBatch]:  # noqa: A002, E501
+    def to_batches(  # type: ignore[override]
+        self, columns: Columns = None, filter: pc.Expression | None = None, **options: Any
+    ) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, read as they are consumed."""
         if isinstance(columns, Mapping):
             return iter(self.scanner(columns, filter, **options).to_batches())
-        return iter(self._record_batch_reader(self._names(columns), filter, use_threads=bool(options.get("use_threads", True))))
+        return iter(self._reader(columns, filter, **options))
 
-    def to_table(self, columns: Columns = None, filter: pc.Expression | None = None, **options: Any) -> pa.Table:  # noqa: A002
+    def to_table(  # type: ignore[override]
+        self, columns: Columns = None, filter: pc.Expression | None = None, **options: Any
+    ) -> pa.Table:
         """All rows."""
         if isinstance(columns, Mapping):
             return self.scanner(columns, filter, **options).to_table()
-        use_threads = bool(options.get("use_threads", True))
-        return self._record_batch_reader(self._names(columns), filter, use_threads=use_threads).read_all()
+        return self._reader(columns, filter, **options).read_all()
 
-    def head(self, num_rows: int, columns: Columns = None, filter: pc.Expression | None = None, **options: Any) -> pa.Table:  # noqa: A002, E501
-        """The first rows to arrive; no more files are read than they need."""
-        scanner = self.scanner(columns, filter, **options)
-        return scanner.head(num_rows)
+    def head(  # type: ignore[override]
+        self, num_rows: int, columns: Columns = None, filter: pc.Expression | None = None, **options: Any
+    ) -> pa.Table:
+        """The first rows to arrive; no more is read than they need."""
+        return self.scanner(columns, filter, **options).head(num_rows)
 
-    def count_rows(self, filter: pc.Expression | None = None, **options: Any) -> int:  # noqa: A002 - pyarrow's name
+    def count_rows(self, filter: pc.Expression | None = None, **options: Any) -> int:  # type: ignore[override]
         """The number of rows."""
-        names = self.schema.names[:1]
-        reader = self._record_batch_reader(names, filter, use_threads=bool(options.get("use_threads", True)))
-        return sum(batch.num_rows for batch in reader)
+        return sum(batch.num_rows for batch in self._reader(self.schema.names[:1], filter, **options))
 
-    def take(self, indices: Any, **options: Any) -> pa.Table:
+    def sort_by(self, sorting: Any, **options: Any) -> ds.InMemoryDataset:
+        """All rows in order, in memory."""
+        return _in_memory(self.to_table().sort_by(sorting, **options))
+
+    def join(self, right_dataset: Any, *arguments: Any, **options: Any) -> ds.InMemoryDataset:
+        """The rows joined with those of another dataset, in memory."""
+        return _in_memory(self.to_table().join(right_dataset.to_table(), *arguments, **options))
+
+    def join_asof(self, right_dataset: Any, *arguments: Any, **options: Any) -> ds.InMemoryDataset:
+        """The rows joined as of a column with those of another dataset, in memory."""
+        return _in_memory(self.to_table().join_asof(right_dataset.to_table(), *arguments, **options))
+
+    def take(self, indices: Any, **_: Any) -> pa.Table:  # type: ignore[override]
         """Not offered: the rows of a merged table have no fixed order."""
-        raise QueryError("take", f"{len(indices)} row numbers", "a filter; the rows of a Hudi table have no fixed order")
+        raise QueryError("take", f"{len(indices)} row numbers", "a filter; the rows of a table have no fixed order")
 
-    def get_fragments(self, filter: pc.Expression | None = None) -> Any:  # noqa: A002 - pyarrow's name
+    def get_fragments(self, filter: pc.Expression | None = None) -> Any:
         """Not offered: a merged file slice is no file; see ``splits``."""
         raise QueryError("get_fragments", repr(filter), "splits(), which name base and log files together")
 
@@ -134,7 +155,7 @@ class HudiDataset(ds.Dataset):
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """All rows as an Arrow C stream."""
-        return self._record_batch_reader(self.schema.names, None, use_threads=True).__arrow_c_stream__(requested_schema)
+        return self._reader(None, None).__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
 
     def _names(self, columns: Columns) -> list[str]:
         if columns is None:
@@ -149,12 +170,15 @@ class HudiDataset(ds.Dataset):
             return self._row_filter if row_filter is None else row_filter
         return self._row_filter & row_filter
 
-    def _record_batch_reader(
-        self, columns: Sequence[str], row_filter: pc.Expression | None, *, use_threads: bool
+    def _reader(
+        self, columns: Columns, row_filter: pc.Expression | None, *, use_threads: bool = True, **_: Any
     ) -> pa.RecordBatchReader:
-        request = RowRequest.of(self.schema, columns, self._combined(row_filter))
+        request = RowRequest.of(self.schema, self._names(columns), self._combined(row_filter))
         splits = self._planner.splits(self._query_type, request.row_filter)
-        schema = pa.schema([self.schema.field(name) for name in columns])
-        readers = (reader_for(self._storage, split, request) for split in splits)
-        batches = iter_parallel([reader.batches for reader in readers], use_threads=use_threads)
-        return pa.RecordBatchReader.from_batches(schema, batches)
+        sources = [reader_for(self._storage, split, request).batches for split in splits]
+        schema = pa.schema([self.schema.field(name) for name in request.columns])
+        return pa.RecordBatchReader.from_batches(schema, iter_parallel(sources, use_threads=use_threads))
+
+
+def _in_memory(table: pa.Table) -> ds.InMemoryDataset:
+    return ds.InMemoryDataset(table)  # type: ignore[call-arg]

@@ -75,7 +75,7 @@ class UnsupportedTableError(HudiReadError):
 
 
 class CorruptTableError(HudiReadError):
-    """Raised when a file of the table does not hold what the format says; ``offset`` is in bytes, None for the whole file."""
+    """Raised when a file of the table does not hold what the format says; ``offset`` is in bytes, or None."""
 
     def __init__(self, path: str, offset: int | None, found: str, expected: str) -> None:
         super().__init__(path, offset, found, expected)

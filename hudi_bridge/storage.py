@@ -44,7 +44,7 @@ class Storage:
     filesystem: fs.FileSystem
 
     @classmethod
-    def open(cls, table_path: str, filesystem: Any = None) -> Self:
+    def open(cls, table_path: str, filesystem: Any = None) -> Self:  # noqa: ANN401 - of any library
         """The storage for a local path or a URI, or for a path on the pyarrow or fsspec ``filesystem`` given.
 
         Raises:
@@ -52,7 +52,7 @@ class Storage:
         """
         if filesystem is not None:
             if not isinstance(filesystem, fs.FileSystem):
-                filesystem = fs.PyFileSystem(fs.FSSpecHandler(filesystem))
+                filesystem = fs.PyFileSystem(fs.FSSpecHandler(filesystem))  # type: ignore[abstract]  # complete in C++
             bare = table_path.partition("://")[2] if "://" in table_path else table_path
             return cls(table_path=table_path, root=bare.rstrip("/"), filesystem=filesystem)
         if "://" not in table_path:
@@ -78,7 +78,9 @@ class Storage:
             CorruptTableError: the path is absolute or climbs out of the table's folder.
         """
         if path.startswith("/") or "\\" in path or "\0" in path or ".." in path.split("/"):
-            raise CorruptTableError(path, None, "a path that leaves the table's folder", f"a path below {self.table_path}")
+            raise CorruptTableError(
+                path, None, "a path that leaves the table's folder", f"a path below {self.table_path}"
+            )
         return f"{self.root}/{path}" if path else self.root
 
     def list_directory(self, path: str, *, recursive: bool = False) -> tuple[FileInfo, ...]:

@@ -1,12 +1,13 @@
 """A Hudi table: opened once, read as of any instant it still has."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.config import QueryType, TableConfig, read_table_config
+from hudi_bridge.config import QueryType, TableConfig, read_table_config, with_read_options
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.planner import SplitPlanner
@@ -27,11 +28,17 @@ class HudiTable:
         self.timeline = timeline
 
     @classmethod
-    def open(cls, path: str, filesystem: Any = None) -> Self:
+    def open(
+        cls,
+        path: str,
+        filesystem: Any = None,  # noqa: ANN401 - of any library
+        options: Mapping[str, str] | None = None,
+    ) -> Self:
         """The table in a folder.
 
         ``path`` is a local path or a URI that pyarrow can open (s3, gs, abfs, hdfs, file), or a path on the pyarrow or
-        fsspec ``filesystem`` given.
+        fsspec ``filesystem`` given. ``options`` are options by Hudi's names, for what a table of Hudi 0.x does not
+        say of itself: ``hoodie.payload.delete.field`` and ``.marker``, ``hoodie.datasource.write.record.merger.impls``.
 
         Raises:
             TableNotFoundError: there is no Hudi table.
@@ -39,7 +46,7 @@ class HudiTable:
             UnsupportedTableError: it uses something that cannot be read correctly.
         """
         storage = Storage.open(path, filesystem)
-        config = read_table_config(storage)
+        config = with_read_options(read_table_config(storage), options or {})
         return cls(storage, config, load_timeline(storage, config))
 
     def refresh(self) -> Self:

@@ -132,9 +132,7 @@ def test_key_generator_by_class(tmp_path: Path, class_name: str, kind: str) -> N
 
 
 def test_the_timestamp_key_generator_makes_timestamp_fields(tmp_path: Path) -> None:
-    config = config_of(
-        tmp_path, hoodie__table__keygenerator__type="TIMESTAMP", hoodie__table__partition__fields="ts"
-    )
+    config = config_of(tmp_path, hoodie__table__keygenerator__type="TIMESTAMP", hoodie__table__partition__fields="ts")
     assert config.partition_field_kinds == (PartitionFieldKind.TIMESTAMP,)
 
 
@@ -156,9 +154,7 @@ def test_the_timestamp_key_generator_makes_timestamp_fields(tmp_path: Path) -> N
         ({"hoodie__table__partition__fields": "a:MOON"}, "partition field kind"),
     ],
 )
-def test_what_cannot_be_read_is_refused_by_name(
-    tmp_path: Path, changes: dict[str, str | None], feature: str
-) -> None:
+def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path, changes: dict[str, str | None], feature: str) -> None:
     with pytest.raises(UnsupportedTableError) as caught:
         make_table(tmp_path, **changes)
     assert caught.value.feature == feature

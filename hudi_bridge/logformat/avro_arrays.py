@@ -54,9 +54,7 @@ def read_array(avro: AvroType, cursors: Cursors) -> Array:
             return nested_array(arrow_type(avro), len(cursors), [None], children)
 
 
-def nested_array(
-    arrow: pa.DataType, length: int, buffers: list[pa.Buffer | None], children: list[Array]
-) -> Array:
+def nested_array(arrow: pa.DataType, length: int, buffers: list[pa.Buffer | None], children: list[Array]) -> Array:
     """A struct, list or map array of these children."""
     return pa.Array.from_buffers(arrow, length, buffers, children=children)
 
@@ -85,9 +83,7 @@ def _integers(avro: AvroPrimitive, cursors: Cursors) -> Array:
     beyond = (numbers < low) | (numbers > high)
     if beyond.any():
         place = int(beyond.argmax())
-        raise cursors.source.corrupt(
-            int(first[place]), f"the number {numbers[place]}", f"{arrow}: {low} to {high}"
-        )
+        raise cursors.source.corrupt(int(first[place]), f"the number {numbers[place]}", f"{arrow}: {low} to {high}")
     values = numbers.astype(np.int32) if avro.kind == "int" else numbers
     return pa.Array.from_buffers(arrow, values.size, [None, arrow_buffer(values)])
 

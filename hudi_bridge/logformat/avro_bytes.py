@@ -33,9 +33,7 @@ def binary_array(source: DatumBytes, starts: Ints, lengths: Ints) -> Array:
     edges = np.empty(2 * count, np.int32)
     edges[0::2] = starts
     edges[1::2] = starts + lengths
-    spans_and_gaps = pa.Array.from_buffers(
-        pa.binary(), 2 * count - 1, [None, arrow_buffer(edges), source.buffer]
-    )
+    spans_and_gaps = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, arrow_buffer(edges), source.buffer])
     return spans_and_gaps.take(np.arange(0, 2 * count, 2, dtype=np.int32))
 
 

@@ -55,9 +55,7 @@ def decode_avro_block(
     """
     buffer = pa.py_buffer(content)
     if buffer.size < _CONTENT_HEAD.size:
-        raise CorruptLogFileError(
-            path, offset, f"an Avro block of {buffer.size} bytes", "a version and a count"
-        )
+        raise CorruptLogFileError(path, offset, f"an Avro block of {buffer.size} bytes", "a version and a count")
     version, count = _CONTENT_HEAD.unpack_from(buffer)
     if version not in _CONTENT_VERSIONS:
         raise UnsupportedTableError("version of Avro log block content", f"{version} in {path}", "1 to 3")
@@ -75,9 +73,7 @@ def record_bounds(
     """
     view = memoryview(buffer)
     if not 0 <= count <= (len(view) - offset) // _LENGTH.size:
-        raise CorruptLogFileError(
-            path, block_offset, f"a count of {count} records", "records that fit the block"
-        )
+        raise CorruptLogFileError(path, block_offset, f"a count of {count} records", "records that fit the block")
     places = array("q")
     place, unpack = offset, _LENGTH.unpack_from
     try:
@@ -100,7 +96,7 @@ def record_bounds(
     return starts, ends
 
 
-def decode_avro_records(  # noqa: PLR0917 - bounds and place are spelled alike by all callers
+def decode_avro_records(
     buffer: pa.Buffer | bytes | memoryview,
     starts: Ints,
     ends: Ints,
@@ -121,9 +117,7 @@ def decode_avro_records(  # noqa: PLR0917 - bounds and place are spelled alike b
     source = DatumBytes.of(pa.py_buffer(buffer), starts, path, block_offset)
     edges = np.stack([starts, ends], axis=1).ravel()
     if edges.size and (edges[0] < 0 or edges[-1] > source.data.size or (np.diff(edges) < 0).any()):
-        raise CorruptLogFileError(
-            path, block_offset, "records that overlap or leave their block", "whole records"
-        )
+        raise CorruptLogFileError(path, block_offset, "records that overlap or leave their block", "whole records")
     wanted = tuple(field for field in writer.fields if columns is None or field.name in columns)
     schema = arrow_schema(AvroRecord(name=writer.name, fields=wanted))
     rows = max(_LEAST_ROWS, _CACHED_BYTES * starts.size // max(int((ends - starts).sum()), 1))

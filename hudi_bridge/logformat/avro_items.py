@@ -150,9 +150,7 @@ def _step_over_items(item: AvroType, cursors: Cursors, counts: Ints, *, wanted: 
     width = wire_width(item)
     if width is not None:
         first = cursors.skip(counts * width, "array items")
-        return (
-            np.repeat(first - slots * width, counts) + np.arange(total) * width if wanted else _NO_POSITIONS
-        )
+        return np.repeat(first - slots * width, counts) + np.arange(total) * width if wanted else _NO_POSITIONS
     starts = np.empty(total, np.int64)
     live, nth = np.flatnonzero(counts), 0
     while live.size >= FEW:
@@ -164,9 +162,7 @@ def _step_over_items(item: AvroType, cursors: Cursors, counts: Ints, *, wanted: 
         live = live[counts[live] > nth]
     step = value_step(item, cursors.source)
     ends = []
-    for row, pos, end in zip(
-        live.tolist(), cursors.pos[live].tolist(), cursors.end[live].tolist(), strict=True
-    ):
+    for row, pos, end in zip(live.tolist(), cursors.pos[live].tolist(), cursors.end[live].tolist(), strict=True):
         places = array("q", [pos])
         for _ in range(counts[row] - nth):
             places.append(step(places[-1], end))

@@ -59,9 +59,7 @@ def array_step(item: AvroType, source: DatumBytes, found: "array[int] | None" = 
             first = pos
             pos = step_items(pos, end, count)
             if size is not None and pos - first != size:
-                raise source.corrupt(
-                    first, f"array items of {pos - first} bytes", f"the {size} bytes announced"
-                )
+                raise source.corrupt(first, f"array items of {pos - first} bytes", f"the {size} bytes announced")
             count, size, pos = read_header(pos, end)
         return pos
 
@@ -89,7 +87,7 @@ def _items_into(item: AvroType, source: DatumBytes, found: "array[int]") -> _Ste
 
     def step(pos: int, end: int, count: int) -> int:
         if len(found) + count > room:
-            raise source.corrupt(pos, f"{len(found) + count} array items", f"up to {room}")
+            raise source.corrupt(pos, f"{len(found) + count} array items", f"up to {room} items")
         for _ in range(count):
             found.append(pos)
             pos = item_step(pos, end)
@@ -98,9 +96,7 @@ def _items_into(item: AvroType, source: DatumBytes, found: "array[int]") -> _Ste
     return step
 
 
-def _block_header_reader(
-    item: AvroType, source: DatumBytes
-) -> Callable[[int, int], tuple[int, int | None, int]]:
+def _block_header_reader(item: AvroType, source: DatumBytes) -> Callable[[int, int], tuple[int, int | None, int]]:
     read = _number_reader(source)
     least = least_width(item)
 
@@ -109,10 +105,9 @@ def _block_header_reader(
         size = None
         if count < 0:
             size, after = read(after, end)
-        if least and abs(count) > (end - after) // least:
-            raise source.corrupt(
-                pos, f"a block of {abs(count)} array items", f"up to {(end - after) // least}"
-            )
+        most = (end - after) // least if least else MOST_EMPTY_ITEMS
+        if abs(count) > most:
+            raise source.corrupt(pos, f"a block of {abs(count)} array items", f"up to {most} items")
         return abs(count), size, after
 
     return read_header

@@ -138,9 +138,7 @@ def _block_type(number: int, offset: int, path: str) -> BlockType:
     return supported[number]
 
 
-def _parse_entries(
-    buffer: pa.Buffer, position: int, count: int, end: int, path: str
-) -> tuple[Mapping[int, str], int]:
+def _parse_entries(buffer: pa.Buffer, position: int, count: int, end: int, path: str) -> tuple[Mapping[int, str], int]:
     _require(count >= 0, position, path)
     entries: dict[int, str] = {}
     for _ in range(count):
@@ -160,6 +158,4 @@ def _parse_entries(
 
 def _require(fits: bool, position: int, path: str) -> None:  # noqa: FBT001 - a condition, not an option
     if not fits:
-        raise CorruptLogFileError(
-            path, position, "a length that leaves the log block", "parts that fill the log block"
-        )
+        raise CorruptLogFileError(path, position, "a length that leaves the log block", "parts that fill the log block")

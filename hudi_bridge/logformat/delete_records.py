@@ -47,9 +47,7 @@ _WRAPPERS: dict[str, tuple[OrderingKind, str]] = {
     "TimestampMicrosWrapper": (OrderingKind.TIMESTAMP_MICROS, "long"),
 }
 _LOCAL_DATE_WRAPPER = "LocalDateWrapper"
-_KINDS = {name: kind for name, (kind, _) in _WRAPPERS.items()} | {
-    _LOCAL_DATE_WRAPPER: OrderingKind.LOCAL_DATE
-}
+_KINDS = {name: kind for name, (kind, _) in _WRAPPERS.items()} | {_LOCAL_DATE_WRAPPER: OrderingKind.LOCAL_DATE}
 
 
 def _record(name: str, **fields: object) -> dict[str, Any]:
@@ -147,13 +145,9 @@ def _decode_avro(
     try:
         datum: Any = fastavro.schemaless_reader(stream, _DELETE_RECORD_LIST, None, return_record_name=True)
     except _AVRO_ERRORS as error:
-        raise _corrupt(
-            block, f"a broken list of deletes ({error})", "an Avro HoodieDeleteRecordList"
-        ) from error
+        raise _corrupt(block, f"a broken list of deletes ({error})", "an Avro HoodieDeleteRecordList") from error
     if stream.tell() != len(payload):
-        raise _corrupt(
-            block, f"{len(payload) - stream.tell()} bytes left over", "the end of the delete block"
-        )
+        raise _corrupt(block, f"{len(payload) - stream.tell()} bytes left over", "the end of the delete block")
     records = datum["deleteRecordList"]
     keys = [record["recordKey"] for record in records]
     paths = [record["partitionPath"] for record in records]

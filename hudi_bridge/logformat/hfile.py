@@ -49,9 +49,7 @@ def read_hfile(data: bytes | memoryview | pa.Buffer, path: str, offset: int = 0)
         CorruptTableError: the bytes are not an HFile, or contradict themselves.
         UnsupportedTableError: the version or the compression is not supported.
     """
-    source = HFileSource(
-        buffer=data if isinstance(data, pa.Buffer) else pa.py_buffer(data), path=path, offset=offset
-    )
+    source = HFileSource(buffer=data if isinstance(data, pa.Buffer) else pa.py_buffer(data), path=path, offset=offset)
     trailer = parse_trailer(source)
     file_info = read_file_info(source, trailer)
     cells = _Cells()

@@ -119,9 +119,7 @@ def parse_trailer(source: HFileSource) -> HFileTrailer:
         raise source.corrupt(0, f"{size} bytes", f"an HFile, whose trailer alone has {_TRAILER_SIZE}")
     trailer = source.buffer.slice(position).to_pybytes()
     if not trailer.startswith(_TRAILER_MAGIC):
-        raise source.corrupt(
-            position, repr(trailer[: len(_TRAILER_MAGIC)]), f"the HFile trailer {_TRAILER_MAGIC!r}"
-        )
+        raise source.corrupt(position, repr(trailer[: len(_TRAILER_MAGIC)]), f"the HFile trailer {_TRAILER_MAGIC!r}")
     version = _VERSION.unpack_from(trailer, _TRAILER_SIZE - _VERSION.size)[0] & _MAJOR_VERSION_MASK
     if version != _MAJOR_VERSION:
         raise UnsupportedTableError("HFile version", f"{version} in {source.path}", str(_MAJOR_VERSION))
@@ -168,11 +166,7 @@ def block_at(source: HFileSource, position: int, magic: bytes | None = None) -> 
         raise source.corrupt(position, repr(found), repr(magic))
     data_start = position + _BLOCK_HEADER.size
     next_position = data_start + on_disk
-    if (
-        on_disk < 0
-        or next_position > end
-        or not _BLOCK_HEADER.size <= with_header <= _BLOCK_HEADER.size + on_disk
-    ):
+    if on_disk < 0 or next_position > end or not _BLOCK_HEADER.size <= with_header <= _BLOCK_HEADER.size + on_disk:
         raise source.corrupt(position, f"a block of {on_disk} bytes", f"at most {end - data_start}")
     return Block(
         magic=found,
@@ -195,9 +189,7 @@ def block_data(source: HFileSource, block: Block, codec: Codec) -> bytes:
     try:
         data = inflate.decompress(memoryview(stored), limit)
     except zlib.error as error:
-        raise source.corrupt(
-            block.data_start, f"bytes that do not inflate ({error})", "a gzip stream"
-        ) from error
+        raise source.corrupt(block.data_start, f"bytes that do not inflate ({error})", "a gzip stream") from error
     if len(data) != block.uncompressed_size:
         raise source.corrupt(
             block.data_start, f"{len(data)} bytes or more", f"{block.uncompressed_size} inflated bytes"

@@ -39,13 +39,9 @@ class IndexEntry:
 def read_root_index(source: HFileSource, trailer: HFileTrailer) -> tuple[IndexEntry, ...]:
     """The root index, in key order: the data blocks themselves if the file has one index level."""
     block = block_at(source, trailer.load_on_open_offset, _ROOT_INDEX_MAGIC)
-    entries = _index_entries(
-        block_data(source, block, trailer.codec), trailer.data_index_count, source, block.position
-    )
+    entries = _index_entries(block_data(source, block, trailer.codec), trailer.data_index_count, source, block.position)
     return tuple(
-        IndexEntry(
-            key=_row_key(entry.key, source, block.position), offset=entry.offset, size_bytes=entry.size_bytes
-        )
+        IndexEntry(key=_row_key(entry.key, source, block.position), offset=entry.offset, size_bytes=entry.size_bytes)
         for entry in entries
     )
 
@@ -56,9 +52,7 @@ def read_meta_index(source: HFileSource, trailer: HFileTrailer) -> tuple[IndexEn
         return ()
     root = block_at(source, trailer.load_on_open_offset, _ROOT_INDEX_MAGIC)
     block = block_at(source, root.next_position, _ROOT_INDEX_MAGIC)
-    return _index_entries(
-        block_data(source, block, trailer.codec), trailer.meta_index_count, source, block.position
-    )
+    return _index_entries(block_data(source, block, trailer.codec), trailer.meta_index_count, source, block.position)
 
 
 def read_meta_block(source: HFileSource, trailer: HFileTrailer, entry: IndexEntry) -> bytes:
@@ -79,9 +73,7 @@ def read_file_info(source: HFileSource, trailer: HFileTrailer) -> Mapping[str, b
                 pair = {field: value for field, value in iter_fields(entry) if isinstance(value, bytes)}
                 info[pair.get(1, b"").decode()] = pair.get(2, b"")
     except ValueError as error:
-        raise source.corrupt(
-            block.data_start, str(error), "file info as a Protocol Buffers message"
-        ) from error
+        raise source.corrupt(block.data_start, str(error), "file info as a Protocol Buffers message") from error
     return MappingProxyType(info)
 
 

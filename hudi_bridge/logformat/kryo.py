@@ -21,7 +21,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.logformat.layout import OrderingKind
@@ -63,6 +63,16 @@ class KryoDelete:
     ordering: Any
 
 
+class _Key(NamedTuple):
+    partition_path: str | None
+    record_key: str | None
+
+
+class _BigDecimal(NamedTuple):
+    unscaled: int
+    scale: int
+
+
 def decode_deletes(payload: bytes, path: str, offset: int) -> tuple[KryoDelete, ...]:
     """The elements of a ``HoodieKey[]`` or ``DeleteRecord[]``; ``offset`` is the payload's place in the file.
 
@@ -85,16 +95,14 @@ def decode_deletes(payload: bytes, path: str, offset: int) -> tuple[KryoDelete, 
         raise cursor.corrupt(f"an array of {count} elements", f"at most {len(payload) // 2}")
     deletes = tuple(elements[root](cursor) for _ in range(count))
     if cursor.position != len(payload):
-        raise cursor.corrupt(
-            f"{len(payload) - cursor.position} bytes left over", "the end of the delete block"
-        )
+        raise cursor.corrupt(f"{len(payload) - cursor.position} bytes left over", "the end of the delete block")
     return deletes
 
 
 def _read_key_element(cursor: "_Cursor") -> KryoDelete:
-    partition_path, record_key = _read_key(cursor)
+    key = _read_key(cursor)
     return KryoDelete(
-        record_key=record_key, partition_path=partition_path, kind=OrderingKind.NULL, ordering=None
+        record_key=key.record_key, partition_path=key.partition_path, kind=OrderingKind.NULL, ordering=None
     )
 
 
@@ -103,17 +111,17 @@ def _read_record_element(cursor: "_Cursor") -> KryoDelete:
     if name != _RECORD_CLASS:
         raise cursor.unsupported(name, (_RECORD_CLASS,))
     cursor.new_object("a delete record")
-    partition_path, record_key = _read_key(cursor)
+    key = _read_key(cursor)
     kind, ordering = _read_ordering(cursor)
-    return KryoDelete(record_key=record_key, partition_path=partition_path, kind=kind, ordering=ordering)
+    return KryoDelete(record_key=key.record_key, partition_path=key.partition_path, kind=kind, ordering=ordering)
 
 
-def _read_key(cursor: "_Cursor") -> tuple[str | None, str | None]:
-    """(partition path, record key) of a HoodieKey; a key met before is referred to."""
+def _read_key(cursor: "_Cursor") -> _Key:
+    """The HoodieKey of a record; one met before is referred to."""
     name = cursor.class_name()
     if name != _KEY_CLASS:
         raise cursor.unsupported(name, (_KEY_CLASS,))
-    key: tuple[str | None, str | None] | None = cursor.shared(cursor.key_fields, tuple)
+    key: _Key | None = cursor.shared(cursor.key_fields, _Key)
     if key is None:
         raise cursor.corrupt("a null", "a HoodieKey")
     return key
@@ -204,11 +212,12 @@ class _Cursor:
             self.objects[number] = read()
             return self.objects[number]
         if tag - 2 >= len(self.objects) or not isinstance(self.objects[tag - 2], expected):
-            raise self.corrupt(f"a reference to object {tag - 2}", f"an earlier {expected.__name__}")
+            raise self.corrupt(f"a reference to object {tag - 2}", f"an earlier {expected.__name__.lstrip('_')}")
         return self.objects[tag - 2]
 
-    def key_fields(self) -> tuple[str | None, str | None]:
-        return self.shared(self.string, str), self.shared(self.string, str)
+    def key_fields(self) -> _Key:
+        partition_path = self.shared(self.string, str)
+        return _Key(partition_path=partition_path, record_key=self.shared(self.string, str))
 
     def string(self) -> str | None:
         first = self.byte()
@@ -227,9 +236,7 @@ class _Cursor:
         if length == 0:
             return None
         if length - 1 > len(self.payload) - self.position:
-            raise self.corrupt(
-                f"a string of {length - 1} characters", f"at most {len(self.payload) - self.position}"
-            )
+            raise self.corrupt(f"a string of {length - 1} characters", f"at most {len(self.payload) - self.position}")
         units = b"".join(self._utf16_unit().to_bytes(2, "big") for _ in range(length - 1))
         try:
             return units.decode("utf-16-be")
@@ -251,10 +258,9 @@ class _Cursor:
         except UnicodeDecodeError as error:
             raise self.corrupt(f"a string that is not text: {error.reason}", "UTF-8") from error
 
-    def decimal(self) -> tuple[int, int]:
-        """(unscaled value, scale)."""
+    def decimal(self) -> _BigDecimal:
         unscaled = int.from_bytes(self.take(self.varint() - 1), "big", signed=True)
-        return unscaled, self.zigzag()
+        return _BigDecimal(unscaled=unscaled, scale=self.zigzag())
 
     def timestamp(self) -> int:
         """Microseconds since 1970-01-01, of which Kryo keeps the milliseconds."""
@@ -278,7 +284,7 @@ _ORDERING_READERS: dict[str, tuple[OrderingKind, Callable[[_Cursor], Any]]] = {
     "boolean": (OrderingKind.BOOLEAN, lambda cursor: cursor.byte() != 0),
     "java.lang.String": (OrderingKind.STRING, lambda cursor: cursor.shared(cursor.string, str)),
     "org.apache.avro.util.Utf8": (OrderingKind.STRING, lambda cursor: cursor.shared(cursor.utf8, str)),
-    "java.math.BigDecimal": (OrderingKind.DECIMAL, lambda cursor: cursor.shared(cursor.decimal, tuple)),
+    "java.math.BigDecimal": (OrderingKind.DECIMAL, lambda cursor: cursor.shared(cursor.decimal, _BigDecimal)),
     "java.sql.Timestamp": (
         OrderingKind.TIMESTAMP_MICROS,
         lambda cursor: cursor.shared(cursor.timestamp, int),

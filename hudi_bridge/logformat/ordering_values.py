@@ -130,9 +130,7 @@ def _cast(group: OrderingGroup, data_type: pa.DataType) -> "Column | None":
     try:
         return values.cast(via).cast(data_type)
     except pa.ArrowInvalid:
-        return pa.concat_arrays(
-            [_cast_one(values.slice(row, 1), via, data_type) for row in range(len(values))]
-        )
+        return pa.concat_arrays([_cast_one(values.slice(row, 1), via, data_type) for row in range(len(values))])
 
 
 def _cast_one(value: Column, via: pa.DataType, data_type: pa.DataType) -> Column:

@@ -84,9 +84,7 @@ def scan_blocks(data: bytes | memoryview | pa.Buffer, path: str) -> ScanResult:
     # Fewer bytes than a magic are the end of the file to Hudi, whatever they are.
     while len(view) - offset >= len(MAGIC):
         if view[offset : offset + len(MAGIC)] != MAGIC:
-            raise CorruptLogFileError(
-                path, offset, repr(bytes(view[offset : offset + len(MAGIC)])), repr(MAGIC)
-            )
+            raise CorruptLogFileError(path, offset, repr(bytes(view[offset : offset + len(MAGIC)])), repr(MAGIC))
         damage = _damage(view, offset)
         if damage is None:
             block = parse_block(buffer, offset, path)

@@ -17,9 +17,13 @@ rule                   log version against log version                  survivin
 ``DEFAULT_PAYLOAD``    the same, but anything revives a deleted record  a delete; else the higher ordering
 =====================  ===============================================  ==========================================
 
-Source: ``BufferedRecordMergerFactory`` and ``KeyBasedFileGroupRecordBuffer`` of Hudi 1.x for the first two;
-``OverwriteWithLatestAvroPayload``, ``DefaultHoodieRecordPayload`` and ``HoodieMergedLogRecordScanner`` of 0.x for the
-others.
+Some rules also merge fields: where the version that wins lacks a field, it takes the field of the version that loses,
+unless one of the two is a delete. What it means to lack a field (to be null, to be the schema's default, to have been
+left out of a partial update) is decided before.
+
+Source: ``BufferedRecordMergerFactory``, ``PartialUpdateHandler`` and ``KeyBasedFileGroupRecordBuffer`` of Hudi 1.x for
+the first two; ``OverwriteWithLatestAvroPayload``, ``DefaultHoodieRecordPayload``, ``PartialUpdateAvroPayload`` and
+``HoodieMergedLogRecordScanner`` of 0.x for the others.
 """
 
 COMMIT_TIME = "commit time"
@@ -71,3 +75,20 @@ def survivor(rule: str, versions: list[Version]) -> int:
         if later_replaces(rule, versions[kept], versions[position]):
             kept = position
     return kept
+
+
+def field_source(rule: str, versions: list[Version], lacks: list[bool], *, newest: bool) -> int:
+    """The position of the version that one field of the survivor comes from.
+
+    ``lacks`` says of each version whether it lacks the field. ``newest`` is for fields that follow the later version of
+    any two, whichever of them wins.
+    """
+    kept = source = 0
+    for position in range(1, len(versions)):
+        replaces = later_replaces(rule, versions[kept], versions[position])
+        if versions[kept][1] or versions[position][1]:
+            source = position if replaces else source
+        elif newest or (lacks[source] if not replaces else not lacks[position]):
+            source = position
+        kept = position if replaces else kept
+    return source

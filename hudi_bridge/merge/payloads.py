@@ -4,10 +4,12 @@ What a table says depends on its age: up to version 7 a payload class decides, w
 on; version 8 adds an explicit merge mode; version 9 replaces the known payload classes by a mode with properties.
 Releases 0.x and 1.x read the same payload differently, so the rule follows the release that maintains the table.
 
-Source: ``HoodieTableConfig.inferMergingConfigs``, ``HoodieRecordPayload`` and ``DeleteContext`` of Hudi.
+Source: ``HoodieTableConfig.inferMergingConfigs``, ``DeleteContext`` and the payload classes of Hudi.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from hudi_bridge.config import MergeMode, TableConfig
 from hudi_bridge.errors import UnsupportedTableError
@@ -17,29 +19,42 @@ IS_DELETED_COLUMN = "_hoodie_is_deleted"
 OPERATION_COLUMN = "_hoodie_operation"
 DELETE_OPERATIONS = ("D", "-U")
 
+_FIRST_VERSION_WITH_MODE = 8
 _STRATEGIES = {
     "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5": MergeMode.EVENT_TIME,
     "ce9acb64-bde0-424c-9b91-f6ebba25356d": MergeMode.COMMIT_TIME,
 }
-_PAYLOADS = {
-    "DefaultHoodieRecordPayload": MergeMode.EVENT_TIME,
-    "EventTimeAvroPayload": MergeMode.EVENT_TIME,
-    "OverwriteWithLatestAvroPayload": MergeMode.COMMIT_TIME,
-}
-_SUPPORTED = "commit-time and event-time ordering (payloads " + ", ".join(sorted(_PAYLOADS)) + ")"
-_FIRST_VERSION_WITH_MODE = 8
+_SPARK_MERGER = "org.apache.hudi.HoodieSparkRecordMerger"
+_UNAVAILABLE = "__debezium_unavailable_value"
+_DEBEZIUM_DELETE = ("_change_operation_type", "d")
+
+
+class FieldFill(StrEnum):
+    """Which of a winner's fields count as lacking and are taken from the loser."""
+
+    NULLS = "nulls"
+    DEFAULTS = "defaults"
+    UNAVAILABLE = "unavailable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeRule:
     """How the versions of a record are merged; ``kind`` is one of the rules of ``merge.ordering``.
 
-    ``delete_marker`` names a column and the value that makes a row a delete.
+    ``delete_marker`` names a column and the value that makes a row a delete. ``fills_in_logs`` tells rules that merge
+    fields among log versions from those that merge them with the base row alone, ``newest_meta`` those that take the
+    meta columns from the later version even if it loses. ``sequences_against_base`` is for an ordering value of a file
+    number, a dot and a position, which is compared as numbers with the base row's, but as text among log versions.
     """
 
     kind: str
     ordering_fields: tuple[str, ...]
-    delete_marker: tuple[str, str] | None
+    delete_marker: tuple[str, str] | None = None
+    fill: FieldFill | None = None
+    fills_in_logs: bool = True
+    newest_meta: bool = False
+    unavailable_value: str = _UNAVAILABLE
+    sequences_against_base: bool = False
 
     @property
     def orders_logs(self) -> bool:
@@ -57,6 +72,11 @@ class MergeRule:
         return self.kind == ordering.EVENT_TIME
 
     @property
+    def marked_rows_fold_as_deletes(self) -> bool:
+        """Whether a row that carries a delete mark is a delete among log versions, or only once it has survived."""
+        return self.kind in (ordering.EVENT_TIME, ordering.COMMIT_TIME)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns that merging needs beside the record key, where the table has them."""
         needed = list(self.ordering_fields) if self.orders_logs else []
@@ -66,45 +86,112 @@ class MergeRule:
         return tuple(dict.fromkeys(needed))
 
 
+_RULES_OF_0X: Mapping[str, MergeRule] = {
+    "OverwriteWithLatestAvroPayload": MergeRule(kind=ordering.OVERWRITE_LATEST, ordering_fields=()),
+    "DefaultHoodieRecordPayload": MergeRule(kind=ordering.DEFAULT_PAYLOAD, ordering_fields=()),
+    "EventTimeAvroPayload": MergeRule(kind=ordering.DEFAULT_PAYLOAD, ordering_fields=()),
+    "PartialUpdateAvroPayload": MergeRule(
+        kind=ordering.DEFAULT_PAYLOAD, ordering_fields=(), fill=FieldFill.NULLS, newest_meta=True
+    ),
+    "OverwriteNonDefaultsWithLatestAvroPayload": MergeRule(
+        kind=ordering.OVERWRITE_LATEST, ordering_fields=(), fill=FieldFill.DEFAULTS, fills_in_logs=False
+    ),
+    "AWSDmsAvroPayload": MergeRule(kind=ordering.OVERWRITE_LATEST, ordering_fields=(), delete_marker=("Op", "D")),
+    "MySqlDebeziumAvroPayload": MergeRule(
+        kind=ordering.DEFAULT_PAYLOAD,
+        ordering_fields=("_event_seq",),
+        delete_marker=_DEBEZIUM_DELETE,
+        sequences_against_base=True,
+    ),
+    "PostgresDebeziumAvroPayload": MergeRule(
+        kind=ordering.DEFAULT_PAYLOAD,
+        ordering_fields=("_event_lsn",),
+        delete_marker=_DEBEZIUM_DELETE,
+        fill=FieldFill.UNAVAILABLE,
+        fills_in_logs=False,
+    ),
+}
+_RULES_OF_1X: Mapping[str, MergeRule] = {
+    "OverwriteWithLatestAvroPayload": MergeRule(kind=ordering.COMMIT_TIME, ordering_fields=()),
+    "DefaultHoodieRecordPayload": MergeRule(kind=ordering.EVENT_TIME, ordering_fields=()),
+    "EventTimeAvroPayload": MergeRule(kind=ordering.EVENT_TIME, ordering_fields=()),
+    "PartialUpdateAvroPayload": MergeRule(kind=ordering.EVENT_TIME, ordering_fields=(), fill=FieldFill.DEFAULTS),
+    "OverwriteNonDefaultsWithLatestAvroPayload": MergeRule(
+        kind=ordering.COMMIT_TIME, ordering_fields=(), fill=FieldFill.DEFAULTS
+    ),
+    "AWSDmsAvroPayload": MergeRule(kind=ordering.COMMIT_TIME, ordering_fields=(), delete_marker=("Op", "D")),
+    "MySqlDebeziumAvroPayload": MergeRule(
+        kind=ordering.EVENT_TIME,
+        ordering_fields=("_event_bin_file", "_event_pos"),
+        delete_marker=_DEBEZIUM_DELETE,
+    ),
+    "PostgresDebeziumAvroPayload": MergeRule(
+        kind=ordering.EVENT_TIME,
+        ordering_fields=("_event_lsn",),
+        delete_marker=_DEBEZIUM_DELETE,
+        fill=FieldFill.UNAVAILABLE,
+    ),
+}
+_FILLS = {"IGNORE_DEFAULTS": FieldFill.DEFAULTS, "FILL_UNAVAILABLE": FieldFill.UNAVAILABLE}
+
+
 def infer_merge_mode(config: TableConfig) -> MergeMode:
     """The merge mode of a table; CUSTOM where its payload or strategy is not one of the two orderings."""
-    payload = config.payload_class.rpartition(".")[2] if config.payload_class else None
+    payload = _simple_name(config.payload_class)
     strategy = config.merge_strategy_id
-    if config.table_version >= _FIRST_VERSION_WITH_MODE:
-        if config.merge_mode is not None:
-            return config.merge_mode
-        if strategy:
-            return _STRATEGIES.get(strategy, MergeMode.CUSTOM)
-        if payload:
-            return _PAYLOADS.get(payload, MergeMode.CUSTOM)
-    else:
-        if payload:
-            return _PAYLOADS.get(payload, MergeMode.CUSTOM)
-        if strategy:
-            return _STRATEGIES.get(strategy, MergeMode.CUSTOM)
+    if config.merge_mode is not None and config.table_version >= _FIRST_VERSION_WITH_MODE:
+        return config.merge_mode
+    if payload and (config.table_version < _FIRST_VERSION_WITH_MODE or not strategy):
+        return _mode_of_payload(payload)
+    if strategy:
+        return _STRATEGIES.get(strategy, MergeMode.CUSTOM)
     return MergeMode.EVENT_TIME if config.ordering_fields else MergeMode.COMMIT_TIME
+
+
+def _mode_of_payload(payload: str) -> MergeMode:
+    if payload == "OverwriteWithLatestAvroPayload":
+        return MergeMode.COMMIT_TIME
+    if payload in ("DefaultHoodieRecordPayload", "EventTimeAvroPayload"):
+        return MergeMode.EVENT_TIME
+    return MergeMode.CUSTOM
 
 
 def merge_rule(config: TableConfig) -> MergeRule:
     """The rule for a table.
 
     Raises:
-        UnsupportedTableError: the table needs a payload or a partial update mode that is not supported.
+        UnsupportedTableError: the table needs a payload, or a way of partial updates, that is not known.
     """
     mode = infer_merge_mode(config)
-    if mode is MergeMode.CUSTOM:
-        found = config.payload_class or f"merge strategy {config.merge_strategy_id}"
-        raise UnsupportedTableError("payload", found, _SUPPORTED)
-    if config.partial_update_mode:
-        raise UnsupportedTableError("partial update mode", config.partial_update_mode, "tables that store whole records")
+    rules = _RULES_OF_1X if config.written_by_1x else _RULES_OF_0X
+    if _SPARK_MERGER in config.record_merger_impls and not config.written_by_1x:
+        rule = rules["DefaultHoodieRecordPayload"]
+    elif mode is MergeMode.CUSTOM:
+        payload = _simple_name(config.payload_class) or ""
+        if payload not in rules:
+            found = config.payload_class or f"merge strategy {config.merge_strategy_id}"
+            raise UnsupportedTableError("payload", found, ", ".join(sorted(rules)))
+        rule = rules[payload]
+    elif mode is MergeMode.EVENT_TIME:
+        rule = rules["DefaultHoodieRecordPayload"]
+    else:
+        rule = rules["OverwriteWithLatestAvroPayload"]
+    rule = replace(rule, ordering_fields=config.ordering_fields or rule.ordering_fields)
+    return _with_properties(rule, config)
+
+
+def _with_properties(rule: MergeRule, config: TableConfig) -> MergeRule:
     properties = dict(config.merge_properties)
     field, marker = (properties.get(f"hoodie.payload.delete.{part}") for part in ("field", "marker"))
-    if config.written_by_1x:
-        kind = ordering.EVENT_TIME if mode is MergeMode.EVENT_TIME else ordering.COMMIT_TIME
-    else:
-        kind = ordering.DEFAULT_PAYLOAD if mode is MergeMode.EVENT_TIME else ordering.OVERWRITE_LATEST
-    return MergeRule(
-        kind=kind,
-        ordering_fields=config.ordering_fields,
-        delete_marker=(field, marker) if field and marker else None,
-    )
+    if field and marker:
+        rule = replace(rule, delete_marker=(field, marker))
+    if config.partial_update_mode:
+        if config.partial_update_mode not in _FILLS:
+            raise UnsupportedTableError("partial update mode", config.partial_update_mode, ", ".join(_FILLS))
+        unavailable = properties.get("hoodie.write.partial.update.unavailable.value", _UNAVAILABLE)
+        rule = replace(rule, fill=_FILLS[config.partial_update_mode], unavailable_value=unavailable)
+    return rule
+
+
+def _simple_name(class_name: str | None) -> str | None:
+    return class_name.rpartition(".")[2] if class_name else None

@@ -1,40 +1,53 @@
 """Ordering values as integers that compare alike.
 
-Numbers, dates and timestamps rank by value, text and binary by their bytes. A missing value ranks below all, except that
-Hudi 1.x puts 0 in the place of a missing number.
+Numbers, dates and timestamps rank by value, text and binary by their bytes. A missing value ranks below all, except
+that Hudi 1.x puts 0 in the place of a missing number.
 
-Source: ``OrderingValues`` and ``HoodieRecord.DEFAULT_ORDERING_VALUE`` of Hudi 1.x, ``DefaultHoodieRecordPayload`` of 0.x.
+Source: ``OrderingValues`` and ``HoodieRecord.DEFAULT_ORDERING_VALUE`` of Hudi 1.x, ``DefaultHoodieRecordPayload`` of
+0.x.
 """
 
 from collections.abc import Sequence
 from decimal import Decimal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Ranks = npt.NDArray[np.int64]
+from hudi_bridge.merge.arrays import Column, Ranks
+from hudi_bridge.merge.payloads import MergeRule
 
 _INT32_BITS = 32
 
 
-def ordering_ranks(columns: Sequence[pa.Array], rows: int, *, nulls_as_zero: bool) -> Ranks:
+def ordering_ranks(columns: Sequence[Column], rows: int, rule: MergeRule, *, against_base: bool) -> Ranks:
     """One integer a row, such that comparing two rows' integers compares their ordering values field by field.
 
-    Ranks of different calls are not comparable.
+    Ranks of different calls are not comparable. ``against_base`` is for log versions that meet base rows.
     """
+    if rule.sequences_against_base and against_base:
+        columns = [part for column in columns for part in _sequence_parts(column)]
     ranks = np.zeros(rows, dtype=np.int64)
     for position, column in enumerate(columns):
-        of_column = _column_ranks(column, nulls_as_zero=nulls_as_zero)
-        ranks = of_column if position == 0 else _dense(ranks) * (int(_dense(of_column).max(initial=0)) + 1) + _dense(of_column)
+        of_column = _column_ranks(column, nulls_as_zero=rule.nulls_as_zero)
+        if position == 0:
+            ranks = of_column
+        else:
+            lower = _dense(of_column)
+            ranks = _dense(ranks) * (int(lower.max(initial=0)) + 1) + lower
     return ranks
 
 
-def _column_ranks(column: pa.Array, *, nulls_as_zero: bool) -> Ranks:
+def _sequence_parts(column: Column) -> tuple[Column, Column]:
+    """The file numbers and the positions of texts like ``000005.1234``."""
+    parts = pc.split_pattern(column, ".", max_splits=1)
+    return tuple(pc.list_element(parts, index).cast(pa.int64()) for index in (0, 1))  # type: ignore[return-value]
+
+
+def _column_ranks(column: Column, *, nulls_as_zero: bool) -> Ranks:
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _column_ranks(column.dictionary_decode(), nulls_as_zero=nulls_as_zero)
+        return _column_ranks(column.cast(kind.value_type), nulls_as_zero=nulls_as_zero)
     if pa.types.is_decimal(kind):
         return _ranked(column.fill_null(pa.scalar(Decimal(0), kind)) if nulls_as_zero else column)
     if pa.types.is_floating(kind):
@@ -47,13 +60,13 @@ def _column_ranks(column: pa.Array, *, nulls_as_zero: bool) -> Ranks:
     return _ranked(column)
 
 
-def _with_nulls(column: pa.Array, ranks: Ranks, *, nulls_as_zero: bool) -> Ranks:
+def _with_nulls(column: Column, ranks: Ranks, *, nulls_as_zero: bool) -> Ranks:
     if nulls_as_zero or not column.null_count:
         return ranks
     return np.where(column.is_valid().to_numpy(zero_copy_only=False), ranks, np.iinfo(np.int64).min)
 
 
-def _ranked(column: pa.Array) -> Ranks:
+def _ranked(column: Column) -> Ranks:
     encoded = column.dictionary_encode()
     rank_of = np.empty(len(encoded.dictionary) + 1, dtype=np.int64)
     rank_of[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
@@ -61,13 +74,13 @@ def _ranked(column: pa.Array) -> Ranks:
     return rank_of[_values(encoded.indices.fill_null(-1))]
 
 
-def _values(column: pa.Array) -> Ranks:
+def _values(column: Column) -> Ranks:
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _float_ranks(column: pa.Array) -> Ranks:
-    # Java's total order of doubles: -0.0 below 0.0, NaN above infinity. The bits of a positive double order as integers,
-    # those of a negative one backwards.
+def _float_ranks(column: Column) -> Ranks:
+    # Java's total order of doubles: -0.0 below 0.0, NaN above infinity. The bits of a positive double order as
+    # integers, those of a negative one backwards.
     values = column.to_numpy(zero_copy_only=False)
     bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
     return np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits)

@@ -4,34 +4,18 @@ The survivors are held as Arrow columns: the keys with a row first, aligned with
 survivor is a delete.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from hudi_bridge.merge.fold import fold_versions
-from hudi_bridge.merge.payloads import DELETE_OPERATIONS, IS_DELETED_COLUMN, OPERATION_COLUMN, MergeRule
+from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value
+from hudi_bridge.merge.fold import FieldMerging, Versions, fold_fields, fold_versions
+from hudi_bridge.merge.lacking import META_COLUMNS, lacking_fields
+from hudi_bridge.merge.log_records import LogRecords
+from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.ranks import ordering_ranks
-
-BoolArray = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogRecords:
-    """The records of one block, in their order.
-
-    ``rows`` holds the records of a data block, None for a delete block. ``ordering`` holds one array for each ordering
-    field, in the types of the query's columns. ``always_deletes`` marks deletes without an ordering value of their own.
-    """
-
-    keys: pa.Array
-    rows: pa.RecordBatch | None
-    ordering: tuple[pa.Array, ...]
-    is_delete: BoolArray
-    always_deletes: BoolArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,95 +23,133 @@ class LogRecordMap:
     """The surviving log version of each record key.
 
     ``keys[i]`` belongs to ``rows[i]`` for the first ``rows.num_rows`` keys; the keys after those are deleted.
+    ``deletes_whatever`` marks deletes that no ordering value can stop. ``lacks`` says, for the columns that some row
+    lacks, which rows take them from the base row.
     """
 
-    keys: pa.Array
+    keys: Column
     rows: pa.Table
-    ordering: tuple[pa.Array, ...]
-    always_deletes: BoolArray
+    ordering: tuple[Column, ...]
+    always_deletes: Booleans
+    marked: Booleans
+    lacks: Mapping[str, Booleans]
 
     def __len__(self) -> int:
         return len(self.keys)
 
     @property
-    def is_delete(self) -> BoolArray:
+    def is_delete(self) -> Booleans:
         """For each key, whether its survivor deletes the record."""
         return np.arange(len(self.keys)) >= self.rows.num_rows
 
 
-def data_records(rows: pa.RecordBatch, keys: pa.Array, rule: MergeRule) -> LogRecords:
-    """The records of a data block; rows that carry a delete mark are deletes."""
-    is_delete = _marked_deletes(rows, rule)
-    ordering = _ordering_columns(rows, rule)
-    return LogRecords(
-        keys=keys,
-        rows=rows,
-        ordering=ordering,
-        is_delete=is_delete,
-        always_deletes=is_delete & _has_default_ordering(ordering, rows.num_rows),
-    )
-
-
-def _ordering_columns(rows: pa.RecordBatch, rule: MergeRule) -> tuple[pa.Array, ...]:
-    return tuple(rows.column(name) for name in rule.ordering_fields) if rule.orders_logs else ()
-
-
-def _has_default_ordering(ordering: Sequence[pa.Array], rows: int) -> BoolArray:
-    if len(ordering) != 1:
-        return np.full(rows, not ordering)
-    column = ordering[0]
-    if not pa.types.is_int32(column.type):
-        return _as_bools(column.is_null())
-    return _as_bools(pc.equal(column.fill_null(0), 0))
-
-
-def _marked_deletes(rows: pa.RecordBatch, rule: MergeRule) -> BoolArray:
-    marked = np.zeros(rows.num_rows, dtype=np.bool_)
-    names = rows.schema.names
-    if IS_DELETED_COLUMN in names and pa.types.is_boolean(rows.schema.field(IS_DELETED_COLUMN).type):
-        marked |= _as_bools(rows.column(IS_DELETED_COLUMN))
-    if OPERATION_COLUMN in names:
-        marked |= _as_bools(pc.is_in(rows.column(OPERATION_COLUMN), value_set=pa.array(DELETE_OPERATIONS)))
-    if rule.delete_marker is not None and rule.delete_marker[0] in names:
-        field, marker = rule.delete_marker
-        marked |= _as_bools(pc.equal(rows.column(field).cast(pa.string()), marker))
-    return marked
-
-
-def _as_bools(column: pa.Array) -> BoolArray:
-    return np.asarray(column.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)  # noqa: FBT003
-
-
-def build_record_map(blocks: Sequence[LogRecords], rule: MergeRule, schema: pa.Schema) -> LogRecordMap:
+def build_record_map(
+    blocks: Sequence[LogRecords], rule: MergeRule, schema: pa.Schema, defaults: Mapping[str, Value]
+) -> LogRecordMap:
     """The survivors among the records of all blocks, which are given oldest first; ``schema`` is that of the rows."""
     keys = pa.chunked_array([block.keys for block in blocks], type=pa.string()).combine_chunks()
     rows = pa.Table.from_batches([block.rows for block in blocks if block.rows is not None], schema=schema)
-    fields = len(rule.ordering_fields) if rule.orders_logs else 0
-    ordering = tuple(
-        pa.chunked_array(
-            [block.ordering[position] for block in blocks], type=schema.field(rule.ordering_fields[position]).type
-        ).combine_chunks()
-        for position in range(fields)
-    )
-    is_delete = np.concatenate([block.is_delete for block in blocks]) if blocks else np.zeros(0, dtype=np.bool_)
-    always = np.concatenate([block.always_deletes for block in blocks]) if blocks else is_delete
-    in_rows = np.concatenate([np.full(len(block.keys), block.rows is not None) for block in blocks]) if blocks else is_delete
+    ordering = _ordering_columns(blocks, rule, schema)
+    is_delete = _concatenated([block.is_delete for block in blocks])
+    always_deletes = _concatenated([block.always_deletes for block in blocks])
+    marked = _concatenated([block.marked for block in blocks])
+    in_rows = _concatenated([np.full(len(block.keys), block.rows is not None) for block in blocks])
     row_of_version = np.cumsum(in_rows) - 1
 
+    lacks_by_row = _lacks_by_row(blocks, rows, rule, defaults)
     encoded = keys.dictionary_encode()
-    codes = encoded.indices.to_numpy(zero_copy_only=False)
-    distinct = len(encoded.dictionary)
-    if distinct == len(keys):
+    sources: dict[str, Positions] = {}
+    if len(encoded.dictionary) == len(keys):
         survivors = np.arange(len(keys))
     else:
-        ranks = ordering_ranks(ordering, len(keys), nulls_as_zero=rule.nulls_as_zero)
-        survivors = fold_versions(rule.kind, codes, distinct, ranks, is_delete, always)
-    survivors = np.concatenate([survivors[~is_delete[survivors]], survivors[is_delete[survivors]]])
-    kept_rows = row_of_version[survivors[~is_delete[survivors]]]
-    untouched = len(kept_rows) == rows.num_rows and bool((np.diff(kept_rows) == 1).all())
+        versions = Versions(
+            codes=encoded.indices.to_numpy(zero_copy_only=False),
+            keys=len(encoded.dictionary),
+            ranks=ordering_ranks(ordering, len(keys), rule, against_base=False),
+            is_delete=is_delete,
+            always_deletes=always_deletes,
+        )
+        merging = _field_merging(blocks, lacks_by_row, row_of_version, rule, schema)
+        if merging is None:
+            survivors = fold_versions(rule.kind, versions)
+        else:
+            survivors, sources = fold_fields(rule.kind, versions, merging)
+
+    dead = is_delete[survivors] | marked[survivors]
+    kept = np.flatnonzero(~dead)
+    order = np.concatenate([kept, np.flatnonzero(dead)])
+    rows_of = {name: row_of_version[source[kept]] for name, source in sources.items()}
+    survivors = survivors[order]
+    kept_rows = row_of_version[survivors[: len(kept)]]
     return LogRecordMap(
-        keys=keys.take(pa.array(survivors)),
-        rows=rows if untouched else rows.take(pa.array(kept_rows)),
-        ordering=tuple(column.take(pa.array(survivors)) for column in ordering),
-        always_deletes=always[survivors],
+        keys=_taken(keys, survivors),
+        rows=_taken_rows(rows, kept_rows, rows_of),
+        ordering=tuple(_taken(column, survivors) for column in ordering),
+        always_deletes=always_deletes[survivors],
+        marked=marked[survivors],
+        lacks={name: lacks[rows_of.get(name, kept_rows)] for name, lacks in lacks_by_row.items()},
     )
+
+
+def _ordering_columns(blocks: Sequence[LogRecords], rule: MergeRule, schema: pa.Schema) -> tuple[Column, ...]:
+    if not rule.orders_logs:
+        return ()
+    return tuple(
+        pa.chunked_array([block.ordering[position] for block in blocks], type=schema.field(name).type).combine_chunks()
+        for position, name in enumerate(rule.ordering_fields)
+    )
+
+
+def _lacks_by_row(
+    blocks: Sequence[LogRecords], rows: pa.Table, rule: MergeRule, defaults: Mapping[str, Value]
+) -> dict[str, Booleans]:
+    lacks = lacking_fields(rows, rule, defaults)
+    start = 0
+    for block in blocks:
+        if block.rows is None:
+            continue
+        end = start + block.rows.num_rows
+        for name in block.absent.intersection(rows.schema.names):
+            lacks.setdefault(name, np.zeros(rows.num_rows, dtype=np.bool_))[start:end] = True
+        start = end
+    return lacks
+
+
+def _field_merging(
+    blocks: Sequence[LogRecords],
+    lacks_by_row: Mapping[str, Booleans],
+    row_of_version: Positions,
+    rule: MergeRule,
+    schema: pa.Schema,
+) -> FieldMerging | None:
+    partial = any(block.absent for block in blocks)
+    if not (partial or (rule.fill is not None and rule.fills_in_logs)):
+        return None
+    newest = META_COLUMNS.intersection(schema.names) if rule.newest_meta else frozenset()
+    # A delete block's versions have no row; the row that they point at is never asked for, since deletes do not merge.
+    return FieldMerging(
+        lacks={name: lacks[np.maximum(row_of_version, 0)] for name, lacks in lacks_by_row.items()}, newest=newest
+    )
+
+
+def _concatenated(arrays: list[Booleans]) -> Booleans:
+    return np.concatenate([np.zeros(0, dtype=np.bool_), *arrays])
+
+
+def _taken(column: Column, positions: Positions) -> Column:
+    return column if _is_everything(positions, len(column)) else column.take(pa.array(positions, pa.int64()))
+
+
+def _taken_rows(rows: pa.Table, positions: Positions, of_field: Mapping[str, Positions]) -> pa.Table:
+    if not of_field:
+        if _is_everything(positions, rows.num_rows):
+            return rows
+        return rows.take(pa.array(positions, pa.int64()))
+    columns = [
+        rows.column(name).take(pa.array(of_field.get(name, positions), pa.int64())) for name in rows.schema.names
+    ]
+    return pa.Table.from_arrays(columns, schema=rows.schema)
+
+
+def _is_everything(positions: Positions, length: int) -> bool:
+    return len(positions) == length and bool((positions == np.arange(length)).all())

@@ -1,12 +1,12 @@
 """A Parquet base file -> record batches with the query's columns.
 
 The file is opened once, by its footer; columns are read a row group at a time, in batches, so that no more than a batch
-of each is in memory. Row groups whose statistics rule out the filter are passed over where the filter's columns stand in
-the file as they stand in the query.
+of each is in memory. Row groups whose statistics rule out the filter are passed over where the filter's columns stand
+in the file as they stand in the query.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +15,10 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptBaseFileError, DataFileGoneError
+from hudi_bridge.merge.arrays import Column, Positions
 from hudi_bridge.readers.evolution import plan_file_evolution
 from hudi_bridge.readers.path_columns import path_values, with_path_columns, without_path_columns
+from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.evolve import Evolution
 from hudi_bridge.splits.partitions import partition_guarantee
 from hudi_bridge.splits.split import RealtimeFileSplit
@@ -28,7 +30,9 @@ ROWS_PER_BATCH = 65_536
 class BaseFile:
     """An open base file of a split; a context manager."""
 
-    def __init__(self, split: RealtimeFileSplit, path: str, fragment: ds.ParquetFileFragment, file: pq.ParquetFile) -> None:
+    def __init__(
+        self, split: RealtimeFileSplit, path: str, fragment: ds.ParquetFileFragment, file: pq.ParquetFile
+    ) -> None:
         self._split = split
         self.path = path
         self._fragment = fragment
@@ -46,8 +50,10 @@ class BaseFile:
             DataFileGoneError: there is no such file.
         """
         try:
-            fragment = ds.ParquetFileFormat().make_fragment(
-                storage.resolve(path), storage.filesystem, partition_expression=partition_guarantee(tuple(path_values(split).items()))
+            fragment: Any = ds.ParquetFileFormat().make_fragment(
+                storage.resolve(path),
+                storage.filesystem,
+                partition_expression=partition_guarantee(tuple(path_values(split).items())),
             )
             fragment.ensure_complete_metadata()
             file = pq.ParquetFile(
@@ -78,7 +84,7 @@ class BaseFile:
 
         ``schema`` holds the columns that the filter refers to, which must be the file's own or of the partition path.
         """
-        return [group.id for group in self._fragment.subset(row_filter, schema=schema).row_groups]
+        return [group.id for group in self._fragment.subset(row_filter, schema=schema).row_groups]  # type: ignore[attr-defined]
 
     def view(self, columns: Sequence[str]) -> "BaseFileColumns":
         """The file as batches of some of the query's columns."""
@@ -88,26 +94,46 @@ class BaseFile:
 class BaseFileColumns:
     """A base file's rows as batches of some of the query's columns, in their order and in the query's types."""
 
-    def __init__(self, base: BaseFile, split: RealtimeFileSplit, file: pq.ParquetFile, columns: tuple[str, ...]) -> None:
+    def __init__(
+        self, base: BaseFile, split: RealtimeFileSplit, file: pq.ParquetFile, columns: tuple[str, ...]
+    ) -> None:
         context = split.context
         self.schema = pa.schema([context.schema.field(name) for name in columns])
         self._base = base
         self._file = file
         self._split = split
         self._evolution: Evolution = plan_file_evolution(
-            base.arrow_schema, without_path_columns(self.schema, split), split.base_instant_time, context, base.path
+            base.arrow_schema,
+            without_path_columns(self.schema, split),
+            split.base_instant_time,
+            context,
+            base.path,
         )
 
-    def matching_row_groups(self, row_filter: pc.Expression, filter_columns: Sequence[str]) -> list[int]:
+    def matching_row_groups(self, request: RowRequest) -> list[int]:
         """The row groups that may hold rows passing the filter; all where its columns have evolved since the file."""
+        if request.row_filter is None:
+            return list(self._base.row_groups)
         unchanged = {
             column.field.name
             for column in self._evolution.columns
             if column.source == column.field.name and column.step is None
         }
-        if not unchanged.union(path_values(self._split)).issuperset(filter_columns):
+        if not unchanged.union(path_values(self._split)).issuperset(request.filter_columns):
             return list(self._base.row_groups)
-        return self._base.matching_row_groups(row_filter, self.schema)
+        return self._base.matching_row_groups(request.row_filter, self.schema)
+
+    def take(self, row_group: int, rows: Positions) -> tuple[Column, ...]:
+        """The values of some rows of a row group, counted from its start, ascending; one array a column."""
+        pieces = []
+        start = 0
+        for batch in self.batches(row_group):
+            low, high = np.searchsorted(rows, [start, start + batch.num_rows])
+            if low < high:
+                pieces.append(batch.take(pa.array(rows[low:high] - start, pa.int64())))
+            start += batch.num_rows
+        table = pa.Table.from_batches(pieces, schema=self.schema)
+        return tuple(column.combine_chunks() for column in table.columns)
 
     def batches(self, row_group: int, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[pa.RecordBatch]:
         """The rows of one row group.

@@ -1,8 +1,7 @@
 """The one place that picks the reader of a split."""
 
-from typing import Any, Protocol
-
 from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +27,7 @@ def open_reader(
     *,
     columns: Sequence[str] | None = None,
     row_filter: pc.Expression | None = None,
-    filesystem: Any = None,
+    filesystem: Any = None,  # noqa: ANN401 - of any library
 ) -> SplitReader:
     """The reader of a split, which needs nothing but the split; ``filesystem`` as for ``HudiTable.open``.
 

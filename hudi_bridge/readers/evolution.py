@@ -8,7 +8,12 @@ from functools import lru_cache
 import pyarrow as pa
 
 from hudi_bridge.schema.evolve import Evolution, plan_evolution
-from hudi_bridge.schema.internal import InternalSchema, parse_internal_schema, parse_schema_history, schema_for_instant
+from hudi_bridge.schema.internal import (
+    InternalSchema,
+    parse_internal_schema,
+    parse_schema_history,
+    schema_for_instant,
+)
 from hudi_bridge.splits.split import ReadContext
 
 _PLACE = ".hoodie/.schema"

@@ -13,16 +13,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_bridge.errors import CorruptLogFileError, DataFileGoneError, UnsupportedTableError
+from hudi_bridge.errors import CorruptLogFileError, DataFileGoneError
 from hudi_bridge.logformat.avro_columns import decode_avro_block, decode_avro_records
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.delete_records import parse_delete_block
 from hudi_bridge.logformat.hfile import read_hfile
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import LiveBlocks, SkippedBlocks, live_blocks, scan_blocks
+from hudi_bridge.merge.log_records import LogRecords, data_records, delete_records
 from hudi_bridge.merge.payloads import MergeRule
-from hudi_bridge.merge.record_map import LogRecordMap, LogRecords, build_record_map, data_records
+from hudi_bridge.merge.record_map import LogRecordMap, build_record_map
 from hudi_bridge.readers.evolution import plan_file_evolution
+from hudi_bridge.readers.field_defaults import field_defaults
 from hudi_bridge.readers.path_columns import with_path_columns, without_path_columns
 from hudi_bridge.readers.record_keys import key_columns, record_keys
 from hudi_bridge.schema.avro import AvroRecord, arrow_schema, parse_avro_schema
@@ -47,12 +49,14 @@ def scan_logs(storage: Storage, split: RealtimeFileSplit, rule: MergeRule, colum
     Raises:
         CorruptLogFileError: a log file is damaged in a way that Hudi does not skip.
         DataFileGoneError: a log file no longer exists.
-        UnsupportedTableError: a block is of a kind that cannot be merged correctly.
+        UnsupportedTableError: a block is of an unknown kind.
     """
     live = read_live_blocks(storage, split)
     decoder = _BlockDecoder(split, rule, columns)
     blocks = [decoder.decode(block) for block in live.blocks]
-    return ScannedLogs(records=build_record_map(blocks, rule, decoder.schema), skipped=live.skipped)
+    return ScannedLogs(
+        records=build_record_map(blocks, rule, decoder.schema, field_defaults(split.context)), skipped=live.skipped
+    )
 
 
 def read_live_blocks(storage: Storage, split: RealtimeFileSplit) -> LiveBlocks:
@@ -84,27 +88,24 @@ class _BlockDecoder:
         self._evolutions: dict[tuple[str, str], Evolution] = {}
 
     def decode(self, block: LogBlock) -> LogRecords:
-        if block.is_partial:
-            raise UnsupportedTableError(
-                "log block", f"a partial update in {block.path} at byte {block.offset}", "blocks that store whole records"
-            )
         if block.block_type is BlockType.DELETE:
             return self._deletes(block)
         rows = with_path_columns(self._rows(block), self.schema, self._split)
-        return data_records(rows, record_keys(rows, self._split.context), self._rule)
+        return data_records(rows, record_keys(rows, self._split.context), self._rule, self._absent(block))
+
+    def _absent(self, block: LogBlock) -> frozenset[str]:
+        """The columns that a partial update left out."""
+        if not block.is_partial:
+            return frozenset()
+        columns = self._evolution(block, arrow_schema(self._writer(block))).columns
+        return frozenset(column.field.name for column in columns if column.source is None)
 
     def _deletes(self, block: LogBlock) -> LogRecords:
         deletes = parse_delete_block(block)
         fields = self._rule.ordering_fields if self._rule.orders_logs else ()
         orderings = deletes.ordering_as([self.schema.field(name).type for name in fields])
         without_ordering = ~np.asarray(orderings.comparable.to_numpy(zero_copy_only=False), dtype=np.bool_)
-        return LogRecords(
-            keys=deletes.record_keys,
-            rows=None,
-            ordering=orderings.columns,
-            is_delete=np.ones(len(deletes), dtype=np.bool_),
-            always_deletes=without_ordering | np.asarray(deletes.is_default),
-        )
+        return delete_records(deletes.record_keys, orderings.columns, without_ordering | np.asarray(deletes.is_default))
 
     def _rows(self, block: LogBlock) -> pa.RecordBatch:
         if block.block_type is BlockType.PARQUET_DATA:
@@ -121,7 +122,13 @@ class _BlockDecoder:
     def _hfile_rows(self, block: LogBlock, writer: AvroRecord, wanted: tuple[str, ...]) -> pa.RecordBatch:
         hfile = read_hfile(block.content, block.path, block.content_offset)
         rows = decode_avro_records(
-            hfile.values, hfile.value_starts, hfile.value_ends, writer, wanted, block.path, block.content_offset
+            hfile.values,
+            hfile.value_starts,
+            hfile.value_ends,
+            writer,
+            wanted,
+            block.path,
+            block.content_offset,
         )
         # The cell's key is the record key; the value holds an empty string in its place.
         key_column = key_columns(self._split.context)[0]
@@ -137,7 +144,7 @@ class _BlockDecoder:
             found = str(error).splitlines()[0]
             raise CorruptLogFileError(block.path, block.content_offset, found, "a readable Parquet file") from error
         batches = rows.to_batches() or [pa.RecordBatch.from_pylist([], schema=rows.schema)]
-        return evolution.apply(pa.concat_batches(batches))
+        return evolution.apply(pa.concat_batches(batches))  # type: ignore[attr-defined]
 
     def _writer(self, block: LogBlock) -> AvroRecord:
         text = block.schema_text

@@ -28,7 +28,9 @@ def iter_parallel(sources: Sequence[BatchSource], *, use_threads: bool = True) -
             yield from source()
         return
     shared = _Shared(sources)
-    threads = [threading.Thread(target=shared.work, name=f"hudi-bridge-{number}", daemon=True) for number in range(workers)]
+    threads = [
+        threading.Thread(target=shared.work, name=f"hudi-bridge-{number}", daemon=True) for number in range(workers)
+    ]
     for thread in threads:
         thread.start()
     try:

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from hudi_bridge.merge.arrays import Value
 from hudi_bridge.splits.split import RealtimeFileSplit
 
 
-def path_values(split: RealtimeFileSplit) -> Mapping[str, pa.Scalar]:
+def path_values(split: RealtimeFileSplit) -> Mapping[str, Value]:
     """The values of those columns by name."""
     return {name: value for name, value in split.partition_values if name in split.context.path_columns}
 
@@ -23,6 +24,9 @@ def with_path_columns(rows: pa.RecordBatch, schema: pa.Schema, split: RealtimeFi
     if values.keys().isdisjoint(schema.names):
         return rows
     columns = [
-        pa.repeat(values[name], rows.num_rows) if name in values else rows.column(name) for name in schema.names
+        pa.repeat(values[name], rows.num_rows)  # type: ignore[call-overload]
+        if name in values
+        else rows.column(name)
+        for name in schema.names
     ]
     return pa.record_batch(columns, schema=schema)

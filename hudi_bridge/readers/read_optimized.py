@@ -24,13 +24,7 @@ class ReadOptimizedReader:
         """The rows of the base file that pass the filter, in its order."""
         with BaseFile.open(self._storage, self._split, self._base_path) as base:
             wanted = base.view(self._request.needed)
-            row_filter = self._request.row_filter
-            groups = (
-                base.row_groups
-                if row_filter is None
-                else wanted.matching_row_groups(row_filter, self._request.filter_columns)
-            )
-            for group in groups:
+            for group in wanted.matching_row_groups(self._request):
                 for batch in wanted.batches(group):
                     rows = self._request.apply(batch)
                     if rows.num_rows:

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.merge.arrays import Column
 from hudi_bridge.splits.split import ReadContext
 
 KEY_COLUMN = "_hoodie_record_key"
@@ -27,7 +28,7 @@ def key_columns(context: ReadContext) -> tuple[str, ...]:
     return context.record_key_fields
 
 
-def record_keys(rows: pa.RecordBatch, context: ReadContext) -> pa.Array:
+def record_keys(rows: pa.RecordBatch, context: ReadContext) -> Column:
     """The record key of each row, as text."""
     names = key_columns(context)
     if context.populates_meta_fields:
@@ -37,6 +38,7 @@ def record_keys(rows: pa.RecordBatch, context: ReadContext) -> pa.Array:
     parts = []
     for name in names:
         value = rows.column(name).cast(pa.string()).fill_null(_NULL_PART)
-        value = pc.if_else(pc.equal(value, ""), _EMPTY_PART, value)
+        value = pc.if_else(pc.equal(value, pa.scalar("")), _EMPTY_PART, value)
         parts.append(pc.binary_join_element_wise(name, value, ":"))
-    return pc.binary_join_element_wise(*parts, ",")
+    keys: Column = pc.binary_join_element_wise(*parts, ",")
+    return keys

@@ -10,6 +10,7 @@ from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 from hudi_bridge.errors import QueryError
 
@@ -26,7 +27,9 @@ class RowRequest:
     filter_columns: tuple[str, ...]
 
     @classmethod
-    def of(cls, schema: pa.Schema, columns: Sequence[str] | None = None, row_filter: pc.Expression | None = None) -> Self:
+    def of(
+        cls, schema: pa.Schema, columns: Sequence[str] | None = None, row_filter: pc.Expression | None = None
+    ) -> Self:
         """The request for some columns (default: all) of a table with the given schema.
 
         Raises:
@@ -36,11 +39,14 @@ class RowRequest:
         for name in wanted:
             if schema.get_field_index(name) < 0:
                 raise QueryError("columns", repr(name), f"columns among {', '.join(schema.names)}")
-        return cls(
-            columns=wanted,
-            row_filter=row_filter,
-            filter_columns=() if row_filter is None else referenced_columns(row_filter, schema),
-        )
+        if row_filter is None:
+            return cls(columns=wanted, row_filter=None, filter_columns=())
+        filter_columns = referenced_columns(row_filter, schema)
+        try:
+            schema.empty_table().filter(row_filter)
+        except pa.ArrowException as error:
+            raise _unbound(row_filter, error) from error
+        return cls(columns=wanted, row_filter=row_filter, filter_columns=filter_columns)
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -58,10 +64,12 @@ def referenced_columns(expression: pc.Expression, schema: pa.Schema) -> tuple[st
     """The columns of the schema that an expression refers to.
 
     Raises:
-        QueryError: the expression refers to a column that is not there, or is not a condition on these columns.
+        QueryError: the expression refers to a column that is not there, or does not fit the columns' types.
     """
-    if not _binds(expression, schema):
-        _raise_unbound(expression, schema)
+    try:
+        _bind(expression, schema)
+    except (pa.ArrowException, KeyError, TypeError) as error:
+        raise _unbound(expression, error) from error
     text = str(expression)
     if "FieldPath(" in text:
         return tuple(schema.names)
@@ -72,20 +80,17 @@ def referenced_columns(expression: pc.Expression, schema: pa.Schema) -> tuple[st
     )
 
 
+def _unbound(expression: pc.Expression, error: Exception) -> QueryError:
+    return QueryError("filter", f"{expression}: {str(error).splitlines()[0]}", "an expression over the table's columns")
+
+
 def _binds(expression: pc.Expression, schema: pa.Schema) -> bool:
     try:
         _bind(expression, schema)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError, TypeError):
+    except (pa.ArrowException, KeyError, TypeError):
         return False
     return True
 
 
-def _raise_unbound(expression: pc.Expression, schema: pa.Schema) -> None:
-    try:
-        _bind(expression, schema)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError, TypeError) as error:
-        raise QueryError("filter", str(error).splitlines()[0], "a condition on the table's columns") from error
-
-
 def _bind(expression: pc.Expression, schema: pa.Schema) -> None:
-    schema.empty_table().filter(expression)
+    ds.Scanner.from_batches([], schema=schema, columns={"bound": expression})  # type: ignore[call-overload]

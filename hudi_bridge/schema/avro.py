@@ -178,9 +178,7 @@ class _Parser:
             raise self.corrupt(f"the type {_shown(name)}", "an Avro type, or one defined before")
         avro = self.named[full_name]
         if avro is None:
-            raise UnsupportedTableError(
-                "Avro schema", f"{full_name}, which contains itself", "types of a fixed depth"
-            )
+            raise UnsupportedTableError("Avro schema", f"{full_name}, which contains itself", "types of a fixed depth")
         return avro
 
 

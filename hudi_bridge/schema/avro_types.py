@@ -190,9 +190,7 @@ def _logical_type(logical: AvroLogical) -> pa.DataType:
     if logical.name != "decimal":
         return _LOGICAL_TYPES[logical.name]
     if logical.precision > _DECIMAL256_DIGITS:
-        raise UnsupportedTableError(
-            "decimal", f"{logical.precision} digits", f"up to {_DECIMAL256_DIGITS} digits"
-        )
+        raise UnsupportedTableError("decimal", f"{logical.precision} digits", f"up to {_DECIMAL256_DIGITS} digits")
     if logical.precision > _DECIMAL128_DIGITS:
         return pa.decimal256(logical.precision, logical.scale)
     return pa.decimal128(logical.precision, logical.scale)

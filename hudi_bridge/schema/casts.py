@@ -158,9 +158,7 @@ def _floating_to_text(target: ArrowType, array: Array) -> Array:
 
 
 def _float_to_double_by_text(target: ArrowType, array: Array) -> Array:
-    return pa.array(
-        [None if text is None else float(text) for text in floating_text(array).to_pylist()], target
-    )
+    return pa.array([None if text is None else float(text) for text in floating_text(array).to_pylist()], target)
 
 
 def _floating_to_decimal(target: ArrowType, array: Array) -> Array:
@@ -188,9 +186,7 @@ def _decimal(text: str | None, unit: Decimal, context: Context) -> Decimal | Non
 
 
 def _text_to_date(target: ArrowType, array: Array) -> Array:
-    return (
-        pa.array([_epoch_day(text) for text in array.to_pylist()], pa.int32()).view(pa.date32()).cast(target)
-    )
+    return pa.array([_epoch_day(text) for text in array.to_pylist()], pa.int32()).view(pa.date32()).cast(target)
 
 
 def _epoch_day(text: str | None) -> int | None:

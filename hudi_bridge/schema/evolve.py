@@ -46,6 +46,9 @@ class Evolution:
     Attributes:
         file_columns: the top-level columns to read from the file.
         is_identity: the file's columns, read in that order, already are the query's.
+        query_schema: the schema of every batch that comes out.
+        columns: how each column of the query comes about.
+        path: the file, for errors.
     """
 
     file_columns: tuple[str, ...]
@@ -99,7 +102,7 @@ def plan_evolution(
         file_ids: the ids of the file's columns, under the names that the file has; None to go by name.
         query_ids: the ids of the table's columns; None to go by name.
         path: the file, for errors.
-        float_to_double_by_text: see ``plan_cast``. Hudi converts log records so, and since 1.1 base files.
+        float_to_double_by_text: see ``plan_cast``. Hudi does so in tables with column ids, since 1.1 in all.
 
     Raises:
         SchemaEvolutionError: a column's type cannot become the query's.
@@ -159,9 +162,7 @@ class _Planner:
         for field in query_fields:
             name = f"{column}.{field.name}"
             position, inner = self._locate(file_fields, field, ids, name)
-            step = (
-                None if position is None else self._step(file_fields[position].type, field.type, inner, name)
-            )
+            step = None if position is None else self._step(file_fields[position].type, field.type, inner, name)
             children.append((position, step))
         unchanged = [(i, None) for i in range(len(file_fields))]
         if children == unchanged and _same_labels(file_fields, query_fields):
@@ -176,11 +177,7 @@ class _Planner:
                 raise self._error(column, source, target)
             inner = file_type.element, query_type.element
         step = self._step(source.value_type, target.value_type, inner, f"{column}.element")
-        if (
-            step is None
-            and pa.types.is_list(source)
-            and _same_labels([source.value_field], [target.value_field])
-        ):
+        if step is None and pa.types.is_list(source) and _same_labels([source.value_field], [target.value_field]):
             return None
         return partial(rebuild_list, target, step)
 
@@ -215,9 +212,7 @@ class _Planner:
             name, inner = known.name, (known.type, wanted.type)
         names = [file_field.name for file_field in file_fields]
         if names.count(name) > 1:
-            raise SchemaEvolutionError(
-                column, f"{names.count(name)} columns named {name}", str(field.type), self.path
-            )
+            raise SchemaEvolutionError(column, f"{names.count(name)} columns named {name}", str(field.type), self.path)
         return _position(names, name), inner
 
     def _error(self, column: str, source: ArrowType, target: ArrowType) -> SchemaEvolutionError:

@@ -171,9 +171,7 @@ def _internal_type(type_: ArrowType, next_id: "count[int]") -> FieldType:
         children = [type_.field(i) for i in range(type_.num_fields)]
         return RecordType(
             fields=tuple(
-                Field(
-                    id=id_, name=child.name, optional=child.nullable, type=_internal_type(child.type, next_id)
-                )
+                Field(id=id_, name=child.name, optional=child.nullable, type=_internal_type(child.type, next_id))
                 for id_, child in zip(ids, children, strict=True)
             )
         )
@@ -199,9 +197,7 @@ def _load(text: str | bytes, path: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CorruptTimelineError(
-            path, None, f"text that is not JSON: {error}", "a schema in JSON"
-        ) from error
+        raise CorruptTimelineError(path, None, f"text that is not JSON: {error}", "a schema in JSON") from error
 
 
 _Value = TypeVar("_Value")

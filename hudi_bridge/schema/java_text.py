@@ -13,7 +13,10 @@ import math
 import struct
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _DOUBLE_FRACTION_BITS = 52
 _FLOAT_FRACTION_BITS = 23
@@ -24,47 +27,50 @@ _LARGEST_LONG_EXPONENT = 62
 # 5^26 is the largest power of five whose length Java has in a table.
 _EXACT_FIVES = 27
 
-# Java writes plain digits from 10^-3 up to 10^7 and E notation outside of it.
-_PLAIN_FROM, _PLAIN_TO = 1e-3, 1e7
-
-# Up to so many digits the shortest text is also the one of older releases, as long as it is in plain
-# notation: no such decimal is the exact middle of two neighbouring values, where the older rule asks for one
-# more digit.
-_SAFE_DOUBLE_DIGITS, _SAFE_FLOAT_DIGITS = 15, 6
+# Java writes plain digits from 10^-3 up to 10^7 and E notation outside of it. From here up to 10^7 no word of
+# the division overflows and no text of the shortest length is the exact middle of two neighbouring values, so
+# that the older rule finds the shortest text too.
+_SHORTEST_FROM = {pa.float64(): 0.1, pa.float32(): 1.0}
+_SHORTEST_TO = 1e7
 
 
 def double_text(value: float) -> str:
     """What ``Double.toString`` of Java 17 gives."""
     bits = int.from_bytes(struct.pack(">d", value))
-    return _text(
-        value, bits & ((1 << 52) - 1), (bits >> 52) & 0x7FF, _DOUBLE_FRACTION_BITS, _SAFE_DOUBLE_DIGITS
-    )
+    return _text(value, bits & ((1 << 52) - 1), (bits >> 52) & 0x7FF, _DOUBLE_FRACTION_BITS)
 
 
 def float_text(value: float) -> str:
     """What ``Float.toString`` of Java 17 gives; the value is one that a 32-bit float can hold."""
     bits = int.from_bytes(struct.pack(">f", value))
-    return _text(value, bits & ((1 << 23) - 1), (bits >> 23) & 0xFF, _FLOAT_FRACTION_BITS, _SAFE_FLOAT_DIGITS)
+    return _text(value, bits & ((1 << 23) - 1), (bits >> 23) & 0xFF, _FLOAT_FRACTION_BITS)
 
 
 def floating_text(array: "pa.Array[Any]") -> pa.StringArray:
-    """The text of each value of a float or double array; null for null."""
+    """The text of each value of a float or double array; null for null.
+
+    Costs little for numbers of everyday size, and some ten microseconds for each other number.
+    """
     text_of = double_text if pa.types.is_float64(array.type) else float_text
-    return pa.array([None if value is None else text_of(value) for value in array.to_pylist()], pa.string())
+    rare = pa.array(~_is_shortest(array))
+    texts = pc.replace_substring_regex(array.cast(pa.string()), "^([^.]*)$", r"\1.0")
+    rare_texts = [None if value is None else text_of(value) for value in array.filter(rare).to_pylist()]
+    all_texts: pa.StringArray = pc.replace_with_mask(texts, rare, pa.array(rare_texts, pa.string()))
+    return all_texts
 
 
-def _text(value: float, fraction: int, exponent: int, fraction_bits: int, safe_digits: int) -> str:
+def _is_shortest(array: "pa.Array[Any]") -> npt.NDArray[np.bool_]:
+    """Which values certainly have the shortest text: those of moderate size that are no power of two."""
+    values = array.to_numpy(zero_copy_only=False)
+    magnitude = np.abs(values)
+    moderate = (magnitude >= _SHORTEST_FROM[array.type]) & (magnitude < _SHORTEST_TO)
+    shortest: npt.NDArray[np.bool_] = moderate & (np.frexp(magnitude)[0] != 0.5)  # noqa: PLR2004 - of a power of two
+    return shortest
+
+
+def _text(value: float, fraction: int, exponent: int, fraction_bits: int) -> str:
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if _PLAIN_FROM <= abs(value) < _PLAIN_TO:
-        # A float that at most 6 digits denote is found by printing 6 digits and reading them back.
-        text = repr(value) if fraction_bits == _DOUBLE_FRACTION_BITS else repr(float(f"{value:.6g}"))
-        same = (
-            fraction_bits == _DOUBLE_FRACTION_BITS
-            or struct.unpack(">f", struct.pack(">f", float(text)))[0] == value
-        )
-        if same and len(text.strip("-0.").replace(".", "")) <= safe_digits:
-            return text
     sign = "-" if math.copysign(1.0, value) < 0 else ""
     if value == 0:
         return sign + "0.0"
@@ -74,9 +80,9 @@ def _text(value: float, fraction: int, exponent: int, fraction_bits: int, safe_d
 
 def _notation(digits: str, point: int) -> str:
     """Digits with the decimal point before digit number ``point``, as Java writes them."""
-    if 0 < point < 8:  # noqa: PLR2004 - up to 7 digits before the point, see _PLAIN_TO
+    if 0 < point < 8:  # noqa: PLR2004 - up to 7 digits before the point
         return f"{digits[:point].ljust(point, '0')}.{digits[point:] or '0'}"
-    if -3 < point <= 0:  # noqa: PLR2004 - up to 2 zeros after the point, see _PLAIN_FROM
+    if -3 < point <= 0:  # noqa: PLR2004 - up to 2 zeros after the point
         return f"0.{'0' * -point}{digits}"
     return f"{digits[0]}.{digits[1:] or '0'}E{point - 1}"
 
@@ -100,9 +106,7 @@ def _digits(fraction: int, exponent: int, fraction_bits: int) -> tuple[str, int]
     if fraction_length - 1 <= binary_exponent <= _LARGEST_LONG_EXPONENT:
         return _whole_number_digits(fraction, binary_exponent, significant_bits)
     estimate = _estimated_exponent(fraction, binary_exponent)
-    return _divided_digits(
-        fraction >> tail_zeros, fraction_length, binary_exponent, significant_bits, estimate
-    )
+    return _divided_digits(fraction >> tail_zeros, fraction_length, binary_exponent, significant_bits, estimate)
 
 
 def _whole_number_digits(fraction: int, binary_exponent: int, significant_bits: int) -> tuple[str, int]:
@@ -143,9 +147,7 @@ def _divided_digits(
         5**s_fives << s_twos,
         5**fives << m_twos,
         decimal_exponent,
-        _word_bits(
-            fraction_length + twos + _bits_of_five_to(fives), s_twos + 1 + _bits_of_five_to(s_fives + 1)
-        ),
+        _word_bits(fraction_length + twos + _bits_of_five_to(fives), s_twos + 1 + _bits_of_five_to(s_fives + 1)),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_bridge.schema.casts import Array, ArrowType
 
@@ -28,7 +29,7 @@ def rebuild_struct(
     """
     fields = [target.field(i) for i in range(target.num_fields)]
     parts = [
-        pa.nulls(len(array), field.type) if position is None else _stepped(step, array.field(position))
+        pa.nulls(len(array), field.type) if position is None else _stepped_child(step, array, position)
         for field, (position, step) in zip(fields, children, strict=True)
     ]
     return _from_buffers(target, array, [_validity(array)], parts)
@@ -41,9 +42,7 @@ def rebuild_list(target: ArrowType, step: ChildStep, array: "pa.ListArray[Any]")
     return _from_buffers(target, array, [_validity(array), offsets], [values])
 
 
-def rebuild_map(
-    target: ArrowType, key_step: ChildStep, item_step: ChildStep, array: "pa.MapArray[Any, Any]"
-) -> Array:
+def rebuild_map(target: ArrowType, key_step: ChildStep, item_step: ChildStep, array: "pa.MapArray[Any, Any]") -> Array:
     """The maps with every key and every item changed by its step."""
     offsets, first, last = _offsets(array)
     entries_type = pa.struct([target.key_field, target.item_field])
@@ -53,13 +52,19 @@ def rebuild_map(
     return _from_buffers(target, array, [_validity(array), offsets], [entries])
 
 
+def _stepped_child(step: ChildStep, array: pa.StructArray, position: int) -> Array:
+    if step is None:
+        return array.field(position)
+    # Null where the struct is null: what lies below may be anything, also what cannot be converted.
+    child: Array = pc.struct_field(array, [position])
+    return step(child)
+
+
 def _stepped(step: ChildStep, child: Array) -> Array:
     return child if step is None else step(child)
 
 
-def _from_buffers(
-    target: ArrowType, array: Array, buffers: list[pa.Buffer | None], children: list[Array]
-) -> Array:
+def _from_buffers(target: ArrowType, array: Array, buffers: list[pa.Buffer | None], children: list[Array]) -> Array:
     return pa.Array.from_buffers(target, len(array), buffers, array.null_count, 0, children)
 
 

@@ -68,7 +68,9 @@ def parse_log_file_name(name: str) -> LogFileName | None:
     match = _LOG_FILE.fullmatch(name)
     if match is None:
         if _NATIVE_LOG_FILE.fullmatch(name):
-            raise UnsupportedTableError("log file", f"native log file {name}", "log files named .{fileId}_{instant}.log.N")
+            raise UnsupportedTableError(
+                "log file", f"native log file {name}", "log files named .{fileId}_{instant}.log.N"
+            )
         return None
     token = None
     if match["token"]:

@@ -9,6 +9,7 @@ Source: ``HoodiePartitionMetadata``, ``HoodieSparkUtils.parsePartitionColumnValu
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ _PARTITION_METADATA = ".hoodie_partition_metadata"
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _LISTING_THREADS = 16
 
-PartitionValues = tuple[tuple[str, pa.Scalar], ...]
+PartitionValues: TypeAlias = "tuple[tuple[str, pa.Scalar[Any]], ...]"
 """Partition columns with their values, in the order of the partition fields."""
 
 
@@ -46,7 +47,7 @@ def _formats_values(config: TableConfig) -> bool:
 
 def partition_values(
     path: str, config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...]
-) -> PartitionValues | None:
+) -> "PartitionValues | None":
     """The partition columns' values that a path stands for; None where the path does not tell them for certain.
 
     A path of a single partition column may have several levels; it is then the value as a whole. For ``path_columns``,
@@ -68,14 +69,16 @@ def partition_values(
             bare = level.partition("=")[2] if "=" in level and "/" not in level else level.removeprefix(f"{name}=")
             value = _typed(unquote(bare), to_type)
         else:
-            value = _value_in_files(level.removeprefix(f"{name}=") if config.hive_style_partitioning else level, to_type, config)
+            value = _value_in_files(
+                level.removeprefix(f"{name}=") if config.hive_style_partitioning else level, to_type, config
+            )
         if value is None:
             return None
         values.append((name, value))
     return tuple(values)
 
 
-def _typed(text: str, to_type: pa.DataType) -> pa.Scalar | None:
+def _typed(text: str, to_type: pa.DataType) -> "pa.Scalar[Any] | None":
     if text == _NULL_PARTITION:
         return pa.scalar(None, to_type)
     try:
@@ -84,7 +87,7 @@ def _typed(text: str, to_type: pa.DataType) -> pa.Scalar | None:
         return None
 
 
-def _value_in_files(text: str, to_type: pa.DataType, config: TableConfig) -> pa.Scalar | None:
+def _value_in_files(text: str, to_type: pa.DataType, config: TableConfig) -> "pa.Scalar[Any] | None":
     # The null partition also holds empty strings, and the text of other types need not be what Arrow writes.
     exact = pa.types.is_string(to_type) or pa.types.is_integer(to_type) or pa.types.is_date32(to_type)
     if text == _NULL_PARTITION or not exact or _formats_values(config):
@@ -101,7 +104,7 @@ def partition_guarantee(values: PartitionValues) -> pc.Expression:
 
 
 def can_match(
-    storage: Storage, row_filter: pc.Expression, schema: pa.Schema, values: Sequence[PartitionValues | None]
+    storage: Storage, row_filter: pc.Expression, schema: pa.Schema, values: Sequence["PartitionValues | None"]
 ) -> list[bool]:
     """For each partition's values, whether a row of that partition may pass the filter.
 
@@ -133,7 +136,11 @@ def list_partitions(
         while level:
             if row_filter is not None and below_root == depth > 0:
                 known = [partition_values(path, config, schema, path_columns) for path in level]
-                level = [path for path, keep in zip(level, can_match(storage, row_filter, schema, known), strict=True) if keep]
+                level = [
+                    path
+                    for path, keep in zip(level, can_match(storage, row_filter, schema, known), strict=True)
+                    if keep
+                ]
             folders: list[str] = []
             for path, listing in zip(level, pool.map(list_directory, level), strict=True):
                 if any(info.name.startswith(_PARTITION_METADATA) for info in listing):

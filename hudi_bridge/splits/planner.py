@@ -20,7 +20,12 @@ from hudi_bridge.splits.file_system_view import (
     latest_read_optimized_slice,
     latest_snapshot_slice,
 )
-from hudi_bridge.splits.partitions import PartitionValues, columns_from_path, list_partitions, partition_values
+from hudi_bridge.splits.partitions import (
+    PartitionValues,
+    columns_from_path,
+    list_partitions,
+    partition_values,
+)
 from hudi_bridge.splits.query_schema import QuerySchema, read_query_schema, schema_as_read
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import FileInfo, Storage
@@ -97,7 +102,8 @@ class SplitPlanner:
             pending_instants=frozenset(pending),
             timeline_start=timeline.start or _BEFORE_ALL_INSTANTS,
             path_columns=columns_from_path(config, query_type),
-            widens_floats_by_text=config.written_by_1x or self._query_schema.ids is not None,
+            widens_floats_by_text=config.written_by_11 or self._query_schema.ids is not None,
+            field_defaults=self._query_schema.defaults,
             schema_ids=self._query_schema.ids,
             schema_history=self._query_schema.history,
         )

@@ -33,11 +33,13 @@ _HISTORY_SUFFIX = ".schemacommit"
 class QuerySchema:
     """What a query's rows look like.
 
-    Where the table keeps a history of its schema with column ids, ``ids`` is the query's version and ``history`` holds
-    all versions, each as Hudi's JSON.
+    ``defaults`` holds the values, as JSON, that the schema gives to missing fields, where they are not null. Where the
+    table keeps a history of its schema with column ids, ``ids`` is the query's version and ``history`` holds all
+    versions, each as Hudi's JSON.
     """
 
     arrow: pa.Schema
+    defaults: tuple[tuple[str, str], ...] = ()
     ids: str | None = None
     history: str | None = None
 
@@ -53,17 +55,26 @@ def read_query_schema(storage: Storage, config: TableConfig, timeline: Timeline,
             continue
         metadata = read_commit_metadata(storage, config, instant)
         if metadata.schema_text:
-            path = f"commit {instant.requested_time}"
-            if metadata.latest_schema:
-                fields = to_arrow(parse_internal_schema(metadata.latest_schema, path))
-                history = _read_history(storage, timeline) or f'{{"schemas":[{metadata.latest_schema}]}}'
-                return QuerySchema(arrow=_complete(fields, config), ids=metadata.latest_schema, history=history)
-            fields = arrow_schema(parse_avro_schema(metadata.schema_text, path))
-            return QuerySchema(arrow=_complete(fields, config))
+            history = _read_history(storage, timeline) if metadata.latest_schema else None
+            return _of_text(
+                metadata.schema_text, metadata.latest_schema, history, config, f"commit {instant.requested_time}"
+            )
     if config.create_schema:
-        fields = arrow_schema(parse_avro_schema(config.create_schema, ".hoodie/hoodie.properties"))
-        return QuerySchema(arrow=_complete(fields, config))
+        return _of_text(config.create_schema, None, None, config, ".hoodie/hoodie.properties")
     return QuerySchema(arrow=pa.schema([]))
+
+
+def _of_text(schema_text: str, ids: str | None, history: str | None, config: TableConfig, path: str) -> QuerySchema:
+    avro = parse_avro_schema(schema_text, path)
+    fields = arrow_schema(avro) if ids is None else to_arrow(parse_internal_schema(ids, path))
+    arrow = _complete(fields, config)
+    defaults = ((field.name, field.default_json) for field in avro.fields)
+    return QuerySchema(
+        arrow=arrow,
+        defaults=tuple((name, text) for name, text in defaults if text not in (None, "null") and name in arrow.names),
+        ids=ids,
+        history=history or (f'{{"schemas":[{ids}]}}' if ids else None),
+    )
 
 
 def _read_history(storage: Storage, timeline: Timeline) -> str | None:
@@ -77,7 +88,7 @@ def _read_history(storage: Storage, timeline: Timeline) -> str | None:
 
 
 def _complete(fields: pa.Schema, config: TableConfig) -> pa.Schema:
-    leading = META_COLUMNS if config.populates_meta_fields else ()
+    leading: tuple[str, ...] = META_COLUMNS if config.populates_meta_fields else ()
     if config.populates_meta_fields and config.allow_operation_field:
         leading += (OPERATION_COLUMN,)
     columns = [pa.field(name, pa.string()) for name in leading]

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import QueryError
-from hudi_bridge.merge.payloads import MergeRule
+from hudi_bridge.merge.payloads import FieldFill, MergeRule
 from hudi_bridge.splits.partitions import PartitionValues
 
 _FORMAT = 1
@@ -24,8 +24,10 @@ class ReadContext:
     """What the splits of one plan have in common.
 
     ``committed_instants``, ``pending_instants`` and ``timeline_start`` tell which log blocks count: those of committed
-    instants, and those from before the start of the active timeline. ``path_columns`` are read from the partition path and not from files.
-    ``schema_ids`` is the query's schema with column ids and ``schema_history`` all its versions, as Hudi's JSON.
+    instants, and those from before the start of the active timeline. ``path_columns`` are read from the partition path
+    and not from files. ``field_defaults`` holds the values, as JSON, that the schema gives to missing fields, where
+    they are not null. ``schema_ids`` is the query's schema with column ids and ``schema_history`` all its versions, as
+    Hudi's JSON.
     """
 
     table_path: str
@@ -40,6 +42,7 @@ class ReadContext:
     timeline_start: str
     path_columns: tuple[str, ...]
     widens_floats_by_text: bool
+    field_defaults: tuple[tuple[str, str], ...]
     schema_ids: str | None
     schema_history: str | None
 
@@ -82,7 +85,10 @@ class RealtimeFileSplit:
         split = {field.name: getattr(self, field.name) for field in fields(self)}
         split["context"] = _context_to_json(self.context)
         columns = [pa.field(name, value.type) for name, value in self.partition_values]
-        row = pa.record_batch([pa.array([value.as_py()], value.type) for _, value in self.partition_values], schema=pa.schema(columns))
+        row = pa.record_batch(
+            [pa.array([value.as_py()], value.type) for _, value in self.partition_values],
+            schema=pa.schema(columns),
+        )
         split["partition_values"] = _encode(row.serialize())
         split["partition_columns"] = _encode(row.schema.serialize())
         return json.dumps({"format": _FORMAT, "split": split})
@@ -125,10 +131,12 @@ def _context_from_json(document: dict[str, Any]) -> ReadContext:
     rule = document.pop("merge_rule")
     for name in ("record_key_fields", "path_columns"):
         document[name] = tuple(document[name])
+    document["field_defaults"] = tuple((name, default) for name, default in document["field_defaults"])
     if rule is not None:
         marker = rule["delete_marker"]
         rule["ordering_fields"] = tuple(rule["ordering_fields"])
         rule["delete_marker"] = (marker[0], marker[1]) if marker else None
+        rule["fill"] = FieldFill(rule["fill"]) if rule["fill"] else None
     return ReadContext(
         **document
         | {

@@ -114,9 +114,7 @@ def read_timeline_file(storage: Storage, path: str) -> bytes:
     try:
         return storage.read_bytes(path)
     except FileNotFoundError as error:
-        expected = (
-            "a file of the timeline; it was archived or rolled back since the table was opened: open it again"
-        )
+        expected = "a file of the timeline; it was archived or rolled back since the table was opened: open it again"
         raise CorruptTimelineError(path, None, "no such file", expected) from error
 
 

@@ -46,9 +46,7 @@ def read_archived_commits(
     return dict(reader.iter_commits(storage, config, frozenset(instant_times)))
 
 
-def read_archived_commit_metadata(
-    storage: Storage, config: TableConfig, instant_time: str
-) -> CommitMetadata | None:
+def read_archived_commit_metadata(storage: Storage, config: TableConfig, instant_time: str) -> CommitMetadata | None:
     """The metadata of one archived commit, None if the history has no such commit.
 
     Raises:

@@ -65,9 +65,7 @@ def iter_instants(storage: Storage, config: TableConfig, since: str) -> Iterator
             )
 
 
-def iter_commits(
-    storage: Storage, config: TableConfig, wanted: frozenset[str]
-) -> Iterator[tuple[str, CommitMetadata]]:
+def iter_commits(storage: Storage, config: TableConfig, wanted: frozenset[str]) -> Iterator[tuple[str, CommitMetadata]]:
     """The metadata of the wanted commits; every entry is looked at, only theirs are decoded in full.
 
     Raises:

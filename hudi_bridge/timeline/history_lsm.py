@@ -50,9 +50,7 @@ def iter_instants(storage: Storage, config: TableConfig, since: str) -> Iterator
                 )
 
 
-def iter_commits(
-    storage: Storage, config: TableConfig, wanted: frozenset[str]
-) -> Iterator[tuple[str, CommitMetadata]]:
+def iter_commits(storage: Storage, config: TableConfig, wanted: frozenset[str]) -> Iterator[tuple[str, CommitMetadata]]:
     """The metadata of the wanted commits; only files that may hold one are opened.
 
     Raises:
@@ -104,9 +102,7 @@ def _read_rows(
         with storage.open_input(path) as file:
             table = pq.read_table(file, columns=columns, filters=filters)
     except (pa.ArrowException, OSError) as error:
-        raise CorruptTimelineError(
-            path, None, f"no readable Parquet ({error})", "archived instants"
-        ) from error
+        raise CorruptTimelineError(path, None, f"no readable Parquet ({error})", "archived instants") from error
     found = {name: table.schema.field(name).type for name in table.column_names}
     expected = {name: pa.binary() if name == "metadata" else pa.string() for name in columns}
     if found != expected:

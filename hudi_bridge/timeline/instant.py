@@ -157,9 +157,7 @@ def parse_query_instant(text: str, timezone: TimelineTimezone, argument: str = "
     else:
         raise QueryError(argument, repr(text), _EXPECTED_INSTANT)
     if zone is not None and timezone is not TimelineTimezone.UTC:
-        raise QueryError(
-            argument, repr(text), "a time without a zone: the timeline is in its writers' local time"
-        )
+        raise QueryError(argument, repr(text), "a time without a zone: the timeline is in its writers' local time")
     try:
         return _in_utc(instant, zone or "Z")
     except (ValueError, OverflowError) as error:

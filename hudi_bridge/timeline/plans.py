@@ -44,9 +44,7 @@ class CleanMetadata:
     last_completed_commit: str | None
 
 
-def read_compaction_plan(
-    storage: Storage, config: TableConfig, instant: Instant
-) -> tuple[CompactionOperation, ...]:
+def read_compaction_plan(storage: Storage, config: TableConfig, instant: Instant) -> tuple[CompactionOperation, ...]:
     """The operations of a pending compaction or log compaction.
 
     Raises:
@@ -66,9 +64,7 @@ def read_compaction_plan(
     )
 
 
-def read_pending_compactions(
-    storage: Storage, config: TableConfig, timeline: Timeline
-) -> dict[FileGroupId, str]:
+def read_pending_compactions(storage: Storage, config: TableConfig, timeline: Timeline) -> dict[FileGroupId, str]:
     """The instant of the pending compaction of each file group that has one; reads every pending plan.
 
     Raises:
@@ -81,9 +77,7 @@ def read_pending_compactions(
     }
 
 
-def read_clustering_plan(
-    storage: Storage, config: TableConfig, instant: Instant
-) -> tuple[FileGroupId, ...] | None:
+def read_clustering_plan(storage: Storage, config: TableConfig, instant: Instant) -> tuple[FileGroupId, ...] | None:
     """The file groups that a pending clustering will replace, None if the instant is another replace commit.
 
     Raises:
@@ -123,9 +117,7 @@ def read_rolled_back_instants(storage: Storage, config: TableConfig, instant: In
         CorruptTimelineError: the file is gone or damaged.
     """
     record, path = _read(storage, config, instant)
-    return texts_field(
-        record, "instantsToRollback" if instant.action is Action.RESTORE else "commitsRollback", path
-    )
+    return texts_field(record, "instantsToRollback" if instant.action is Action.RESTORE else "commitsRollback", path)
 
 
 def read_savepointed_files(

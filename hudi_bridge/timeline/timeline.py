@@ -44,9 +44,7 @@ class Timeline:
         start = next((time for time in times if time not in savepoints), times[0] if times else None)
         object.__setattr__(self, "start", start)
         object.__setattr__(self, "_commits", commits)
-        object.__setattr__(
-            self, "_completion_times", {one.requested_time: one.completion_time for one in commits}
-        )
+        object.__setattr__(self, "_completion_times", {one.requested_time: one.completion_time for one in commits})
         object.__setattr__(
             self,
             "_pending_times",
@@ -77,9 +75,7 @@ class Timeline:
 
     def latest_completed(self, action: Action) -> Instant | None:
         """The last completed instant of one action, None without one."""
-        return next(
-            (one for one in reversed(self.instants) if one.is_completed and one.action is action), None
-        )
+        return next((one for one in reversed(self.instants) if one.is_completed and one.action is action), None)
 
     def contains(self, requested_time: str) -> bool:
         """Whether there is a completed write of that instant on the active timeline."""

@@ -42,9 +42,7 @@ def vint(number: int) -> bytes:
 
 def block(magic: bytes, data: bytes, codec: int = NONE, *, checksums: bytes = bytes(4)) -> bytes:
     stored = gzip.compress(data, mtime=0) if codec == GZ else data
-    header = struct.pack(
-        ">8siiqbii", magic, len(stored) + len(checksums), len(data), -1, 0, 16384, 33 + len(stored)
-    )
+    header = struct.pack(">8siiqbii", magic, len(stored) + len(checksums), len(data), -1, 0, 16384, 33 + len(stored))
     return header + stored + checksums
 
 

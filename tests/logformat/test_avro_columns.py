@@ -1,3 +1,4 @@
+import io
 import json
 import struct
 from decimal import Decimal
@@ -10,6 +11,7 @@ import pytest
 
 from hudi_bridge.errors import CorruptLogFileError, HudiReadError, UnsupportedTableError
 from hudi_bridge.logformat import avro_cursors, avro_items
+from hudi_bridge.logformat.avro_bytes import Array
 from hudi_bridge.logformat.avro_columns import decode_avro_block, decode_avro_records, record_bounds
 from hudi_bridge.logformat.avro_sizes import MOST_EMPTY_ITEMS
 from hudi_bridge.schema.avro import AvroRecord, parse_avro_schema
@@ -48,7 +50,7 @@ def writer(**columns: Any) -> AvroRecord:
     return parse_avro_schema(json.dumps({"type": "record", "name": "r", "fields": fields}), PATH)
 
 
-def column(avro: Any, *values: bytes) -> pa.Array[Any]:
+def column(avro: Any, *values: bytes) -> Array:
     """The values as read from a block whose records have one field."""
     rows = decode_avro_block(block(*values), writer(c=avro), None, PATH, OFFSET)
     rows.validate(full=True)
@@ -78,6 +80,13 @@ def test_numbers_of_every_length() -> None:
     assert values_of("long", *map(number, LONG_NUMBERS)) == LONG_NUMBERS
     for value in LONG_NUMBERS:
         assert values_of("long", number(value)) == [value]
+
+
+def test_a_number_takes_nothing_from_the_bytes_after_it() -> None:
+    rows = [{"n": value, "after": b"\xff"} for value in LONG_NUMBERS]
+    data = [number(value) + b"\xff" for value in LONG_NUMBERS]
+    schema = writer(n="long", after={"type": "fixed", "name": "f", "size": 1})
+    assert decode_avro_block(block(*data), schema, None, PATH, OFFSET).to_pylist() == rows
 
 
 @pytest.mark.parametrize("value", [2**31, -(2**31) - 1, 2**63 - 1])
@@ -139,11 +148,9 @@ def test_a_string_that_is_not_utf8_is_corrupt(broken: bytes) -> None:
 
 @pytest.mark.parametrize("length", [-1, 4, 2**31, 2**62, 2**63 - 1, -(2**63)])
 def test_a_length_beyond_the_record_is_corrupt(length: int) -> None:
-    for columns in (None, []):
+    for columns in (None, ()):
         with pytest.raises(CorruptLogFileError):
-            decode_avro_block(
-                block(number(length) + b"abc", text("next")), writer(c="string"), columns, PATH, OFFSET
-            )
+            decode_avro_block(block(number(length) + b"abc", text("next")), writer(c="string"), columns, PATH, OFFSET)
 
 
 def test_fixed_and_enum() -> None:
@@ -166,9 +173,7 @@ def test_decimals_to_the_last_digit(digits: int) -> None:
     unscaled = [0, 1, -1, 127, 128, -128, -129, most, -most][: 3 if digits < 3 else None]
     logical = {"logicalType": "decimal", "precision": digits, "scale": digits // 2}
     size = (most.bit_length() + 8) // 8
-    expected = [
-        Decimal((int(value < 0), tuple(map(int, str(abs(value)))), -(digits // 2))) for value in unscaled
-    ]
+    expected = [Decimal((int(value < 0), tuple(map(int, str(abs(value)))), -(digits // 2))) for value in unscaled]
     as_fixed = {"type": "fixed", "name": "f", "size": size, **logical}
     assert values_of(as_fixed, *(big_endian(value, size) for value in unscaled)) == expected
     shortest = [text(big_endian(value, (value.bit_length() + 8) // 8)) for value in unscaled]
@@ -203,9 +208,8 @@ def test_logical_numbers_are_taken_as_they_stand() -> None:
 )
 def test_times_lie_within_a_day(kind: str, logical: str, day: int) -> None:
     avro = {"type": kind, "logicalType": logical}
-    assert column(avro, number(0), number(day - 1)).cast(
-        f"int{64 if kind == 'long' else 32}"
-    ).to_pylist() == [0, day - 1]
+    integers = pa.int64() if kind == "long" else pa.int32()
+    assert column(avro, number(0), number(day - 1)).equals(pa.array([0, day - 1], integers).cast(column(avro).type))
     for beyond in (-1, day):
         with pytest.raises(CorruptLogFileError, match=str(beyond)):
             values_of(avro, number(beyond))
@@ -223,9 +227,7 @@ def test_nullable_columns_with_null_first_or_last() -> None:
 
 def test_unions_of_several_types_become_structs_of_members() -> None:
     avro = ["int", "null", "string", PAIR]
-    read = values_of(
-        avro, number(2) + text("a"), number(1), number(0) + number(5), number(3) + number(6) + text("b")
-    )
+    read = values_of(avro, number(2) + text("a"), number(1), number(0) + number(5), number(3) + number(6) + text("b"))
     assert read == [
         {"member0": None, "member1": "a", "member2": None},
         None,
@@ -254,16 +256,7 @@ def test_arrays_in_one_block_in_several_and_with_sizes() -> None:
     items = [number(value) for value in (1, -300, 70000)]
     one = number(3) + b"".join(items) + number(0)
     several = number(1) + items[0] + number(2) + items[1] + items[2] + number(0)
-    sized = (
-        number(-1)
-        + number(len(items[0]))
-        + items[0]
-        + number(-2)
-        + number(5)
-        + items[1]
-        + items[2]
-        + number(0)
-    )
+    sized = number(-1) + number(len(items[0])) + items[0] + number(-2) + number(5) + items[1] + items[2] + number(0)
     assert values_of(ARRAY, one, number(0), several, sized, one) == [
         [1, -300, 70000],
         [],
@@ -271,9 +264,7 @@ def test_arrays_in_one_block_in_several_and_with_sizes() -> None:
         [1, -300, 70000],
         [1, -300, 70000],
     ]
-    rows = decode_avro_block(
-        block(sized + b"\x0e", several + b"\x10"), writer(a=ARRAY, c="int"), ["c"], PATH, OFFSET
-    )
+    rows = decode_avro_block(block(sized + b"\x0e", several + b"\x10"), writer(a=ARRAY, c="int"), ["c"], PATH, OFFSET)
     assert rows.to_pylist() == [{"c": 7}, {"c": 8}]
 
 
@@ -301,7 +292,7 @@ def test_arrays_of_fixed_width_items_in_several_blocks() -> None:
 def test_array_counts_and_sizes_that_make_no_sense_are_corrupt(data: bytes) -> None:
     avro_types = (ARRAY, {"type": "array", "items": "boolean"}, {"type": "array", "items": ARRAY})
     for avro in avro_types:
-        for columns in (None, []):
+        for columns in (None, ()):
             with pytest.raises(CorruptLogFileError):
                 decode_avro_block(block(data), writer(c=avro), columns, PATH, OFFSET)
 
@@ -309,14 +300,14 @@ def test_array_counts_and_sizes_that_make_no_sense_are_corrupt(data: bytes) -> N
 @pytest.mark.parametrize("item", ["null", {"type": "record", "name": "e", "fields": []}])
 def test_items_without_bytes_are_read_but_not_without_end(item: Any) -> None:
     avro = {"type": "array", "items": item}
-    value = None if item == "null" else {}
+    value: Any = None if item == "null" else {}
     assert values_of(avro, number(3) + number(0), number(0)) == [[value] * 3, []]
     for huge in (
         number(2**62) + number(0),
         number(MOST_EMPTY_ITEMS + 1) + number(0),
         (number(MOST_EMPTY_ITEMS) * 2) + number(0),
     ):
-        with pytest.raises(CorruptLogFileError, match=str(MOST_EMPTY_ITEMS)):
+        with pytest.raises(CorruptLogFileError, match="items"):
             values_of(avro, huge)
 
 
@@ -348,9 +339,7 @@ def test_only_the_wanted_columns_are_built_in_the_writers_order() -> None:
 
 
 def test_no_records_and_no_columns_still_have_a_schema_and_a_length() -> None:
-    schema = writer(
-        a="string", b=ARRAY, c=["null", PAIR], d={"type": "map", "values": "int"}, e=["int", "string"]
-    )
+    schema = writer(a="string", b=ARRAY, c=["null", PAIR], d={"type": "map", "values": "int"}, e=["int", "string"])
     rows = decode_avro_block(block(), schema, None, PATH, OFFSET)
     assert (rows.num_rows, rows.schema.names) == (0, ["a", "b", "c", "d", "e"])
     assert decode_avro_block(block(b"", b""), writer(), None, PATH, OFFSET).num_rows == 2
@@ -358,10 +347,7 @@ def test_no_records_and_no_columns_still_have_a_schema_and_a_length() -> None:
 
 def test_content_versions() -> None:
     for version in (1, 2, 3):
-        assert (
-            decode_avro_block(block(number(1), version=version), writer(c="int"), None, PATH, OFFSET).num_rows
-            == 1
-        )
+        assert decode_avro_block(block(number(1), version=version), writer(c="int"), None, PATH, OFFSET).num_rows == 1
     for version in (0, 4, -1):
         with pytest.raises(UnsupportedTableError, match="content"):
             decode_avro_block(block(number(1), version=version), writer(c="int"), None, PATH, OFFSET)
@@ -398,9 +384,9 @@ def wide_datum() -> bytes:
     fields = [{"name": name, "type": avro} for name, avro in WIDE.items()]
     fields[2] = {"name": "f", "type": {"type": "fixed", "name": "f", "size": 3}}
     schema = fastavro.parse_schema({"type": "record", "name": "r", "fields": fields})
-    stream = pa.BufferOutputStream()
+    stream = io.BytesIO()
     fastavro.schemaless_writer(stream, schema, WIDE_ROW)
-    return stream.getvalue().to_pybytes()
+    return stream.getvalue()
 
 
 def test_a_record_cut_short_at_any_byte_is_corrupt() -> None:
@@ -467,14 +453,10 @@ def test_datums_may_lie_anywhere_in_a_buffer() -> None:
     assert rows.column("c").to_pylist() == [300, -1]
 
 
-@pytest.mark.parametrize(
-    ("starts", "ends"), [([0, 1], [2, 3]), ([2, 0], [3, 1]), ([-1], [1]), ([0], [99]), ([2], [1])]
-)
+@pytest.mark.parametrize(("starts", "ends"), [([0, 1], [2, 3]), ([2, 0], [3, 1]), ([-1], [1]), ([0], [99]), ([2], [1])])
 def test_bounds_that_overlap_or_leave_the_buffer_are_corrupt(starts: list[int], ends: list[int]) -> None:
     with pytest.raises(CorruptLogFileError):
-        decode_avro_records(
-            b"\x02\x04\x06\x08", np.array(starts), np.array(ends), writer(c="int"), None, PATH, OFFSET
-        )
+        decode_avro_records(b"\x02\x04\x06\x08", np.array(starts), np.array(ends), writer(c="int"), None, PATH, OFFSET)
 
 
 def test_more_bytes_than_hudi_can_write_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -488,8 +470,7 @@ def test_many_records_are_read_in_parts_without_a_seam() -> None:
     strings = ["x" * (row % 50) for row in range(3000)]
     schema = writer(s=["null", "string"], a={"type": "array", "items": "string"})
     items = [
-        number(len(value) % 3) + text(value) * (len(value) % 3) + number(0) * bool(len(value) % 3)
-        for value in strings
+        number(len(value) % 3) + text(value) * (len(value) % 3) + number(0) * bool(len(value) % 3) for value in strings
     ]
     datums = [
         number(1) + text(value) + item if value else number(0) + item

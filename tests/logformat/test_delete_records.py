@@ -47,9 +47,7 @@ def ordered(records: DeleteRecords, *types: pa.DataType) -> tuple[list[list[Any]
 
 
 def test_keys_and_paths() -> None:
-    records = parse(
-        delete_content(delete_list([("k1", "a=1", NULL), ("ключ", "", NULL), ("k3", None, NULL)]))
-    )
+    records = parse(delete_content(delete_list([("k1", "a=1", NULL), ("ключ", "", NULL), ("k3", None, NULL)])))
     assert len(records) == 3
     assert records.record_keys.to_pylist() == ["k1", "ключ", "k3"]
     assert records.partition_paths.to_pylist() == ["a=1", "", None]
@@ -111,9 +109,7 @@ MICROS = 1_704_164_645_678_901
         (number(1_000), pa.timestamp("ms", "UTC"), datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)),
     ],
 )
-def test_values_take_the_type_of_the_column(
-    ordering: bytes, data_type: pa.DataType, expected: object
-) -> None:
+def test_values_take_the_type_of_the_column(ordering: bytes, data_type: pa.DataType, expected: object) -> None:
     assert ordered(deletes(NULL, ordering), data_type) == ([[None, expected]], [False, True])
 
 

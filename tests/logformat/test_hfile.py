@@ -21,8 +21,7 @@ CODECS = pytest.mark.parametrize("codec", [NONE, GZ])
 def values(read: HFile) -> list[bytes]:
     data = memoryview(read.values)
     return [
-        bytes(data[start:end])
-        for start, end in zip(read.value_starts.tolist(), read.value_ends.tolist(), strict=True)
+        bytes(data[start:end]) for start, end in zip(read.value_starts.tolist(), read.value_ends.tolist(), strict=True)
     ]
 
 
@@ -231,9 +230,7 @@ def test_flipped_bits_give_cells_or_an_error_of_ours(codec: int, mask: int) -> N
     assert refused > 50
 
 
-@pytest.mark.parametrize(
-    "message", [b"\x08", b"\x08\xff", b"\x0b", b"\x0a\x05abc", b"\xff" * 11, b"\x09\x01"]
-)
+@pytest.mark.parametrize("message", [b"\x08", b"\x08\xff", b"\x0b", b"\x0a\x05abc", b"\xff" * 11, b"\x09\x01"])
 def test_trailer_that_is_no_message(message: bytes) -> None:
     data = hfile(BLOCKS)
     trailer = (b'TRABLK"$' + varint(len(message)) + message).ljust(4092, b"\x00") + struct.pack(">i", 3)

@@ -175,6 +175,8 @@ def test_other_classes_are_refused_by_name(payload: bytes, name: str) -> None:
         (b"\x01\x00" + text(b"[L" + KEY_CLASS + b";") + b"\x01\x00", "elements"),
         (one_delete(b"\x03\x09"), "object 7"),
         (one_delete(b"\x03\x02"), "object 0"),
+        # Object 2 is the key.
+        (one_delete(b"\x01\x03" + text(b"java.math.BigDecimal") + b"\x04"), "object 2"),
         (one_delete(b"\x03\x01\xff\xff\x7f"), "characters"),
         (one_delete(b"\x0c\x01\x03\xff\xff"), "UTF-8"),
         (one_delete(b"\x03\x01\x82\xed\xa0\x80"), "UTF-16"),

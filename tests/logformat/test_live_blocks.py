@@ -60,9 +60,7 @@ def test_corrupt_blocks_are_counted() -> None:
 
 
 def test_rollback_takes_back_all_earlier_blocks_of_its_target() -> None:
-    result = live(
-        named("002") + named("003", "a"), named("003", "b"), rollback_block("004", "003"), named("005")
-    )
+    result = live(named("002") + named("003", "a"), named("003", "b"), rollback_block("004", "003"), named("005"))
     assert contents(result) == ["002", "005"]
     assert result.skipped == skipped(rolled_back=2)
 
@@ -95,9 +93,7 @@ def test_change_data_never_counts() -> None:
 
 
 def test_log_compaction_stands_at_the_place_of_its_newest_original() -> None:
-    result = live(
-        named("001") + named("002"), named("003"), named("004", "1+2", ("001", "002")), named("005")
-    )
+    result = live(named("001") + named("002"), named("003"), named("004", "1+2", ("001", "002")), named("005"))
     assert contents(result) == ["1+2", "003", "005"]
     assert result.skipped == skipped(compacted=2)
 

@@ -94,9 +94,7 @@ def test_truncation_keeps_the_whole_blocks_before_it(length: int) -> None:
     assert instants(WHOLE[:length]) == expected
     cut_start = max([0, *(end for end in ends if end <= length)])
     # Less than a magic is no damage to speak of: the file just ends.
-    assert [offset for offset, _ in damage(WHOLE[:length])] == (
-        [cut_start] if length - cut_start >= 6 else []
-    )
+    assert [offset for offset, _ in damage(WHOLE[:length])] == ([cut_start] if length - cut_start >= 6 else [])
 
 
 @pytest.mark.parametrize(

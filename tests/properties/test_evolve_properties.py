@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hudi_bridge.schema.evolve import plan_evolution
 from hudi_bridge.schema.internal import internal_from_arrow
-from hudi_bridge.schema.java_text import double_text, float_text
+from hudi_bridge.schema.java_text import double_text, float_text, floating_text
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 
@@ -61,9 +61,7 @@ def structs(draw: st.DrawFn, inner: st.SearchStrategy[Pair]) -> Pair:
     kept = draw(st.lists(st.sampled_from(sorted(fields)), unique=True))
     added = draw(st.dictionaries(NAMES.filter(lambda name: name not in fields), inner, max_size=2))
     asked = draw(
-        st.permutations(
-            [(name, fields[name].query) for name in kept] + [(n, p.query) for n, p in added.items()]
-        )
+        st.permutations([(name, fields[name].query) for name in kept] + [(n, p.query) for n, p in added.items()])
     )
     values = st.fixed_dictionaries({name: nullable(pair.values) for name, pair in fields.items()})
     return Pair(file, pa.struct(asked), values)
@@ -87,9 +85,7 @@ def slowly_evolved(value: Any, file: Any, query: Any) -> Any:
     if pa.types.is_struct(query):
         have = {field.name: field.type for field in file}
         return {
-            field.name: slowly_evolved(value[field.name], have[field.name], field.type)
-            if field.name in have
-            else None
+            field.name: slowly_evolved(value[field.name], have[field.name], field.type) if field.name in have else None
             for field in query
         }
     if pa.types.is_map(query):
@@ -157,3 +153,15 @@ def test_the_text_of_a_double_reads_back(value: float) -> None:
 @given(st.floats(allow_nan=False, width=32))
 def test_the_text_of_a_float_reads_back(value: float) -> None:
     assert pa.array([float(float_text(value))]).cast(pa.float32(), safe=False).to_pylist() == [value]
+
+
+EVERYDAY = st.integers(-(10**8), 10**8).map(lambda cents: cents / 100) | st.floats(0.01, 2e7)
+
+
+@given(st.lists(st.none() | st.floats() | EVERYDAY))
+def test_whole_arrays_have_the_texts_of_their_values(values: list[float | None]) -> None:
+    doubles = pa.array(values, pa.float64())
+    floats = doubles.cast(pa.float32(), safe=False)
+    for array, text_of in ((doubles, double_text), (floats, float_text)):
+        expected = [None if value is None else text_of(value) for value in array.to_pylist()]
+        assert floating_text(array).to_pylist() == expected

@@ -126,9 +126,7 @@ def test_a_logical_type_that_its_carrier_cannot_bear_is_ignored(avro: Any, arrow
 
 
 def test_every_field_is_nullable_and_in_order() -> None:
-    schema = arrow_schema(
-        parse(record({"name": "b", "type": "int"}, {"name": "a", "type": ["null", "long"]}))
-    )
+    schema = arrow_schema(parse(record({"name": "b", "type": "int"}, {"name": "a", "type": ["null", "long"]})))
     assert schema == pa.schema([pa.field("b", pa.int32()), pa.field("a", pa.int64())])
 
 
@@ -221,9 +219,7 @@ def test_what_is_no_json_is_corrupt(text: str) -> None:
 
 
 def test_every_truncation_of_a_schema_is_corrupt() -> None:
-    text = json.dumps(
-        record({"name": "c", "type": ["null", {"type": "map", "values": "int"}], "default": None})
-    )
+    text = json.dumps(record({"name": "c", "type": ["null", {"type": "map", "values": "int"}], "default": None}))
     for length in range(len(text)):
         with pytest.raises(CorruptTableError):
             parse_avro_schema(text[:length], "p")

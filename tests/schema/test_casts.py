@@ -85,9 +85,7 @@ CONVERSIONS = [
 
 
 @pytest.mark.parametrize(("values", "source", "target", "expected"), [case[1:] for case in CONVERSIONS])
-def test_values_become_what_hudi_shows(
-    values: list[Any], source: Any, target: Any, expected: list[Any]
-) -> None:
+def test_values_become_what_hudi_shows(values: list[Any], source: Any, target: Any, expected: list[Any]) -> None:
     assert converted(values, source, target) == expected
 
 

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from hudi_bridge.errors import SchemaEvolutionError
@@ -28,9 +29,7 @@ def plan(
     file_ids: InternalSchema | None = None,
     query_ids: InternalSchema | None = None,
 ) -> Evolution:
-    return plan_evolution(
-        file, query, file_ids=file_ids, query_ids=query_ids, path=PATH, float_to_double_by_text=True
-    )
+    return plan_evolution(file, query, file_ids=file_ids, query_ids=query_ids, path=PATH, float_to_double_by_text=True)
 
 
 def evolved(rows: Sequence[dict[str, Any]], file: pa.Schema, query: pa.Schema) -> list[dict[str, Any]]:
@@ -45,10 +44,7 @@ def evolved(rows: Sequence[dict[str, Any]], file: pa.Schema, query: pa.Schema) -
 
 def labels(schema: pa.Schema) -> list[str]:
     """What Arrow leaves out when it compares types: the names within lists and maps."""
-    return [
-        str(pa.struct([field])) + str(field.type.field(0) if field.type.num_fields else "")
-        for field in schema
-    ]
+    return [str(pa.struct([field])) + str(field.type.field(0) if field.type.num_fields else "") for field in schema]
 
 
 def columns(**types: Any) -> pa.Schema:
@@ -123,9 +119,7 @@ class TestByName:
             [
                 (
                     "s",
-                    pa.struct(
-                        [("a", pa.int32()), ("gone", pa.int32()), ("n", pa.struct([("x", pa.int32())]))]
-                    ),
+                    pa.struct([("a", pa.int32()), ("gone", pa.int32()), ("n", pa.struct([("x", pa.int32())]))]),
                 ),
                 ("l", pa.list_(pa.struct([("k", pa.int32())]))),
                 ("m", pa.map_(pa.string(), pa.struct([("v", pa.int32()), ("w", pa.string())]))),
@@ -209,6 +203,15 @@ class TestByName:
         with pytest.raises(SchemaEvolutionError, match="overflow") as caught:
             evolution.apply(batch)
         assert (caught.value.column, caught.value.path) == ("l", PATH)
+
+    def test_what_lies_below_a_null_record_is_not_converted(self) -> None:
+        below = pa.array([2**60, 1], pa.int64()).view(pa.timestamp("ms"))
+        structs = pa.StructArray.from_arrays([below], names=["t"], mask=pa.array([True, False]))
+        batch = pa.RecordBatch.from_arrays([structs], names=["s"])
+        query = pa.schema([("s", pa.struct([("t", pa.timestamp("us"))]))])
+        result = plan(batch.schema, query).apply(batch)
+        times = pc.struct_field(result.column("s"), [0])
+        assert times.view(pa.int64()).to_pylist() == [None, 1000]
 
     def test_bytes_that_are_no_text_are_an_error(self) -> None:
         batch = pa.RecordBatch.from_pydict({"b": [b"\xff"]})

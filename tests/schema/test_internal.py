@@ -73,9 +73,7 @@ def test_json_becomes_a_schema() -> None:
     assert struct.type == RecordType(fields=a_and_n)
     element = RecordType(fields=(Field(id=8, name="k", optional=True, type=pa.int64()),))
     assert array.type == ArrayType(element_id=7, element=element, element_optional=True)
-    assert map_.type == MapType(
-        key_id=9, key=pa.string(), value_id=10, value=pa.date32(), value_optional=False
-    )
+    assert map_.type == MapType(key_id=9, key=pa.string(), value_id=10, value=pa.date32(), value_optional=False)
 
 
 def test_the_arrow_schema_is_nullable_throughout() -> None:
@@ -149,9 +147,7 @@ def test_a_history_is_newest_first_and_splits_oldest_first() -> None:
 
 
 def test_an_instant_has_the_schema_of_its_version_or_the_one_before() -> None:
-    history = tuple(
-        InternalSchema(version_id=version, max_column_id=-1, fields=()) for version in (30, 20, 0)
-    )
+    history = tuple(InternalSchema(version_id=version, max_column_id=-1, fields=()) for version in (30, 20, 0))
     versions = {"10": 0, "20": 20, "29": 20, "30": 30, "31": 30, "20240101000000000": 30}
     found = {instant: schema_for_instant(history, instant) for instant in versions}
     assert {instant: schema and schema.version_id for instant, schema in found.items()} == versions

@@ -1,0 +1,1 @@
+"""The command line ``hudi-bridge``: asks the library, prints what it says."""

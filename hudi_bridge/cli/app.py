@@ -1,0 +1,43 @@
+"""The commands of ``hudi-bridge``, put together."""
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from hudi_bridge.cli import facts, read, sql
+
+app = typer.Typer(
+    help="Reads the true, current rows of Apache Hudi merge-on-read tables.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(facts.info)
+app.command()(facts.schema)
+app.command()(facts.timeline)
+app.command()(facts.slices)
+app.command()(facts.splits)
+app.command()(read.read)
+app.command()(sql.sql)
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer calls it with the option's value
+    if wanted:
+        Console().print(f"hudi-bridge {version('hudi-bridge')}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+    _debug: Annotated[
+        bool, typer.Option("--debug", help="Show where an error comes from. Also: HUDI_BRIDGE_DEBUG=1.")
+    ] = False,
+) -> None:
+    """Reads the true, current rows of Apache Hudi merge-on-read tables."""

@@ -1,0 +1,81 @@
+"""``info``, ``schema``, ``timeline``, ``slices`` and ``splits``: what there is to know of a table beside its rows."""
+
+import pyarrow as pa
+
+from hudi_bridge.cli import options
+from hudi_bridge.cli.output import Destination, Format, write
+from hudi_bridge.config import QueryType
+from hudi_bridge.facts import column_facts, file_slice_facts, split_facts, table_facts, timeline_facts
+from hudi_bridge.table import HudiTable
+
+
+def info(
+    table: options.Table,
+    as_of: options.AsOf = None,
+    output_format: options.FormatChoice = None,
+    output: options.OutputFile = None,
+) -> None:
+    """What the table is: type, version, merge mode, keys, size."""
+    facts = table_facts(HudiTable.open(table), as_of)
+    destination = Destination.of(output_format, output)
+    _print(_upright(facts) if destination.format is Format.TABLE else facts, destination)
+
+
+def schema(
+    table: options.Table,
+    as_of: options.AsOf = None,
+    output_format: options.FormatChoice = None,
+    output: options.OutputFile = None,
+) -> None:
+    """The columns and their Arrow types."""
+    _print(column_facts(HudiTable.open(table), as_of), Destination.of(output_format, output))
+
+
+def timeline(
+    table: options.Table, output_format: options.FormatChoice = None, output: options.OutputFile = None
+) -> None:
+    """The instants of the active timeline, oldest first."""
+    _print(timeline_facts(HudiTable.open(table)), Destination.of(output_format, output))
+
+
+def slices(
+    table: options.Table,
+    as_of: options.AsOf = None,
+    output_format: options.FormatChoice = None,
+    output: options.OutputFile = None,
+) -> None:
+    """The file slices that a snapshot reads, with the number and size of their files."""
+    _print(file_slice_facts(HudiTable.open(table), as_of), Destination.of(output_format, output))
+
+
+def splits(
+    table: options.Table,
+    *,
+    read_optimized: options.ReadOptimized = False,
+    as_of: options.AsOf = None,
+    output_format: options.FormatChoice = None,
+    output: options.OutputFile = None,
+) -> None:
+    """The splits of a query: the files that one task reads together."""
+    query_type = QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT
+    _print(split_facts(HudiTable.open(table), as_of, query_type), Destination.of(output_format, output))
+
+
+def _print(facts: pa.Table, destination: Destination) -> None:
+    write(facts.to_reader(), destination)
+
+
+def _upright(facts: pa.Table) -> pa.Table:
+    """A single row turned into one row per column, for reading on a screen."""
+    values = facts.to_pylist()[0].items()
+    return pa.table(
+        {"property": [name.replace("_", " ") for name, _ in values], "value": [_shown(value) for _, value in values]}
+    )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)

@@ -1,0 +1,53 @@
+"""Runs the command line and turns every way in which it can end into an exit code.
+
+0  all went well, or the reader of the output has had enough
+1  the question was wrong: options, SQL, not a table, a table that cannot be read correctly
+2  the table is damaged, or a file of it is gone
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError, UnsupportedTableError
+
+try:
+    from hudi_bridge.cli import terminal
+    from hudi_bridge.cli.app import app
+    from hudi_bridge.cli.sinks import OutputClosedError
+except ModuleNotFoundError as error:
+    if error.name not in ("duckdb", "rich", "typer"):
+        raise
+    sys.exit(f"hudi-bridge: {error.name} is not installed; the command line needs: pip install 'hudi-bridge[cli]'")
+
+USER_ERROR = 1
+DAMAGED_TABLE = 2
+INTERRUPTED = 130
+
+_DEBUG = "--debug"
+_USER_ERRORS = (QueryError, TableNotFoundError, UnsupportedTableError)
+
+
+def main() -> None:
+    """Run the command line of this process, and end it."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """The exit code of a command line; ``--debug`` may stand anywhere in it."""
+    debug = _DEBUG in arguments or bool(os.environ.get("HUDI_BRIDGE_DEBUG"))
+    try:
+        app([one for one in arguments if one != _DEBUG], prog_name="hudi-bridge")
+    except SystemExit as ending:
+        # Typer ends on its own after every command, and with 2 for wrong usage.
+        return USER_ERROR if ending.code else 0
+    except OutputClosedError:
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        if debug:
+            raise
+        terminal.print_error(error)
+        return DAMAGED_TABLE if isinstance(error, HudiReadError) and not isinstance(error, _USER_ERRORS) else USER_ERROR
+    return 0

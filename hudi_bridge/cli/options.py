@@ -1,0 +1,43 @@
+"""Arguments and options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hudi_bridge.cli.output import Format
+
+Table = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="The table's folder: a path, or a URI (s3://, gs://, abfs://, hdfs://).",
+        show_default=False,
+    ),
+]
+AsOf = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="TIME",
+        help="Read the table as of an instant: 20260131120000000, '2026-01-31 12:00:00' or 2026-01-31.",
+        show_default=False,
+    ),
+]
+FormatChoice = Annotated[
+    Format | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help="Default: by the name of the output file; else table on a terminal, csv in a pipe. "
+        "json is one object a line.",
+        show_default=False,
+    ),
+]
+OutputFile = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write to a file, whole or not at all.", show_default=False),
+]
+ReadOptimized = Annotated[
+    bool, typer.Option("--read-optimized", help="Base files alone, without the changes that are still in logs.")
+]

@@ -1,0 +1,159 @@
+"""Record batches -> a table on the screen, CSV, JSON lines, Parquet or Arrow, batch by batch.
+
+CSV is as pyarrow writes it: text in quotes, nulls empty, so that the two differ; nested values are JSON in quotes. Arrow is
+the IPC file format in a file and the IPC stream format in a pipe, which can not be sought in.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import csv, types
+
+from hudi_bridge.cli.grid import print_grid
+from hudi_bridge.cli.sinks import open_sink
+from hudi_bridge.cli.terminal import counting_rows
+from hudi_bridge.cli.values import is_nested, readable_values, to_json
+from hudi_bridge.errors import QueryError
+
+ROWS_IN_TABLE = 50
+
+
+class Format(StrEnum):
+    """How rows are written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+
+
+_BINARY = (Format.PARQUET, Format.ARROW)
+_FORMAT_BY_SUFFIX = {
+    ".csv": Format.CSV,
+    ".json": Format.JSON,
+    ".jsonl": Format.JSON,
+    ".ndjson": Format.JSON,
+    ".parquet": Format.PARQUET,
+    ".arrow": Format.ARROW,
+    ".feather": Format.ARROW,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """A format, and a file or, if None, standard output."""
+
+    format: Format
+    path: Path | None
+
+    @classmethod
+    def of(cls, wanted: Format | None, path: Path | None) -> Self:
+        """The destination that options stand for.
+
+        Raises:
+            QueryError: the format does not go with the destination.
+        """
+        is_terminal = path is None and sys.stdout.isatty()
+        if wanted is None and path is None:
+            wanted = Format.TABLE if is_terminal else Format.CSV
+        elif wanted is None and path is not None:
+            wanted = _FORMAT_BY_SUFFIX.get(path.suffix.lower())
+        if wanted is None:
+            raise QueryError("--output", f"{path}, whose ending tells no format", "--format")
+        if wanted in _BINARY and is_terminal:
+            raise QueryError("--format", f"{wanted}, which is binary, for a terminal", "--output FILE, or a pipe")
+        if wanted is Format.TABLE and path is not None:
+            raise QueryError("--format", "table for a file", "csv, json, parquet or arrow")
+        return cls(format=wanted, path=path)
+
+
+def write(reader: pa.RecordBatchReader, destination: Destination, *, limit: int | None = None) -> None:
+    """All batches, or the first ``limit`` rows of them."""
+    with closing(_head(reader, limit)) as batches:
+        if destination.format is Format.TABLE:
+            print_grid(pa.Table.from_batches(batches, reader.schema))
+            return
+        with open_sink(destination.path) as sink:
+            _WRITERS[destination.format](batches, reader.schema, sink, destination.path is not None)
+
+
+def write_rows(reader: pa.RecordBatchReader, destination: Destination, *, limit: int | None = None) -> None:
+    """As ``write``, for rows that there may be many of: they are counted as they pass, and a table shows the first."""
+    is_grid = destination.format is Format.TABLE
+    is_output_elsewhere = destination.path is not None or not sys.stdout.isatty()
+    with counting_rows(reader, show=is_grid or is_output_elsewhere) as counted:
+        if not is_grid:
+            write(counted, destination, limit=limit)
+            return
+        # One row more than is shown tells whether there are more.
+        with closing(_head(counted, ROWS_IN_TABLE + 1 if limit is None else limit)) as batches:
+            rows = pa.Table.from_batches(batches, reader.schema)
+    print_grid(rows, ROWS_IN_TABLE if limit is None else limit)
+
+
+def _head(reader: pa.RecordBatchReader, limit: int | None) -> Iterator[pa.RecordBatch]:
+    if limit is None:
+        yield from reader
+        return
+    left = limit
+    while left > 0 and (batch := next(reader, None)) is not None:
+        yield batch.slice(0, left)
+        left -= batch.num_rows
+
+
+def _write_csv(batches: Iterator[pa.RecordBatch], schema: pa.Schema, sink: Any, _in_file: bool) -> None:
+    flat = pa.schema([pa.field(field.name, _csv_type(field.type)) for field in schema])
+    with csv.CSVWriter(sink, flat) as writer:
+        for batch in batches:
+            columns = [_csv_column(column, field.type) for column, field in zip(batch.columns, flat, strict=True)]
+            writer.write_batch(pa.record_batch(columns, schema=flat))
+
+
+def _csv_type(kind: pa.DataType) -> pa.DataType:
+    plain = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
+    return kind if plain or types.is_date(kind) else pa.string()
+
+
+def _csv_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if column.type.equals(kind):
+        return column
+    values = readable_values(column)
+    if is_nested(column.type):
+        values = [None if value is None else to_json(value) for value in values]
+    return pa.array([None if value is None else str(value) for value in values], kind)
+
+
+def _write_json(batches: Iterator[pa.RecordBatch], schema: pa.Schema, sink: Any, _in_file: bool) -> None:
+    names = schema.names
+    for batch in batches:
+        columns = [readable_values(column) for column in batch.columns]
+        lines = (to_json(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True))
+        sink.write("".join(f"{line}\n" for line in lines).encode())
+
+
+def _write_parquet(batches: Iterator[pa.RecordBatch], schema: pa.Schema, sink: Any, _in_file: bool) -> None:
+    with pq.ParquetWriter(sink, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def _write_arrow(batches: Iterator[pa.RecordBatch], schema: pa.Schema, sink: Any, in_file: bool) -> None:
+    with (pa.ipc.new_file if in_file else pa.ipc.new_stream)(sink, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+_WRITERS = {
+    Format.CSV: _write_csv,
+    Format.JSON: _write_json,
+    Format.PARQUET: _write_parquet,
+    Format.ARROW: _write_arrow,
+}

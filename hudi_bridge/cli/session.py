@@ -1,0 +1,69 @@
+"""A DuckDB connection that has one table attached, for SQL given on the command line."""
+
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from hudi_bridge.connectors.duckdb import Attached, attach, quote_identifier
+from hudi_bridge.table import HudiTable
+
+SHORT_NAME = "t"
+
+_NOT_IN_NAMES = re.compile(r"\W+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """An open connection in which the table goes by its own name and by a short one."""
+
+    connection: duckdb.DuckDBPyConnection
+    attached: Attached
+
+    def run(self, statement: str, take: Callable[[pa.RecordBatchReader], None]) -> None:
+        """Run a statement, and hand the rows that it returns, if any, on as they come.
+
+        Ctrl-C stops the query; on its own, DuckDB would take no notice of it while it streams. Errors of the table are
+        raised as what they were before DuckDB wrapped them.
+        """
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            done = pool.submit(self._run, statement, take)
+            try:
+                done.result()
+            except KeyboardInterrupt:
+                self.connection.interrupt()
+                raise
+
+    def _run(self, statement: str, take: Callable[[pa.RecordBatchReader], None]) -> None:
+        try:
+            relation = self.connection.sql(statement)
+            if relation is not None:
+                take(pa.RecordBatchReader.from_stream(relation))
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            cause = self.attached.cause_of(error)
+            if cause is None:
+                raise
+            raise cause from error
+
+
+@contextmanager
+def open_session(table: HudiTable, as_of: str | None) -> Iterator[Session]:
+    """A session in memory; its time zone is UTC, so that results do not depend on where they are computed."""
+    # Python variables of this program are no tables.
+    with closing(duckdb.connect(config={"python_enable_replacements": "false"})) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET enable_progress_bar = false")
+        attached = attach(connection, table, table_name(table), as_of=as_of)
+        if table_name(table) != SHORT_NAME:
+            connection.execute(f"CREATE VIEW {SHORT_NAME} AS FROM {quote_identifier(attached.name)}")
+        yield Session(connection=connection, attached=attached)
+
+
+def table_name(table: HudiTable) -> str:
+    """The table's name with nothing in it that SQL would want quoted."""
+    name = _NOT_IN_NAMES.sub("_", table.config.name).strip("_").lower()
+    return f"t_{name}" if not name or name[0].isdigit() else name

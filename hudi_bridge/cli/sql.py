@@ -1,0 +1,40 @@
+"""``sql``: statements over a table, from the command line, from a pipe, or typed at a prompt."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from hudi_bridge.cli import options
+from hudi_bridge.cli.output import Destination, write_rows
+from hudi_bridge.cli.prompt import Prompt, iter_statements
+from hudi_bridge.cli.session import open_session
+from hudi_bridge.table import HudiTable
+
+
+def sql(
+    table: options.Table,
+    statement: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SQL]", help="What to run; without it, a prompt, or statements from a pipe.", show_default=False
+        ),
+    ] = None,
+    as_of: options.AsOf = None,
+    output_format: options.FormatChoice = None,
+    output: options.OutputFile = None,
+) -> None:
+    """Run SQL over the table, which goes by its own name and as t."""
+    destination = Destination.of(output_format, output)
+    with open_session(HudiTable.open(table), as_of) as session:
+
+        def run(text: str) -> None:
+            session.run(text, lambda rows: write_rows(rows, destination))
+
+        if statement is not None:
+            run(statement)
+        elif sys.stdin.isatty():
+            Prompt(session, run).ask_until_end()
+        else:
+            for text in iter_statements(sys.stdin):
+                run(text)

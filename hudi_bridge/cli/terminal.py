@@ -1,0 +1,64 @@
+"""What is said to a person: text without control characters, notes and errors on standard error, progress.
+
+Names of columns, files and tables, and the rows themselves, come from outside. Control characters in them could move
+the cursor, change colours or retitle the window, and are shown as escapes instead.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_CONTROL_BUT_LINES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_TRACEBACK = re.compile(r"\.? (?:Detail: Python exception: Traceback|At:\n).*", re.DOTALL)
+
+
+def plain(text: str, *, keep_lines: bool = False) -> str:
+    """The text with its control characters shown as escapes; line ends and tabs may be kept."""
+    pattern = _CONTROL_BUT_LINES if keep_lines else _CONTROL
+    return pattern.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def print_note(text: str) -> None:
+    """Say something beside the output."""
+    _say(Text(plain(text), style="dim"))
+
+
+def print_error(error: BaseException) -> None:
+    """Say what went wrong; of an error of the SQL engine also where in the statement."""
+    text = _TRACEBACK.sub("", str(error)).strip() or type(error).__name__
+    if isinstance(error, (MemoryError, RecursionError, AssertionError, TypeError, AttributeError, LookupError)):
+        text = f"{type(error).__name__}: {text}; this should not happen, --debug shows where"
+    _say(Text.assemble(("hudi-bridge: ", "bold red"), plain(text, keep_lines=True)))
+
+
+@contextmanager
+def counting_rows(batches: pa.RecordBatchReader, *, show: bool) -> Iterator[pa.RecordBatchReader]:
+    """The same batches, with a count of the rows on standard error while they are read, if it is a terminal."""
+    if not (show and sys.stderr.isatty()):
+        yield batches
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.completed:,} rows"), TimeElapsedColumn())
+    with Progress(*columns, console=_stderr(), transient=True) as progress:
+        task = progress.add_task("", total=None)
+
+        def counted() -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                progress.advance(task, batch.num_rows)
+                yield batch
+
+        yield pa.RecordBatchReader.from_batches(batches.schema, counted())
+
+
+def _say(text: Text) -> None:
+    _stderr().print(text, soft_wrap=True)
+
+
+def _stderr() -> Console:
+    return Console(stderr=True, highlight=False)

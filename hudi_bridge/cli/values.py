@@ -1,0 +1,114 @@
+"""Arrow columns -> Python values that JSON has words for; what it has none for becomes text.
+
+Times are written as ``2026-01-31 12:00:00.000000``, with a ``Z`` if they are points in time, decimals with all their
+digits, bytes in hexadecimal. Maps become objects.
+"""
+
+import datetime as dt
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+_Convert = Callable[[Any], Any]
+
+
+def readable_values(column: pa.Array) -> list[Any]:
+    """The values of a column, made of what JSON can say; floats that are no numbers are left as they are."""
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return readable_values(column.storage)
+    if types.is_decimal(kind) or _is_plain_time(kind):
+        return pc.cast(column, pa.string()).to_pylist()
+    if types.is_float32(kind):
+        return [None if text is None else float(text) for text in pc.cast(column, pa.string()).to_pylist()]
+    convert = _converter(kind)
+    values = column.to_pylist()
+    return values if convert is None else [None if value is None else convert(value) for value in values]
+
+
+def to_json(value: Any) -> str:
+    """A readable value as JSON; a float that is no number is a string."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
+
+
+def is_nested(kind: pa.DataType) -> bool:
+    """Whether values of the type are made of other values."""
+    return types.is_nested(kind)
+
+
+def _is_plain_time(kind: pa.DataType) -> bool:
+    if types.is_timestamp(kind):
+        return kind.tz in (None, "UTC")
+    return types.is_date(kind) or types.is_time(kind)
+
+
+def _converter(kind: pa.DataType) -> _Convert | None:
+    """The function that makes values of a type readable, None if they are so already."""
+    if types.is_dictionary(kind):
+        return _converter(kind.value_type)
+    if types.is_map(kind):
+        return _map_converter(kind)
+    if types.is_struct(kind):
+        return _struct_converter(kind)
+    if types.is_nested(kind):
+        inner = _converter(kind.value_type)
+        return None if inner is None else lambda values: [None if one is None else inner(one) for one in values]
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind) or _is_view(kind):
+        return bytes.hex
+    if types.is_timestamp(kind):
+        return _timestamp_text
+    if types.is_float32(kind):
+        return _shortest_of_single
+    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or _is_text(kind):
+        return None
+    return str
+
+
+def _struct_converter(kind: pa.DataType) -> _Convert:
+    fields = [(field.name, _converter(field.type) or _same) for field in kind]
+    return lambda row: {name: None if row[name] is None else convert(row[name]) for name, convert in fields}
+
+
+def _map_converter(kind: pa.DataType) -> _Convert:
+    key, item = _converter(kind.key_type) or _same, _converter(kind.item_type) or _same
+    return lambda pairs: {str(key(name)): None if value is None else item(value) for name, value in pairs}
+
+
+def _timestamp_text(moment: dt.datetime) -> str:
+    if moment.tzinfo is None:
+        return moment.isoformat(" ", "microseconds")
+    return moment.astimezone(dt.UTC).replace(tzinfo=None).isoformat(" ", "microseconds") + "Z"
+
+
+def _shortest_of_single(value: float) -> float:
+    """The number of the fewest digits that is the same single precision float."""
+    return float(str(np.float32(value)))
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return types.is_binary_view(kind)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, list) else value

@@ -1,0 +1,1 @@
+"""Adapters that show tables to query engines; each needs its engine installed."""

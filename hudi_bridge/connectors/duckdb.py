@@ -1,0 +1,249 @@
+"""A Hudi table as views of a DuckDB connection.
+
+DuckDB hands the columns that a query needs, and the conditions that it has understood, to the ``scanner`` of a
+``pyarrow.dataset.Dataset``, and does not check these conditions again. A scan yields record batches as DuckDB asks for
+them, so that a query holds no more of the table than its operators do.
+
+    trips               the snapshot: base files merged with their logs
+    trips_ro            read optimized: base files alone
+    trips_timeline      the instants of the active timeline
+    trips_file_slices   the file slices of the snapshot
+    trips_files         the base and log files of the snapshot
+"""
+
+import copy
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from hudi_bridge.errors import HudiReadError, QueryError
+from hudi_bridge.facts import (
+    FILE_SLICES_SCHEMA,
+    FILES_SCHEMA,
+    TIMELINE_SCHEMA,
+    file_facts,
+    file_slice_facts,
+    timeline_facts,
+)
+from hudi_bridge.table import HudiTable
+
+READ_OPTIMIZED, TIMELINE, FILE_SLICES, FILES = "_ro", "_timeline", "_file_slices", "_files"
+"""What the names of the other views end in."""
+_ERRORS_KEPT = 16
+
+_Errors = deque[HudiReadError]
+_Read = Callable[[Sequence[str], pc.Expression | None], Iterable[pa.RecordBatch]]
+
+
+def attach(
+    connection: duckdb.DuckDBPyConnection,
+    path_or_table: str | os.PathLike[str] | HudiTable,
+    name: str = "trips",
+    *,
+    filesystem: Any = None,
+    as_of: str | None = None,
+) -> "Attached":
+    """Views of a table under a name of your choice, and names derived from it.
+
+    All of them show the table as of its newest instant at the time of this call, or as of ``as_of``, until
+    ``refresh``. Views that have these names are replaced. In an in-memory database the connection's cursors see the
+    views, too; in a database file they are temporary, and each connection or cursor attaches the table for itself.
+
+    ``filesystem`` and ``as_of`` are those of ``HudiTable.open`` and ``HudiTable.snapshot``.
+
+    Raises:
+        QueryError: one of the names belongs to a table, or no columns are known before the first commit.
+        TableNotFoundError: there is no Hudi table.
+        UnsupportedTableError: the table uses something that cannot be read correctly.
+    """
+    table = path_or_table if isinstance(path_or_table, HudiTable) else _open(path_or_table, filesystem)
+    attached = Attached(connection, table, name, as_of)
+    attached._create()  # noqa: SLF001 - the one place that makes one
+    return attached
+
+
+class Attached:
+    """A table's views in a DuckDB connection; made by ``attach``."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, table: HudiTable, name: str, as_of: str | None) -> None:
+        self._connection = connection
+        self._place = _Place.of(connection)
+        self._as_of = as_of
+        self._errors: _Errors = deque(maxlen=_ERRORS_KEPT)
+        self.table = table
+        self.name = name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all views."""
+        return tuple(self.name + suffix for suffix in ("", READ_OPTIMIZED, TIMELINE, FILE_SLICES, FILES))
+
+    @property
+    def instant(self) -> str:
+        """The instant that the views show."""
+        return self.table.snapshot(self._as_of).instant
+
+    def refresh(self) -> None:
+        """Show the table as of its newest instant; one attached with ``as_of`` stays where it is."""
+        self.table = self.table.refresh()
+        self._create()
+
+    def detach(self) -> None:
+        """Remove the views."""
+        for name in self.names:
+            self._place.drop(self._connection, name)
+
+    def cause_of(self, error: BaseException) -> HudiReadError | None:
+        """The error of this table that an error of a query stems from, None for any other.
+
+        DuckDB raises its own error class, which has the text of the original, but not its type and facts.
+        """
+        return next((known for known in reversed(self._errors) if str(known) in str(error)), None)
+
+    def _create(self) -> None:
+        sources = self._sources()
+        self._place.refuse_tables(self._connection, sources)
+        for name, source in sources.items():
+            self._place.create(self._connection, name, source)
+
+    def _sources(self) -> dict[str, "_Source"]:
+        table, as_of, errors = self.table, self._as_of, self._errors
+        snapshot, read_optimized = table.snapshot(as_of), table.read_optimized(as_of)
+        if not snapshot.schema.names:
+            raise QueryError("table", "no columns, since nothing has been written yet", "a table with a completed commit")
+        sources = (
+            _Source(snapshot.schema, snapshot.to_batches, errors),
+            _Source(read_optimized.schema, read_optimized.to_batches, errors),
+            _Source(TIMELINE_SCHEMA, _read_facts(lambda: timeline_facts(table)), errors),
+            _Source(FILE_SLICES_SCHEMA, _read_facts(lambda: file_slice_facts(table, as_of)), errors),
+            _Source(FILES_SCHEMA, _read_facts(lambda: file_facts(table, as_of)), errors),
+        )
+        return dict(zip(self.names, sources, strict=True))
+
+
+class _Source(ds.Dataset):
+    """What DuckDB scans: batches that are read anew for each query. Errors of the table are noted as they pass."""
+
+    def __init__(self, schema: pa.Schema, read: _Read, errors: _Errors) -> None:
+        self._schema = schema
+        self._read = read
+        self._errors = errors
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def scanner(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
+        **_: Any,
+    ) -> ds.Scanner:
+        names = self._schema.names if columns is None else list(columns)
+        schema = pa.schema([self._schema.field(name) for name in names])
+        with self._noting_errors():
+            batches = self._read(names, filter)
+        return _Scan(pa.RecordBatchReader.from_batches(schema, self._noting(batches)))
+
+    def _noting(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with self._noting_errors():
+            yield from batches
+
+    @contextmanager
+    def _noting_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except HudiReadError as error:
+            # A copy has no traceback, which would keep the batches of the failed scan alive.
+            self._errors.append(copy.copy(error))
+            raise
+
+
+class _Scan(ds.Scanner):
+    """One scan of a source. Arrow's own scanner reads ahead in threads, which a query that ends early leaves behind."""
+
+    def __init__(self, reader: pa.RecordBatchReader) -> None:
+        self._reader = reader
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        return self._reader.schema
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        return self._reader
+
+
+class _Place:
+    """Where views are made: a schema of an in-memory database, or else the connection's temporary views.
+
+    A view over a Python object must not get into a database file, where it would outlive the object.
+    """
+
+    def __init__(self, database: str, schema: str, *, is_in_memory: bool) -> None:
+        self._database = database
+        self._schema = schema
+        self._is_in_memory = is_in_memory
+
+    @classmethod
+    def of(cls, connection: duckdb.DuckDBPyConnection) -> "_Place":
+        query = (
+            "SELECT database_name, current_schema(), path IS NULL FROM duckdb_databases() "
+            "WHERE database_name = current_database()"
+        )
+        row = connection.execute(query).fetchone()
+        if row is None:
+            raise AssertionError(query)
+        return cls(row[0], row[1], is_in_memory=row[2])
+
+    def refuse_tables(self, connection: duckdb.DuckDBPyConnection, names: Mapping[str, Any]) -> None:
+        """Return only if no table has one of the names: DuckDB would fail half-way, or hide the user's table."""
+        query = (
+            "SELECT table_name FROM duckdb_tables() WHERE list_contains($names, lower(table_name)) "
+            "AND (temporary OR (database_name = $database AND schema_name = $schema))"
+        )
+        lower = [name.lower() for name in names]
+        values = {"names": lower, "database": self._database, "schema": self._schema}
+        taken = connection.execute(query, values).fetchone()
+        if taken is not None:
+            raise QueryError("name", f"the table {taken[0]!r} of the connection", f"no table named {', '.join(names)}")
+
+    def create(self, connection: duckdb.DuckDBPyConnection, name: str, source: _Source) -> None:
+        if self._is_in_memory:
+            # DuckDB makes the view in the current schema, which is the user's to change; a cursor has its own.
+            with connection.cursor() as cursor:
+                cursor.execute(f"USE {self._qualified()}")
+                cursor.from_arrow(source).create_view(name, replace=True)
+        else:
+            connection.register(name, source)
+
+    def drop(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+        if self._is_in_memory:
+            connection.execute(f"DROP VIEW IF EXISTS {self._qualified(name)}")
+        else:
+            connection.unregister(name)
+
+    def _qualified(self, *name: str) -> str:
+        return ".".join(map(quote_identifier, (self._database, self._schema, *name)))
+
+
+def quote_identifier(name: str) -> str:
+    """A name as SQL takes it, whatever characters it has."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _open(path: str | os.PathLike[str], filesystem: Any) -> HudiTable:
+    return HudiTable.open(os.fspath(path), filesystem)
+
+
+def _read_facts(facts: Callable[[], pa.Table]) -> _Read:
+    def read(columns: Sequence[str], row_filter: pc.Expression | None) -> Iterable[pa.RecordBatch]:
+        return ds.dataset(facts()).to_batches(columns=list(columns), filter=row_filter)
+
+    return read

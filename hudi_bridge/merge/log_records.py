@@ -1,0 +1,93 @@
+"""The records of one log block, as merging takes them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.merge.arrays import Booleans, Column
+from hudi_bridge.merge.payloads import DELETE_OPERATIONS, IS_DELETED_COLUMN, OPERATION_COLUMN, MergeRule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRecords:
+    """The records of one block, in their order.
+
+    ``rows`` holds the records of a data block, None for a delete block; ``absent`` names the columns that a partial
+    update left out. ``ordering`` holds one array for each ordering field, in the types of the query's columns.
+    ``always_deletes`` marks deletes without an ordering value of their own, ``marked`` rows that delete their record if
+    they survive.
+    """
+
+    keys: Column
+    rows: pa.RecordBatch | None
+    absent: frozenset[str]
+    ordering: tuple[Column, ...]
+    is_delete: Booleans
+    always_deletes: Booleans
+    marked: Booleans
+
+
+def data_records(
+    rows: pa.RecordBatch, keys: Column, rule: MergeRule, absent: frozenset[str] = frozenset()
+) -> LogRecords:
+    """The records of a data block."""
+    flagged, marked = _flagged_deletes(rows), _marked_deletes(rows, rule)
+    is_delete = flagged | marked if rule.marked_rows_fold_as_deletes else flagged
+    ordering = tuple(rows.column(name) for name in rule.ordering_fields) if rule.orders_logs else ()
+    return LogRecords(
+        keys=keys,
+        rows=rows,
+        absent=absent,
+        ordering=ordering,
+        is_delete=is_delete,
+        always_deletes=is_delete & _has_default_ordering(ordering, rows.num_rows),
+        marked=marked,
+    )
+
+
+def delete_records(keys: Column, ordering: tuple[Column, ...], always_deletes: Booleans) -> LogRecords:
+    """The records of a delete block."""
+    return LogRecords(
+        keys=keys,
+        rows=None,
+        absent=frozenset(),
+        ordering=ordering,
+        is_delete=np.ones(len(keys), dtype=np.bool_),
+        always_deletes=always_deletes,
+        marked=np.zeros(len(keys), dtype=np.bool_),
+    )
+
+
+def _has_default_ordering(ordering: tuple[Column, ...], rows: int) -> Booleans:
+    # The default is null or Java's Integer 0; a long 0 is a value like any other.
+    if len(ordering) != 1:
+        return np.full(rows, not ordering)
+    if pa.types.is_int32(ordering[0].type):
+        return _booleans(pc.equal(ordering[0].fill_null(0), pa.scalar(0)))
+    return _booleans(ordering[0].is_null())
+
+
+def _flagged_deletes(rows: pa.RecordBatch) -> Booleans:
+    flagged = np.zeros(rows.num_rows, dtype=np.bool_)
+    position = rows.schema.get_field_index(IS_DELETED_COLUMN)
+    if position >= 0 and pa.types.is_boolean(rows.schema.field(position).type):
+        flagged |= _booleans(rows.column(position))
+    position = rows.schema.get_field_index(OPERATION_COLUMN)
+    if position >= 0:
+        flagged |= _booleans(pc.is_in(rows.column(position), value_set=pa.array(DELETE_OPERATIONS)))
+    return flagged
+
+
+def _marked_deletes(rows: pa.RecordBatch, rule: MergeRule) -> Booleans:
+    if rule.delete_marker is not None:
+        field, marker = rule.delete_marker
+        position = rows.schema.get_field_index(field)
+        if position >= 0:
+            return _booleans(pc.equal(rows.column(position).cast(pa.string()), pa.scalar(marker)))
+    return np.zeros(rows.num_rows, dtype=np.bool_)
+
+
+def _booleans(column: Column) -> Booleans:
+    return np.asarray(column.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)  # noqa: FBT003

@@ -1,0 +1,153 @@
+"""Exact comparison of two tables whose rows have no order.
+
+Each column of both tables is brought to one comparable form (numbers of one width, the bits of a float, instants in one
+unit, nested values as text), then replaced by the codes of its distinct values. Tables are equal when their sorted rows
+of codes are. Floats are equal when their bits are, or when both are NaN; decimals by value; timestamps by instant; maps
+whatever the order of their entries; a null is equal to a null alone.
+"""
+
+from decimal import Context, Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Codes = npt.NDArray[np.int64]
+
+_EXACT = Context(prec=80)
+_EXAMPLES = 5
+_UNITS = ("s", "ms", "us", "ns")
+
+
+def differences(expected: pa.Table, found: pa.Table) -> list[str]:
+    """What differs, in words; nothing for tables with the same columns and rows in whatever order."""
+    for table in (expected, found):
+        if len(set(table.column_names)) != table.num_columns:
+            return [f"columns of one name among {table.column_names}"]
+    missing = [name for name in expected.column_names if name not in found.column_names]
+    extra = [name for name in found.column_names if name not in expected.column_names]
+    if missing or extra:
+        return [f"missing columns {missing}, extra columns {extra}"]
+    codes: list[Codes] = []
+    for name in expected.column_names:
+        one, other = comparable(expected[name]), comparable(found[name])
+        if one.type != other.type:
+            one, other = _common(one, other)
+        if one.type != other.type:
+            return [f"column {name}: expected {expected[name].type}, found {found[name].type}"]
+        codes.append(_codes(one, other))
+    if not codes:
+        same = expected.num_rows == found.num_rows
+        return [] if same else [f"expected {expected.num_rows} rows, found {found.num_rows}"]
+    rows = np.stack(codes, axis=1)
+    return _row_differences(expected, found, rows[: expected.num_rows], rows[expected.num_rows :])
+
+
+def comparable(column: pa.ChunkedArray) -> pa.Array[Any]:
+    """A column in the form in which equal values are equal bits or equal text."""
+    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        array = array.dictionary_decode()
+        kind = array.type
+    if pa.types.is_integer(kind):
+        return array.cast(pa.int64())
+    if pa.types.is_floating(kind):
+        return _float_bits(array.cast(pa.float64()))
+    if pa.types.is_date(kind):
+        return array.cast(pa.date32())
+    if pa.types.is_time(kind):
+        return array.cast(pa.time64("ns"))
+    if pa.types.is_timestamp(kind):
+        return array.cast(pa.int64()).cast(pa.timestamp(kind.unit))
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return array.cast(pa.large_string())
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return array.cast(pa.large_binary())
+    if pa.types.is_nested(kind):
+        return pa.array(_texts(array), pa.large_string())
+    return array
+
+
+def _float_bits(array: pa.Array[Any]) -> pa.Array[Any]:
+    values = array.fill_null(0.0).to_numpy(zero_copy_only=False)
+    bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
+    return pc.if_else(array.is_valid(), pa.array(bits).view(pa.duration("ns")), pa.scalar(None, pa.duration("ns")))
+
+
+def _common(one: pa.Array[Any], other: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]]:
+    """Both arrays in one type, where there is one that holds the values of both exactly."""
+    if pa.types.is_null(one.type) or pa.types.is_null(other.type):
+        kind = other.type if pa.types.is_null(one.type) else one.type
+    elif pa.types.is_timestamp(one.type) and pa.types.is_timestamp(other.type):
+        kind = pa.timestamp(max(one.type.unit, other.type.unit, key=_UNITS.index))
+    elif pa.types.is_decimal(one.type) and pa.types.is_decimal(other.type):
+        scale = max(one.type.scale, other.type.scale)
+        kind = pa.decimal256(
+            max(one.type.precision - one.type.scale, other.type.precision - other.type.scale) + scale, scale
+        )
+    else:
+        return one, other
+    return one.cast(kind), other.cast(kind)
+
+
+def _codes(one: pa.Array[Any], other: pa.Array[Any]) -> Codes:
+    encoded = pa.concat_arrays([one, other]).dictionary_encode(null_encoding="encode")
+    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _row_differences(expected: pa.Table, found: pa.Table, wanted: Codes, got: Codes) -> list[str]:
+    if wanted.shape == got.shape and bool((_sorted(wanted) == _sorted(got)).all()):
+        return []
+    both, numbers = np.unique(np.concatenate([wanted, got]), axis=0, return_inverse=True)
+    numbers = numbers.reshape(-1)
+    wanted_counts = np.bincount(numbers[: len(wanted)], minlength=len(both))
+    got_counts = np.bincount(numbers[len(wanted) :], minlength=len(both))
+    lines = [f"expected {len(wanted)} rows, found {len(got)}"]
+    lacking = np.flatnonzero(np.isin(numbers[: len(wanted)], np.flatnonzero(wanted_counts > got_counts)))
+    surplus = np.flatnonzero(np.isin(numbers[len(wanted) :], np.flatnonzero(got_counts > wanted_counts)))
+    lines += [f"only expected: {row}" for row in expected.take(lacking[:_EXAMPLES]).to_pylist()]
+    lines += [f"only found: {row}" for row in found.take(surplus[:_EXAMPLES]).to_pylist()]
+    return lines
+
+
+def _sorted(rows: Codes) -> Codes:
+    return rows[np.lexsort(rows.T)]
+
+
+def _texts(array: pa.Array[Any]) -> list[str]:
+    """For each entry of an array a text, the same exactly for equal values."""
+    return [
+        text if valid else "null" for text, valid in zip(_value_texts(array), array.is_valid().to_pylist(), strict=True)
+    ]
+
+
+def _value_texts(array: pa.Array[Any]) -> list[str]:
+    kind = array.type
+    if pa.types.is_map(kind):
+        entries = array.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
+        return [f"map{sorted(items)}" for items in _item_texts(entries)]
+    if pa.types.is_struct(kind):
+        names = [field.name for field in kind]
+        rows = zip(*map(_texts, array.flatten()), strict=True)
+        return [f"struct{sorted(zip(names, row, strict=True))}" for row in rows]
+    if pa.types.is_nested(kind):
+        return [f"list{items}" for items in _item_texts(array)]
+    if pa.types.is_decimal(kind):
+        return [f"decimal {_EXACT.normalize(value or Decimal(0)):f}" for value in array.to_pylist()]
+    if pa.types.is_timestamp(kind):
+        nanoseconds = 1000 ** (len(_UNITS) - 1 - _UNITS.index(kind.unit))
+        return [f"instant {(value or 0) * nanoseconds}" for value in array.cast(pa.int64()).to_pylist()]
+    if pa.types.is_null(kind):
+        return ["null"] * len(array)
+    plain = comparable(pa.chunked_array([array]))
+    return [f"{plain.type} {value!r}" for value in plain.to_pylist()]
+
+
+def _item_texts(array: pa.Array[Any]) -> list[list[str]]:
+    """For each list of an array the texts of its items."""
+    texts = _texts(array.flatten())
+    ends = np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)).tolist()
+    return [texts[start:end] for start, end in zip([0, *ends], ends, strict=False)]

@@ -1,0 +1,126 @@
+"""The golden tables: written by real Hudi, each with the answers that Hudi itself gave (see tests/golden/README.md).
+
+An archive is unpacked once for each of its states, into ``.cache/golden`` of the checkout, and shared from then on by
+all test processes and sessions. A test that wants to change a table copies it.
+"""
+
+import fcntl
+import hashlib
+import json
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ARCHIVES = Path(__file__).parent / "golden"
+CACHE = Path(__file__).parent.parent / ".cache" / "golden"
+ROW_KINDS = ("snapshot", "read_optimized", "time_travel", "snapshot_filtered")
+"""The kinds of query that ask for rows as of an instant."""
+
+Comparison = tuple[str, str, Any]
+"""A column, one of ``= < > <= >=``, and a value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldenQuery:
+    """One question to a table, and Hudi's answer.
+
+    ``index`` is its place in the case. ``answer`` is a file of the rows that Hudi returned: the release that wrote the
+    table or, where that one failed with ``hudi_error``, a later one; None if that failed as well.
+    """
+
+    case: str
+    index: int
+    kind: str
+    table: Path
+    options: Mapping[str, Any]
+    answer: Path | None
+    hudi_error: str | None
+
+    @property
+    def name(self) -> str:
+        """What pytest shows."""
+        return f"{self.case}-{self.index}-{self.kind}"
+
+    @property
+    def as_of(self) -> str | None:
+        """The instant of a time travel, None for the newest."""
+        return self.options.get("as.of.instant")
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The conditions that the returned rows meet, all of them."""
+        return tuple((column, operator, value) for column, operator, value in self.options.get("filter", ()))
+
+
+def golden_case(name: str) -> Path:
+    """The folder of a case: ``case.json``, ``table`` and ``expected``."""
+    return _unpacked(ARCHIVES / f"{name[0]}.tar.xz") / name
+
+
+def golden_table(name: str) -> Path:
+    """The folder of a case's table."""
+    return golden_case(name) / "table"
+
+
+def golden_queries(kinds: Sequence[str] = ROW_KINDS) -> tuple[GoldenQuery, ...]:
+    """The queries of some kinds to all tables."""
+    return tuple(
+        _query(document, index, query)
+        for document in _documents()
+        for index, query in enumerate(document["queries"])
+        if query["kind"] in kinds
+    )
+
+
+def hand_written_rows(name: str) -> tuple[list[str], list[list[Any]]]:
+    """Columns and rows of a snapshot that Hudi could not read, worked out by its rules."""
+    (answer,) = json.loads((golden_case(name) / "case.json").read_text())["expected_by_hand"]
+    return answer["columns"], answer["rows"]
+
+
+@cache
+def _documents() -> tuple[dict[str, Any], ...]:
+    folders = [
+        folder for archive in sorted(ARCHIVES.glob("*.tar.xz")) for folder in sorted(_unpacked(archive).iterdir())
+    ]
+    return tuple(json.loads((folder / "case.json").read_text()) for folder in folders)
+
+
+def _query(document: Mapping[str, Any], index: int, query: Mapping[str, Any]) -> GoldenQuery:
+    folder = golden_case(document["name"])
+    answer = query["expected"] or query.get("alt_expected")
+    return GoldenQuery(
+        case=document["name"],
+        index=index,
+        kind=query["kind"],
+        table=folder / document["table"],
+        options=document["reader_options"] | query["options"],
+        answer=folder / answer if answer else None,
+        hudi_error=query.get("oracle_error"),
+    )
+
+
+@cache
+def _unpacked(archive: Path) -> Path:
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
+    target = CACHE / f"{archive.name.partition('.')[0]}-{digest}"
+    if target.exists():
+        return target
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        # One process unpacks while the others wait; a rename makes the folder appear whole or not at all.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists():
+            part = Path(tempfile.mkdtemp(dir=CACHE, prefix="part-"))
+            try:
+                with tarfile.open(archive) as tar:
+                    tar.extractall(part, filter="data")
+                part.rename(target)
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
+    return target
