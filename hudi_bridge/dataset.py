@@ -6,6 +6,7 @@ plan of the instant is made once.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,9 @@ import pyarrow.dataset as ds
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import QueryError
+from hudi_bridge.logformat.scan import SkippedBlocks
 from hudi_bridge.readers.dispatch import reader_for
+from hudi_bridge.readers.log_record_scanner import read_live_blocks
 from hudi_bridge.readers.parallel import iter_parallel
 from hudi_bridge.readers.request import RowRequest, referenced_columns
 from hudi_bridge.splits.planner import SplitPlanner
@@ -73,6 +76,16 @@ class HudiDataset(ds.Dataset):
             return 0
         snapshot = self._planner.file_slices(QueryType.SNAPSHOT)
         return sum(len(piece.log_files) for piece in snapshot)
+
+    def skipped_log_blocks(self) -> SkippedBlocks:
+        """How many log blocks a scan does not apply, and why; reads the log files, but decodes none.
+
+        Corrupt blocks are those that a writer left behind torn, which Hudi skips, too.
+        """
+        skipped = [read_live_blocks(self._storage, split).skipped for split in self.splits()]
+        return SkippedBlocks(
+            **{field.name: sum(getattr(one, field.name) for one in skipped) for field in fields(SkippedBlocks)}
+        )
 
     def filter(self, expression: pc.Expression) -> "HudiDataset":
         """The same dataset with a filter that every scan applies."""

@@ -102,17 +102,22 @@ class CorruptBaseFileError(CorruptTableError):
 
 
 class DataFileGoneError(HudiReadError, FileNotFoundError):
-    """Raised when a file of the plan no longer exists: the cleaner removed it after the plan was made."""
+    """Raised when a file of the plan no longer exists: the cleaner removed it after the plan was made.
 
-    def __init__(self, path: str, latest_instant: str) -> None:
-        super().__init__(path, latest_instant)
+    ``newest_instant`` is the instant to read instead, None if it cannot be told.
+    """
+
+    def __init__(self, path: str, query_instant: str, newest_instant: str | None) -> None:
+        super().__init__(path, query_instant, newest_instant)
         self.path = path
-        self.latest_instant = latest_instant
+        self.query_instant = query_instant
+        self.newest_instant = newest_instant
 
     def __str__(self) -> str:
+        instead = f"as of {self.newest_instant}" if self.newest_instant else "as it stands now"
         return (
-            f"{self.path}: the file is gone; it was removed (cleaned) after the read as of {self.latest_instant} was "
-            "planned; open the table again and read its newest instant"
+            f"{self.path}: the file is gone; it was removed (cleaned) after the read as of {self.query_instant} was "
+            f"planned; open the table again and read it {instead}"
         )
 
 

@@ -7,13 +7,14 @@ whatever the order of their entries; a null is equal to a null alone.
 """
 
 from decimal import Context, Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+Array: TypeAlias = "pa.Array[Any]"
 Codes = npt.NDArray[np.int64]
 
 _EXACT = Context(prec=80)
@@ -45,39 +46,45 @@ def differences(expected: pa.Table, found: pa.Table) -> list[str]:
     return _row_differences(expected, found, rows[: expected.num_rows], rows[expected.num_rows :])
 
 
-def comparable(column: pa.ChunkedArray) -> pa.Array[Any]:
+def comparable(column: "pa.ChunkedArray[Any]") -> Array:
     """A column in the form in which equal values are equal bits or equal text."""
-    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    kind = array.type
-    if pa.types.is_dictionary(kind):
+    array: Any = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-        kind = array.type
-    if pa.types.is_integer(kind):
-        return array.cast(pa.int64())
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(array.type):
         return _float_bits(array.cast(pa.float64()))
-    if pa.types.is_date(kind):
-        return array.cast(pa.date32())
-    if pa.types.is_time(kind):
-        return array.cast(pa.time64("ns"))
-    if pa.types.is_timestamp(kind):
-        return array.cast(pa.int64()).cast(pa.timestamp(kind.unit))
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return array.cast(pa.large_string())
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return array.cast(pa.large_binary())
-    if pa.types.is_nested(kind):
+    if pa.types.is_nested(array.type):
         return pa.array(_texts(array), pa.large_string())
-    return array
+    target = _comparable_type(array.type)
+    if pa.types.is_timestamp(target):
+        array = array.cast(pa.int64())
+    plain: Array = array.cast(target)
+    return plain
 
 
-def _float_bits(array: pa.Array[Any]) -> pa.Array[Any]:
+def _comparable_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_integer(kind):
+        return pa.int64()
+    if pa.types.is_date(kind):
+        return pa.date32()
+    if pa.types.is_time(kind):
+        return pa.time64("ns")
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp(kind.unit)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return pa.large_binary()
+    return kind
+
+
+def _float_bits(array: Array) -> Array:
     values = array.fill_null(0.0).to_numpy(zero_copy_only=False)
     bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
-    return pc.if_else(array.is_valid(), pa.array(bits).view(pa.duration("ns")), pa.scalar(None, pa.duration("ns")))
+    return pa.array(bits, mask=array.is_null().to_numpy(zero_copy_only=False)).view(pa.duration("ns"))
 
 
-def _common(one: pa.Array[Any], other: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]]:
+def _common(one: Array, other: Array) -> tuple[Array, Array]:
     """Both arrays in one type, where there is one that holds the values of both exactly."""
     if pa.types.is_null(one.type) or pa.types.is_null(other.type):
         kind = other.type if pa.types.is_null(one.type) else one.type
@@ -93,7 +100,7 @@ def _common(one: pa.Array[Any], other: pa.Array[Any]) -> tuple[pa.Array[Any], pa
     return one.cast(kind), other.cast(kind)
 
 
-def _codes(one: pa.Array[Any], other: pa.Array[Any]) -> Codes:
+def _codes(one: Array, other: Array) -> Codes:
     encoded = pa.concat_arrays([one, other]).dictionary_encode(null_encoding="encode")
     return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
 
@@ -117,14 +124,14 @@ def _sorted(rows: Codes) -> Codes:
     return rows[np.lexsort(rows.T)]
 
 
-def _texts(array: pa.Array[Any]) -> list[str]:
+def _texts(array: Any) -> list[str]:
     """For each entry of an array a text, the same exactly for equal values."""
     return [
         text if valid else "null" for text, valid in zip(_value_texts(array), array.is_valid().to_pylist(), strict=True)
     ]
 
 
-def _value_texts(array: pa.Array[Any]) -> list[str]:
+def _value_texts(array: Any) -> list[str]:
     kind = array.type
     if pa.types.is_map(kind):
         entries = array.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
@@ -146,7 +153,7 @@ def _value_texts(array: pa.Array[Any]) -> list[str]:
     return [f"{plain.type} {value!r}" for value in plain.to_pylist()]
 
 
-def _item_texts(array: pa.Array[Any]) -> list[list[str]]:
+def _item_texts(array: Any) -> list[list[str]]:
     """For each list of an array the texts of its items."""
     texts = _texts(array.flatten())
     ends = np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)).tolist()

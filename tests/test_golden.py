@@ -200,7 +200,8 @@ def rows_through_duckdb(connection: duckdb.DuckDBPyConnection, dataset: HudiData
     connection.register("hudi_rows", dataset)
     conditions = " AND ".join(f'"{column}" {name} ?' for column, name, _ in query.comparisons) or "true"
     values = [value for _, _, value in query.comparisons]
-    return connection.sql(f"SELECT * FROM hudi_rows WHERE {conditions}", params=values).to_arrow_table()
+    rows: pa.Table = connection.sql(f"SELECT * FROM hudi_rows WHERE {conditions}", params=values).to_arrow_table()
+    return rows
 
 
 def data_columns(table: pa.Table) -> pa.Table:

@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from hudi_bridge.errors import CorruptBaseFileError, DataFileGoneError
+from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.merge.arrays import Column, Positions
 from hudi_bridge.readers.evolution import plan_file_evolution
+from hudi_bridge.readers.gone import data_file_gone
 from hudi_bridge.readers.path_columns import path_values, with_path_columns, without_path_columns
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.evolve import Evolution
@@ -63,7 +64,7 @@ class BaseFile:
                 pre_buffer=not storage.is_local,
             )
         except FileNotFoundError as error:
-            raise DataFileGoneError(path, split.latest_instant) from error
+            raise data_file_gone(storage, split, path) from error
         except (pa.ArrowInvalid, OSError) as error:
             raise _corrupt(path, error) from error
         return cls(split, path, fragment, file)

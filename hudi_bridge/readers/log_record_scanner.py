@@ -6,25 +6,26 @@ their headers before any is decoded.
 Source: ``BaseHoodieLogRecordReader`` of Hudi.
 """
 
+import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_bridge.errors import CorruptLogFileError, DataFileGoneError
+from hudi_bridge.errors import CorruptLogFileError
 from hudi_bridge.logformat.avro_columns import decode_avro_block, decode_avro_records
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.delete_records import parse_delete_block
 from hudi_bridge.logformat.hfile import read_hfile
 from hudi_bridge.logformat.layout import BlockType
-from hudi_bridge.logformat.scan import LiveBlocks, SkippedBlocks, live_blocks, scan_blocks
+from hudi_bridge.logformat.scan import LiveBlocks, live_blocks, scan_blocks
 from hudi_bridge.merge.log_records import LogRecords, data_records, delete_records
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.record_map import LogRecordMap, build_record_map
 from hudi_bridge.readers.evolution import plan_file_evolution
 from hudi_bridge.readers.field_defaults import field_defaults
+from hudi_bridge.readers.gone import data_file_gone
 from hudi_bridge.readers.path_columns import with_path_columns, without_path_columns
 from hudi_bridge.readers.record_keys import key_columns, record_keys
 from hudi_bridge.schema.avro import AvroRecord, arrow_schema, parse_avro_schema
@@ -32,16 +33,10 @@ from hudi_bridge.schema.evolve import Evolution
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScannedLogs:
-    """The surviving records of a split's logs, and how many blocks did not count."""
-
-    records: LogRecordMap
-    skipped: SkippedBlocks
+_LOG = logging.getLogger(__name__)
 
 
-def scan_logs(storage: Storage, split: RealtimeFileSplit, rule: MergeRule, columns: Iterable[str]) -> ScannedLogs:
+def scan_logs(storage: Storage, split: RealtimeFileSplit, rule: MergeRule, columns: Iterable[str]) -> LogRecordMap:
     """The surviving log records of a split, with the columns given and those that merging needs.
 
     Holds the log files of the split in memory while they are decoded.
@@ -51,17 +46,16 @@ def scan_logs(storage: Storage, split: RealtimeFileSplit, rule: MergeRule, colum
         DataFileGoneError: a log file no longer exists.
         UnsupportedTableError: a block is of an unknown kind.
     """
-    live = read_live_blocks(storage, split)
     decoder = _BlockDecoder(split, rule, columns)
-    blocks = [decoder.decode(block) for block in live.blocks]
-    return ScannedLogs(
-        records=build_record_map(blocks, rule, decoder.schema, field_defaults(split.context)), skipped=live.skipped
-    )
+    blocks = [decoder.decode(block) for block in read_live_blocks(storage, split).blocks]
+    return build_record_map(blocks, rule, decoder.schema, field_defaults(split.context))
 
 
 def read_live_blocks(storage: Storage, split: RealtimeFileSplit) -> LiveBlocks:
     """The blocks of a split's log files that count as of its instant, oldest first."""
     scans = [scan_blocks(_read(storage, split, path), path) for path in split.log_paths]
+    for corrupt in (block for scan in scans for block in scan.corrupt):
+        _LOG.warning("%s at byte %d: skipped a corrupt block: %s", corrupt.path, corrupt.offset, corrupt.reason)
     return live_blocks(scans, latest_instant=split.latest_instant, is_valid=split.context.is_committed)
 
 
@@ -70,7 +64,7 @@ def _read(storage: Storage, split: RealtimeFileSplit, path: str) -> pa.Buffer:
         with storage.open_input(path) as file:
             return file.read_buffer()
     except FileNotFoundError as error:
-        raise DataFileGoneError(path, split.latest_instant) from error
+        raise data_file_gone(storage, split, path) from error
 
 
 class _BlockDecoder:

@@ -12,12 +12,12 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from hudi_bridge.logformat.scan import SkippedBlocks
 from hudi_bridge.merge.columnar import Meetings, SliceMerge, joined, no_meetings
 from hudi_bridge.merge.payloads import MergeRule
+from hudi_bridge.merge.record_map import LogRecordMap
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFile, BaseFileColumns
 from hudi_bridge.readers.field_defaults import field_defaults
-from hudi_bridge.readers.log_record_scanner import ScannedLogs, scan_logs
+from hudi_bridge.readers.log_record_scanner import scan_logs
 from hudi_bridge.readers.record_keys import key_columns, record_keys
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.splits.split import RealtimeFileSplit
@@ -39,18 +39,13 @@ class RealtimeCompactedReader:
         self._request = request
         self.schema = pa.schema([split.context.schema.field(name) for name in request.columns])
 
-    @property
-    def skipped_blocks(self) -> SkippedBlocks:
-        """How many log blocks did not count, and why."""
-        return self._logs.skipped
-
     @cached_property
-    def _logs(self) -> ScannedLogs:
+    def _log_records(self) -> LogRecordMap:
         return scan_logs(self._storage, self._split, self._rule, self._request.needed)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The merged rows that pass the filter; their order is not promised."""
-        merge = SliceMerge(self._logs.records, self._rule, field_defaults(self._split.context))
+        merge = SliceMerge(self._log_records, self._rule, field_defaults(self._split.context))
         if self._split.base_path is not None:
             with BaseFile.open(self._storage, self._split, self._split.base_path) as base:
                 yield from self._base_rows(base, merge)
@@ -86,11 +81,11 @@ class RealtimeCompactedReader:
     def _meetings(self, base: BaseFile, merge: SliceMerge) -> Meetings:
         """Where the log records meet the rows of the base file."""
         found = [no_meetings()]
-        if len(self._logs.records):
+        if len(self._log_records):
             context = self._split.context
             keys = base.view(key_columns(context))
             ordering = base.view(self._rule.ordering_fields) if self._rule.orders_base else None
-            rows_per_batch = max(_ROWS_PER_KEY_BATCH, len(self._logs.records))
+            rows_per_batch = max(_ROWS_PER_KEY_BATCH, len(self._log_records))
             for group in base.row_groups:
                 start = int(base.row_group_starts[group])
                 for batch in keys.batches(group, rows_per_batch):

@@ -1,0 +1,20 @@
+"""The error for a file of a split that is no longer there, with the instant that can be read instead."""
+
+from hudi_bridge.config import read_table_config
+from hudi_bridge.errors import DataFileGoneError, HudiReadError
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import Storage
+from hudi_bridge.timeline.timeline import load_timeline
+
+
+def data_file_gone(storage: Storage, split: RealtimeFileSplit, path: str) -> DataFileGoneError:
+    """The error; the table's timeline is read as it is now."""
+    return DataFileGoneError(path, split.latest_instant, _newest_instant(storage))
+
+
+def _newest_instant(storage: Storage) -> str | None:
+    try:
+        latest = load_timeline(storage, read_table_config(storage)).latest_commit()
+    except HudiReadError:
+        return None
+    return latest.requested_time if latest else None

@@ -1,0 +1,105 @@
+"""Random SQL conditions over a table, made of the columns it has and of values that occur in them, or nearly so."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types
+
+from hudi_bridge.connectors.duckdb import quote_identifier
+
+COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
+_VALUES_PER_COLUMN = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """Something to compare, as SQL, and literals of its type, as SQL."""
+
+    sql: str
+    literals: tuple[str, ...]
+    is_text: bool
+
+
+def terms_of(table: pa.Table) -> list[Term]:
+    """What conditions can be made of: columns of plain types, and such fields of structs."""
+    found = []
+    for field, column in zip(table.schema, table.columns, strict=True):
+        found += _terms(quote_identifier(field.name), field.type, column.to_pylist()[:200])
+    return found
+
+
+def random_condition(terms: Sequence[Term], choice: random.Random, depth: int = 2) -> str:
+    """A condition: comparisons, null tests and lists under AND, OR and NOT."""
+    if depth and choice.random() < 0.6:
+        joined = choice.choice((" AND ", " OR ")).join(
+            f"({random_condition(terms, choice, depth - 1)})" for _ in range(choice.randint(2, 3))
+        )
+        return f"NOT ({joined})" if choice.random() < 0.15 else joined
+    term = choice.choice(terms)
+    kind = choice.random()
+    if kind < 0.15 or not term.literals:
+        return f"{term.sql} IS {choice.choice(('', 'NOT '))}NULL"
+    if kind < 0.35:
+        literals = ", ".join(choice.sample(term.literals, min(len(term.literals), choice.randint(1, 4))))
+        return f"{term.sql} {choice.choice(('', 'NOT '))}IN ({literals})"
+    if kind < 0.45:
+        low, high = choice.choice(term.literals), choice.choice(term.literals)
+        return f"{term.sql} BETWEEN {low} AND {high}"
+    if kind < 0.55 and term.is_text:
+        literal = choice.choice(term.literals)
+        return f"{term.sql} LIKE {literal[:3].rstrip(chr(39))}%'" if len(literal) > 2 else f"{term.sql} LIKE '%'"
+    return f"{term.sql} {choice.choice(COMPARISONS)} {choice.choice(term.literals)}"
+
+
+def literal(value: Any, kind: pa.DataType) -> str:
+    """A value as DuckDB spells it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, bytes):
+        return "'" + "".join(f"\\x{byte:02X}" for byte in value) + "'::BLOB"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, datetime):
+        zone = "TIMESTAMPTZ" if types.is_timestamp(kind) and kind.tz else "TIMESTAMP"
+        return f"'{value.isoformat(' ')}'::{zone}"
+    if isinstance(value, date):
+        return f"'{value.isoformat()}'::DATE"
+    if isinstance(value, Decimal):
+        return f"'{value:f}'::DECIMAL({kind.precision}, {kind.scale})"
+    if isinstance(value, float):
+        return f"'{value!r}'::{'FLOAT' if types.is_float32(kind) else 'DOUBLE'}"
+    return f"({value})"
+
+
+def _terms(sql: str, kind: pa.DataType, values: Sequence[Any]) -> list[Term]:
+    if types.is_struct(kind):
+        return [
+            term
+            for field in kind
+            for term in _terms(
+                f"{sql}.{quote_identifier(field.name)}", field.type, [row[field.name] for row in values if row is not None]
+            )
+        ]
+    if types.is_nested(kind):
+        return []
+    seen = list(dict.fromkeys(value for value in values if value is not None))[:_VALUES_PER_COLUMN]
+    literals = [literal(one, kind) for value in seen for one in _near(value, kind)]
+    return [Term(sql=sql, literals=tuple(dict.fromkeys(literals)), is_text=types.is_string(kind))]
+
+
+def _near(value: Any, kind: pa.DataType) -> list[Any]:
+    """The value, and one just beside it where its type has room for that."""
+    if isinstance(value, bool):
+        return [value]
+    if isinstance(value, int):
+        return [value, value + 1] if value < 2**31 - 1 else [value]
+    if isinstance(value, datetime) and value.year < 9999:
+        return [value, value + timedelta(microseconds=1 if kind.unit == "us" else 1000)]
+    if isinstance(value, str):
+        return [value, value + "a"]
+    return [value]
