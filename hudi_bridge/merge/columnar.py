@@ -121,11 +121,11 @@ class SliceMerge:
         keep[gone] = False
         return batch.filter(pa.array(keep))
 
-    def merged_rows(self, batch: pa.RecordBatch, met: Meetings) -> pa.RecordBatch:
-        """The rows of a batch that are merged with a log record field by field; those that are deleted are left out."""
+    def merged_rows(self, base: pa.RecordBatch, met: Meetings) -> pa.RecordBatch:
+        """The met base rows, merged with their log records field by field; those that are deleted are left out."""
         is_delete = self._log.is_delete[met.records]
         stays = ~(met.log_wins & is_delete)
-        base = batch.take(pa.array(met.rows[stays], pa.int64()))
+        base = base.filter(pa.array(stays))
         records, wins, is_delete = met.records[stays], met.log_wins[stays], is_delete[stays]
         base_lacks = lacking_fields(base, self._rule, self._defaults)
         nothing = np.zeros(len(records), dtype=np.bool_)

@@ -27,6 +27,9 @@ from hudi_bridge.storage import Storage
 
 ROWS_PER_BATCH = 65_536
 
+# Few distinct values a file, some of them long: read as dictionaries, rows can be dropped before the texts are written.
+_REPETITIVE_COLUMNS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_file_name")
+
 
 class BaseFile:
     """An open base file of a split; a context manager."""
@@ -62,6 +65,7 @@ class BaseFile:
                 metadata=fragment.metadata,
                 coerce_int96_timestamp_unit="us",
                 pre_buffer=not storage.is_local,
+                read_dictionary=list(_REPETITIVE_COLUMNS),
             )
         except FileNotFoundError as error:
             raise data_file_gone(storage, split, path) from error
@@ -118,7 +122,7 @@ class BaseFileColumns:
         unchanged = {
             column.field.name
             for column in self._evolution.columns
-            if column.source == column.field.name and column.step is None
+            if column.source == column.field.name and (column.step is None or column.source in _REPETITIVE_COLUMNS)
         }
         if not unchanged.union(path_values(self._split)).issuperset(request.filter_columns):
             return list(self._base.row_groups)
@@ -142,12 +146,23 @@ class BaseFileColumns:
         Raises:
             CorruptBaseFileError: the data cannot be decoded.
         """
+        return map(self.evolve, self.stored_batches(row_group, rows_per_batch))
+
+    def stored_batches(self, row_group: int, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[pa.RecordBatch]:
+        """The rows of one row group as the file has them: any of them may be dropped before ``evolve``.
+
+        Raises:
+            CorruptBaseFileError: the data cannot be decoded.
+        """
         columns = list(self._evolution.file_columns)
         try:
-            for batch in self._file.iter_batches(rows_per_batch, row_groups=[row_group], columns=columns):
-                yield with_path_columns(self._evolution.apply(batch), self.schema, self._split)
+            yield from self._file.iter_batches(rows_per_batch, row_groups=[row_group], columns=columns)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
             raise _corrupt(self._base.path, error) from error
+
+    def evolve(self, stored: pa.RecordBatch) -> pa.RecordBatch:
+        """Stored rows with the query's columns."""
+        return with_path_columns(self._evolution.apply(stored), self.schema, self._split)
 
 
 def _corrupt(path: str, error: Exception) -> CorruptBaseFileError:

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.columnar import Meetings, SliceMerge, joined, no_meetings
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.record_map import LogRecordMap
@@ -59,12 +60,12 @@ class RealtimeCompactedReader:
         groups = base.row_groups if self._request.row_filter is None else self._matching(base, wanted, meetings, merge)
         for group in groups:
             start = int(base.row_group_starts[group])
-            for batch in wanted.batches(group):
+            for batch in wanted.stored_batches(group):
                 met = meetings.between(start, start + batch.num_rows)
                 start += batch.num_rows
-                yield from self._passing(merge.remaining_base_rows(batch, met))
+                yield from self._passing(wanted.evolve(merge.remaining_base_rows(batch, met)))
                 if merge.merges_fields and len(met.rows):
-                    yield from self._passing(merge.merged_rows(batch, met))
+                    yield from self._passing(merge.merged_rows(wanted.evolve(batch.take(pa.array(met.rows, pa.int64()))), met))
 
     def _passing(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         rows = self._request.apply(batch)
@@ -82,17 +83,23 @@ class RealtimeCompactedReader:
         """Where the log records meet the rows of the base file."""
         found = [no_meetings()]
         if len(self._log_records):
-            context = self._split.context
-            keys = base.view(key_columns(context))
+            keys = base.view(key_columns(self._split.context))
             ordering = base.view(self._rule.ordering_fields) if self._rule.orders_base else None
             rows_per_batch = max(_ROWS_PER_KEY_BATCH, len(self._log_records))
             for group in base.row_groups:
-                start = int(base.row_group_starts[group])
-                for batch in keys.batches(group, rows_per_batch):
-                    rows, records = merge.find(record_keys(batch, context))
-                    if len(rows):
-                        in_group = rows + start - int(base.row_group_starts[group])
-                        values = ordering.take(group, in_group) if ordering and merge.needs_ordering(records) else ()
-                        found.append(merge.decide(rows + start, records, values))
-                    start += batch.num_rows
+                rows, records = self._found_in_group(keys.batches(group, rows_per_batch), merge)
+                if len(rows):
+                    values = ordering.take(group, rows) if ordering and merge.needs_ordering(records) else ()
+                    found.append(merge.decide(rows + base.row_group_starts[group], records, values))
         return joined(found)
+
+    def _found_in_group(self, keys: Iterator[pa.RecordBatch], merge: SliceMerge) -> tuple[Positions, Positions]:
+        """The rows of a row group that log records meet, counted from its start, and those records."""
+        rows, records = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+        start = 0
+        for batch in keys:
+            found_rows, found_records = merge.find(record_keys(batch, self._split.context))
+            rows.append(found_rows + start)
+            records.append(found_records)
+            start += batch.num_rows
+        return np.concatenate(rows), np.concatenate(records)
