@@ -1,8 +1,8 @@
 """The reads as a user of ``hudi`` (hudi-rs) writes them who knows its fastest way.
 
-Even where all rows are wanted they come as streams: these are faster than its eager reads, take less memory,
-and alone hand the column list down to the Parquet reader. A stream of the whole table works on one core, so
-the slices of a table are streamed in threads.
+Even where all rows are wanted they come as streams: these are never slower than its eager reads, take less
+memory, and alone hand the column list down to the Parquet reader. A stream of the whole table works on one
+core, so the slices of a table are streamed in threads.
 """
 
 import itertools

@@ -89,6 +89,7 @@ def main() -> None:
         results = [measure(scenario, table, read, options.rounds) for read in scenario.reads]
         page = report.markdown(scenario, results, options.rounds, load)
         path = RESULTS / f"{dt.datetime.now(dt.UTC).date()}-{name}.md"
+        RESULTS.mkdir(exist_ok=True)
         path.write_text(page)
         print(f"{path}\n\n{page}", flush=True)
 

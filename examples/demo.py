@@ -2,9 +2,9 @@
 
     python examples/demo.py [TABLE]
 
-Without a table, one that Apache Hudi 1.2.0 wrote is taken from the archives of the tests, and the rows found are compared
-with those that Hudi itself returned.
-"""
+Without a table, one that Apache Hudi 1.2.0 wrote is taken from the archives of the tests, and the rows found are
+compared with those that Hudi itself returned.
+"""  # noqa: INP001 - a script
 
 import sys
 import tarfile
@@ -100,7 +100,8 @@ def most_different_columns(connection: duckdb.DuckDBPyConnection, trips: Attache
     """The user's columns in which the two views differ most often."""
     names = [name for name in trips.table.schema.names if not name.startswith("_hoodie_")]
     counts = ", ".join(
-        f"count(*) FILTER (old.{quote_identifier(name)} IS DISTINCT FROM new.{quote_identifier(name)})" for name in names
+        f"count(*) FILTER (old.{quote_identifier(name)} IS DISTINCT FROM new.{quote_identifier(name)})"
+        for name in names
     )
     join = "trips_ro AS old JOIN trips AS new USING (_hoodie_record_key, _hoodie_partition_path)"
     found = connection.execute(f"SELECT {counts} FROM {join}").fetchone() or ()

@@ -16,6 +16,7 @@ from hudi_bridge.errors import (
     TableNotFoundError,
     UnsupportedTableError,
 )
+from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.readers.dispatch import open_reader
 from hudi_bridge.readers.realtime_compacted import RealtimeCompactedReader
 from hudi_bridge.splits.split import RealtimeFileSplit
@@ -36,6 +37,7 @@ __all__ = [
     "QueryType",
     "RealtimeCompactedReader",
     "RealtimeFileSplit",
+    "RecordPayload",
     "SchemaEvolutionError",
     "TableNotFoundError",
     "UnsupportedTableError",

@@ -110,7 +110,6 @@ class HudiDataset(ds.Dataset):
         reader = self._reader(columns, filter, use_threads=use_threads)
         return ds.Scanner.from_batches(
             reader,
-            schema=reader.schema,
             columns=dict(columns) if isinstance(columns, Mapping) else None,
             batch_size=batch_size,
             use_threads=use_threads,
@@ -188,7 +187,9 @@ class HudiDataset(ds.Dataset):
     ) -> pa.RecordBatchReader:
         request = RowRequest.of(self.schema, self._names(columns), self._combined(row_filter))
         splits = self._planner.splits(self._query_type, request.row_filter)
-        sources = [reader_for(self._storage, split, request).batches for split in splits]
+        # Several splits keep the cores busy by themselves.
+        alone = use_threads and len(splits) == 1
+        sources = [reader_for(self._storage, split, request, use_threads=alone).batches for split in splits]
         schema = pa.schema([self.schema.field(name) for name in request.columns])
         return pa.RecordBatchReader.from_batches(schema, iter_parallel(sources, use_threads=use_threads))
 

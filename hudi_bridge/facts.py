@@ -13,64 +13,59 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.merge.payloads import infer_merge_mode
 from hudi_bridge.table import HudiTable
 
-TIMELINE_SCHEMA = pa.schema(
-    {
-        "requested_time": pa.string(),
-        "action": pa.string(),
-        "state": pa.string(),
-        "completion_time": pa.string(),
-    }
+
+def _schema(**types: Any) -> pa.Schema:  # noqa: ANN401 - pyarrow has no common class in its stubs
+    return pa.schema(types)
+
+
+TIMELINE_SCHEMA = _schema(
+    requested_time=pa.string(),
+    action=pa.string(),
+    state=pa.string(),
+    completion_time=pa.string(),
 )
-FILE_SLICES_SCHEMA = pa.schema(
-    {
-        "partition_path": pa.string(),
-        "file_id": pa.string(),
-        "base_instant_time": pa.string(),
-        "base_size_bytes": pa.int64(),
-        "log_files": pa.int64(),
-        "log_size_bytes": pa.int64(),
-    }
+FILE_SLICES_SCHEMA = _schema(
+    partition_path=pa.string(),
+    file_id=pa.string(),
+    base_instant_time=pa.string(),
+    base_size_bytes=pa.int64(),
+    log_files=pa.int64(),
+    log_size_bytes=pa.int64(),
 )
-FILES_SCHEMA = pa.schema(
-    {
-        "partition_path": pa.string(),
-        "file_id": pa.string(),
-        "kind": pa.string(),
-        "instant_time": pa.string(),
-        "size_bytes": pa.int64(),
-        "path": pa.string(),
-    }
+FILES_SCHEMA = _schema(
+    partition_path=pa.string(),
+    file_id=pa.string(),
+    kind=pa.string(),
+    instant_time=pa.string(),
+    size_bytes=pa.int64(),
+    path=pa.string(),
 )
-SPLITS_SCHEMA = pa.schema(
-    {
-        "partition_path": pa.string(),
-        "file_id": pa.string(),
-        "base_path": pa.string(),
-        "log_paths": pa.list_(pa.string()),
-        "base_size_bytes": pa.int64(),
-        "log_size_bytes": pa.int64(),
-    }
+SPLITS_SCHEMA = _schema(
+    partition_path=pa.string(),
+    file_id=pa.string(),
+    base_path=pa.string(),
+    log_paths=pa.list_(pa.string()),
+    base_size_bytes=pa.int64(),
+    log_size_bytes=pa.int64(),
 )
-COLUMNS_SCHEMA = pa.schema({"name": pa.string(), "type": pa.string(), "nullable": pa.bool_()})
-TABLE_SCHEMA = pa.schema(
-    {
-        "name": pa.string(),
-        "path": pa.string(),
-        "table_type": pa.string(),
-        "table_version": pa.int32(),
-        "merge_mode": pa.string(),
-        "payload_class": pa.string(),
-        "record_key_fields": pa.list_(pa.string()),
-        "ordering_fields": pa.list_(pa.string()),
-        "partition_fields": pa.list_(pa.string()),
-        "columns": pa.int64(),
-        "latest_instant": pa.string(),
-        "file_slices": pa.int64(),
-        "base_files": pa.int64(),
-        "base_size_bytes": pa.int64(),
-        "log_files": pa.int64(),
-        "log_size_bytes": pa.int64(),
-    }
+COLUMNS_SCHEMA = _schema(name=pa.string(), type=pa.string(), nullable=pa.bool_())
+TABLE_SCHEMA = _schema(
+    name=pa.string(),
+    path=pa.string(),
+    table_type=pa.string(),
+    table_version=pa.int32(),
+    merge_mode=pa.string(),
+    payload_class=pa.string(),
+    record_key_fields=pa.list_(pa.string()),
+    ordering_fields=pa.list_(pa.string()),
+    partition_fields=pa.list_(pa.string()),
+    columns=pa.int64(),
+    latest_instant=pa.string(),
+    file_slices=pa.int64(),
+    base_files=pa.int64(),
+    base_size_bytes=pa.int64(),
+    log_files=pa.int64(),
+    log_size_bytes=pa.int64(),
 )
 
 

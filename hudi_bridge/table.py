@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.config import QueryType, TableConfig, read_table_config, with_read_options
 from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.split import RealtimeFileSplit
@@ -21,9 +22,12 @@ from hudi_bridge.timeline.timeline import Timeline, load_timeline
 class HudiTable:
     """A table as its timeline stood when it was opened; open it again, or ``refresh``, to see later commits."""
 
-    def __init__(self, storage: Storage, config: TableConfig, timeline: Timeline) -> None:
+    def __init__(
+        self, storage: Storage, config: TableConfig, timeline: Timeline, payloads: Mapping[str, RecordPayload]
+    ) -> None:
         """A table from its parts; users call ``open``."""
         self._storage = storage
+        self._payloads = dict(payloads)
         self.config = config
         self.timeline = timeline
 
@@ -33,12 +37,14 @@ class HudiTable:
         path: str,
         filesystem: Any = None,  # noqa: ANN401 - of any library
         options: Mapping[str, str] | None = None,
+        payloads: Mapping[str, RecordPayload] | None = None,
     ) -> Self:
         """The table in a folder.
 
         ``path`` is a local path or a URI that pyarrow can open (s3, gs, abfs, hdfs, file), or a path on the pyarrow or
         fsspec ``filesystem`` given. ``options`` are options by Hudi's names, for what a table of Hudi 0.x does not
         say of itself: ``hoodie.payload.delete.field`` and ``.marker``, ``hoodie.datasource.write.record.merger.impls``.
+        ``payloads`` says what stands for the payload classes of your own, by the Java class that a table names.
 
         Raises:
             TableNotFoundError: there is no Hudi table.
@@ -47,11 +53,11 @@ class HudiTable:
         """
         storage = Storage.open(path, filesystem)
         config = with_read_options(read_table_config(storage), options or {})
-        return cls(storage, config, load_timeline(storage, config))
+        return cls(storage, config, load_timeline(storage, config), payloads or {})
 
     def refresh(self) -> Self:
         """The same table with its timeline as of now."""
-        return type(self)(self._storage, self.config, load_timeline(self._storage, self.config))
+        return type(self)(self._storage, self.config, load_timeline(self._storage, self.config), self._payloads)
 
     @property
     def path(self) -> str:
@@ -102,11 +108,11 @@ class HudiTable:
 
     @cached_property
     def _latest(self) -> SplitPlanner:
-        return SplitPlanner(self._storage, self.config, self.timeline, self.latest_instant)
+        return SplitPlanner(self._storage, self.config, self.timeline, self.latest_instant, self._payloads)
 
     def _planner(self, as_of: str | None) -> SplitPlanner:
         if as_of is None:
             return self._latest
         instant = parse_query_instant(as_of, self.config.timeline_timezone)
         validate_time_travel(self._storage, self.config, self.timeline, instant)
-        return SplitPlanner(self._storage, self.config, self.timeline, instant)
+        return SplitPlanner(self._storage, self.config, self.timeline, instant, self._payloads)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import types
@@ -77,7 +78,7 @@ def print_grid(rows: pa.Table, limit: int | None = None) -> None:
         console.print(Text(footer, style="dim"))
 
 
-def _cells(column: pa.ChunkedArray) -> list[str | None]:
+def _cells(column: "pa.ChunkedArray[Any]") -> list[str | None]:
     values = [value for chunk in column.chunks for value in readable_values(chunk)]
     to_text = to_json if is_nested(column.type) else _scalar_text
     return [None if value is None else plain(to_text(value)) for value in values]
@@ -92,7 +93,9 @@ def _fit(columns: Sequence[_Column], room: int) -> None:
     for column in columns:
         column.width = min(column.natural_width, room)
     meta = [column for column in columns if column.name.startswith(_META_PREFIX)]
-    if sum(min(column.natural_width, _WIDEST_CELL) + _PADDING for column in columns) >= room and len(meta) < len(columns):
+    if sum(min(column.natural_width, _WIDEST_CELL) + _PADDING for column in columns) >= room and len(meta) < len(
+        columns
+    ):
         _leave_out(meta)
     _narrow(columns, room, lambda column: max(column.least_width, column.cells_width))
     _narrow(columns, room, lambda column: column.least_width)

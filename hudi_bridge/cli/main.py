@@ -16,9 +16,10 @@ try:
     from hudi_bridge.cli.app import app
     from hudi_bridge.cli.sinks import OutputClosedError
 except ModuleNotFoundError as error:
-    if error.name not in ("duckdb", "rich", "typer"):
+    missing = (error.name or "").partition(".")[0]
+    if missing not in ("duckdb", "rich", "typer"):
         raise
-    sys.exit(f"hudi-bridge: {error.name} is not installed; the command line needs: pip install 'hudi-bridge[cli]'")
+    sys.exit(f"hudi-bridge: {missing} is not installed; the command line needs: pip install 'hudi-bridge[cli]'")
 
 USER_ERROR = 1
 DAMAGED_TABLE = 2

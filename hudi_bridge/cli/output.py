@@ -1,28 +1,30 @@
 """Record batches -> a table on the screen, CSV, JSON lines, Parquet or Arrow, batch by batch.
 
-CSV is as pyarrow writes it: text in quotes, nulls empty, so that the two differ; nested values are JSON in quotes. Arrow is
-the IPC file format in a file and the IPC stream format in a pipe, which can not be sought in.
+CSV is as pyarrow writes it: text in quotes, nulls empty, so that the two differ; nested values are JSON in quotes.
+Arrow is the IPC file format in a file and the IPC stream format in a pipe, in which nobody can seek.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Self
+from typing import Self, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv, types
 
 from hudi_bridge.cli.grid import print_grid
-from hudi_bridge.cli.sinks import open_sink
+from hudi_bridge.cli.sinks import Sink, open_sink
 from hudi_bridge.cli.terminal import counting_rows
-from hudi_bridge.cli.values import is_nested, readable_values, to_json
+from hudi_bridge.cli.values import Array, ArrowType, is_nested, readable_values, to_json
 from hudi_bridge.errors import QueryError
 
 ROWS_IN_TABLE = 50
+
+Batches: TypeAlias = Generator[pa.RecordBatch, None, None]
 
 
 class Format(StrEnum):
@@ -82,7 +84,9 @@ def write(reader: pa.RecordBatchReader, destination: Destination, *, limit: int 
             print_grid(pa.Table.from_batches(batches, reader.schema))
             return
         with open_sink(destination.path) as sink:
-            _WRITERS[destination.format](batches, reader.schema, sink, destination.path is not None)
+            is_arrow_file = destination.format is Format.ARROW and destination.path is not None
+            write_all = _write_arrow_file if is_arrow_file else _WRITERS[destination.format]
+            write_all(batches, reader.schema, sink)
 
 
 def write_rows(reader: pa.RecordBatchReader, destination: Destination, *, limit: int | None = None) -> None:
@@ -99,7 +103,7 @@ def write_rows(reader: pa.RecordBatchReader, destination: Destination, *, limit:
     print_grid(rows, ROWS_IN_TABLE if limit is None else limit)
 
 
-def _head(reader: pa.RecordBatchReader, limit: int | None) -> Iterator[pa.RecordBatch]:
+def _head(reader: pa.RecordBatchReader, limit: int | None) -> Batches:
     if limit is None:
         yield from reader
         return
@@ -109,7 +113,7 @@ def _head(reader: pa.RecordBatchReader, limit: int | None) -> Iterator[pa.Record
         left -= batch.num_rows
 
 
-def _write_csv(batches: Iterator[pa.RecordBatch], schema: pa.Schema, sink: Any, _in_file: bool) -> None:
+def _write_csv(batches: Batches, schema: pa.Schema, sink: Sink) -> None:
     flat = pa.schema([pa.field(field.name, _csv_type(field.type)) for field in schema])
     with csv.CSVWriter(sink, flat) as writer:
         for batch in batches:
@@ -117,12 +121,12 @@ def _write_csv(batches: Iterator[pa.RecordBatch], schema: pa.Schema, sink: Any, 
             writer.write_batch(pa.record_batch(columns, schema=flat))
 
 
-def _csv_type(kind: pa.DataType) -> pa.DataType:
+def _csv_type(kind: ArrowType) -> pa.DataType:
     plain = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
     return kind if plain or types.is_date(kind) else pa.string()
 
 
-def _csv_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def _csv_column(column: Array, kind: ArrowType) -> Array:
     if column.type.equals(kind):
         return column
     values = readable_values(column)
@@ -131,7 +135,7 @@ def _csv_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return pa.array([None if value is None else str(value) for value in values], kind)
 
 
-def _write_json(batches: Iterator[pa.RecordBatch], schema: pa.Schema, sink: Any, _in_file: bool) -> None:
+def _write_json(batches: Batches, schema: pa.Schema, sink: Sink) -> None:
     names = schema.names
     for batch in batches:
         columns = [readable_values(column) for column in batch.columns]
@@ -139,14 +143,20 @@ def _write_json(batches: Iterator[pa.RecordBatch], schema: pa.Schema, sink: Any,
         sink.write("".join(f"{line}\n" for line in lines).encode())
 
 
-def _write_parquet(batches: Iterator[pa.RecordBatch], schema: pa.Schema, sink: Any, _in_file: bool) -> None:
+def _write_parquet(batches: Batches, schema: pa.Schema, sink: Sink) -> None:
     with pq.ParquetWriter(sink, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
 
 
-def _write_arrow(batches: Iterator[pa.RecordBatch], schema: pa.Schema, sink: Any, in_file: bool) -> None:
-    with (pa.ipc.new_file if in_file else pa.ipc.new_stream)(sink, schema) as writer:
+def _write_arrow_stream(batches: Batches, schema: pa.Schema, sink: Sink) -> None:
+    with pa.ipc.new_stream(sink, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def _write_arrow_file(batches: Batches, schema: pa.Schema, sink: Sink) -> None:
+    with pa.ipc.new_file(sink, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
 
@@ -155,5 +165,5 @@ _WRITERS = {
     Format.CSV: _write_csv,
     Format.JSON: _write_json,
     Format.PARQUET: _write_parquet,
-    Format.ARROW: _write_arrow,
+    Format.ARROW: _write_arrow_stream,
 }

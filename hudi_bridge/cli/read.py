@@ -42,12 +42,14 @@ def read(
     schema = pa.schema([dataset.schema.field(name) for name in names])
     if where is None:
         write_rows(pa.RecordBatchReader.from_batches(schema, dataset.to_batches(names)), destination, limit=limit)
-        return
-    view = quote_identifier(table_name(opened) + READ_OPTIMIZED if read_optimized else table_name(opened))
-    # Line ends keep a comment at the end of the condition from reaching what follows.
-    statement = f"SELECT {', '.join(map(quote_identifier, names))} FROM {view} WHERE (\n{where}\n)"
-    with open_session(opened, as_of) as session:
-        session.run(statement, lambda rows: write_rows(_with_schema(rows, schema), destination, limit=limit))
+    else:
+        view = quote_identifier(table_name(opened) + READ_OPTIMIZED if read_optimized else table_name(opened))
+        # Line ends keep a comment at the end of the condition from reaching what follows.
+        statement = f"SELECT {', '.join(map(quote_identifier, names))} FROM {view} WHERE (\n{where}\n)"
+        with open_session(opened, as_of) as session:
+            session.run(statement, lambda rows: write_rows(_with_schema(rows, schema), destination, limit=limit))
+    if limit is None and not read_optimized and (damaged := dataset.skipped_log_blocks().corrupt):
+        print_note(f"{damaged:,} damaged log {'block' if damaged == 1 else 'blocks'} left out, as Hudi does")
 
 
 def _column_names(text: str | None, dataset: HudiDataset) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import RawIOBase
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, TypeAlias
 
 from hudi_bridge.cli.terminal import plain
 
@@ -25,21 +25,38 @@ class StandardOutput(RawIOBase):
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace") if sys.stdout.isatty() else None
 
     def writable(self) -> bool:
+        """Always."""
         return True
 
-    def write(self, data: bytes | bytearray | memoryview) -> int:  # type: ignore[override] - typeshed: any buffer
-        content = bytes(data) if self._decoder is None else plain(self._decoder.decode(data), keep_lines=True).encode()
+    def write(self, data: Any, /) -> int:  # noqa: ANN401 - of any kind of buffer
+        """Write all of it.
+
+        Raises:
+            OutputClosedError: nobody reads any more.
+        """
+        content = written = bytes(data)
+        if self._decoder is not None:
+            content = plain(self._decoder.decode(content), keep_lines=True).encode()
         with _noticing_closed_pipe():
             self._stream.write(content)
-        return len(data)
+        return len(written)
 
     def flush(self) -> None:
+        """Pass on what is buffered.
+
+        Raises:
+            OutputClosedError: nobody reads any more.
+        """
         with _noticing_closed_pipe():
             self._stream.flush()
 
 
+Sink: TypeAlias = Any
+"""A binary file, open for writing."""
+
+
 @contextmanager
-def open_sink(path: Path | None) -> Iterator[BinaryIO | StandardOutput]:
+def open_sink(path: Path | None) -> Iterator[Sink]:
     """A place to write to; without a path, standard output. A regular file is replaced once all is written."""
     if path is None:
         output = StandardOutput()

@@ -8,21 +8,25 @@ import datetime as dt
 import json
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+Array: TypeAlias = "pa.Array[Any]"
+ArrowType: TypeAlias = Any
+
 _Convert = Callable[[Any], Any]
 
 
-def readable_values(column: pa.Array) -> list[Any]:
+def readable_values(column: Array) -> list[Any]:
     """The values of a column, made of what JSON can say; floats that are no numbers are left as they are."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
-        return readable_values(column.storage)
+        storage: Array = column.cast(kind.storage_type)
+        return readable_values(storage)
     if types.is_decimal(kind) or _is_plain_time(kind):
         return pc.cast(column, pa.string()).to_pylist()
     if types.is_float32(kind):
@@ -32,7 +36,7 @@ def readable_values(column: pa.Array) -> list[Any]:
     return values if convert is None else [None if value is None else convert(value) for value in values]
 
 
-def to_json(value: Any) -> str:
+def to_json(value: object) -> str:
     """A readable value as JSON; a float that is no number is a string."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -40,18 +44,18 @@ def to_json(value: Any) -> str:
         return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
 
 
-def is_nested(kind: pa.DataType) -> bool:
+def is_nested(kind: ArrowType) -> bool:
     """Whether values of the type are made of other values."""
     return types.is_nested(kind)
 
 
-def _is_plain_time(kind: pa.DataType) -> bool:
+def _is_plain_time(kind: ArrowType) -> bool:
     if types.is_timestamp(kind):
         return kind.tz in (None, "UTC")
     return types.is_date(kind) or types.is_time(kind)
 
 
-def _converter(kind: pa.DataType) -> _Convert | None:
+def _converter(kind: ArrowType) -> _Convert | None:
     """The function that makes values of a type readable, None if they are so already."""
     if types.is_dictionary(kind):
         return _converter(kind.value_type)
@@ -59,7 +63,7 @@ def _converter(kind: pa.DataType) -> _Convert | None:
         return _map_converter(kind)
     if types.is_struct(kind):
         return _struct_converter(kind)
-    if types.is_nested(kind):
+    if is_nested(kind):
         inner = _converter(kind.value_type)
         return None if inner is None else lambda values: [None if one is None else inner(one) for one in values]
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind) or _is_view(kind):
@@ -73,12 +77,12 @@ def _converter(kind: pa.DataType) -> _Convert | None:
     return str
 
 
-def _struct_converter(kind: pa.DataType) -> _Convert:
+def _struct_converter(kind: ArrowType) -> _Convert:
     fields = [(field.name, _converter(field.type) or _same) for field in kind]
     return lambda row: {name: None if row[name] is None else convert(row[name]) for name, convert in fields}
 
 
-def _map_converter(kind: pa.DataType) -> _Convert:
+def _map_converter(kind: ArrowType) -> _Convert:
     key, item = _converter(kind.key_type) or _same, _converter(kind.item_type) or _same
     return lambda pairs: {str(key(name)): None if value is None else item(value) for name, value in pairs}
 
@@ -94,19 +98,19 @@ def _shortest_of_single(value: float) -> float:
     return float(str(np.float32(value)))
 
 
-def _is_view(kind: pa.DataType) -> bool:
+def _is_view(kind: ArrowType) -> bool:
     return types.is_binary_view(kind)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def _is_text(kind: ArrowType) -> bool:
     return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind)
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> object:
     return value
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):

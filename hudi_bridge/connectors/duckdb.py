@@ -47,7 +47,7 @@ def attach(
     path_or_table: str | os.PathLike[str] | HudiTable,
     name: str = "trips",
     *,
-    filesystem: Any = None,
+    filesystem: Any = None,  # noqa: ANN401 - of any library
     as_of: str | None = None,
 ) -> "Attached":
     """Views of a table under a name of your choice, and names derived from it.
@@ -63,7 +63,10 @@ def attach(
         TableNotFoundError: there is no Hudi table.
         UnsupportedTableError: the table uses something that cannot be read correctly.
     """
-    table = path_or_table if isinstance(path_or_table, HudiTable) else _open(path_or_table, filesystem)
+    if isinstance(path_or_table, HudiTable):
+        table = path_or_table
+    else:
+        table = HudiTable.open(os.fspath(path_or_table), filesystem)
     attached = Attached(connection, table, name, as_of)
     attached._create()  # noqa: SLF001 - the one place that makes one
     return attached
@@ -117,7 +120,9 @@ class Attached:
         table, as_of, errors = self.table, self._as_of, self._errors
         snapshot, read_optimized = table.snapshot(as_of), table.read_optimized(as_of)
         if not snapshot.schema.names:
-            raise QueryError("table", "no columns, since nothing has been written yet", "a table with a completed commit")
+            raise QueryError(
+                "table", "no columns, since nothing has been written yet", "a table with a completed commit"
+            )
         sources = (
             _Source(snapshot.schema, snapshot.to_batches, errors),
             _Source(read_optimized.schema, read_optimized.to_batches, errors),
@@ -140,11 +145,11 @@ class _Source(ds.Dataset):
     def schema(self) -> pa.Schema:
         return self._schema
 
-    def scanner(
+    def scanner(  # type: ignore[override]
         self,
         columns: Sequence[str] | None = None,
         filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
-        **_: Any,
+        **_: object,
     ) -> ds.Scanner:
         names = self._schema.names if columns is None else list(columns)
         schema = pa.schema([self._schema.field(name) for name in names])
@@ -197,10 +202,8 @@ class _Place:
             "SELECT database_name, current_schema(), path IS NULL FROM duckdb_databases() "
             "WHERE database_name = current_database()"
         )
-        row = connection.execute(query).fetchone()
-        if row is None:
-            raise AssertionError(query)
-        return cls(row[0], row[1], is_in_memory=row[2])
+        [(database, schema, is_in_memory)] = connection.execute(query).fetchall()
+        return cls(database, schema, is_in_memory=is_in_memory)
 
     def refuse_tables(self, connection: duckdb.DuckDBPyConnection, names: Mapping[str, Any]) -> None:
         """Return only if no table has one of the names: DuckDB would fail half-way, or hide the user's table."""
@@ -210,9 +213,11 @@ class _Place:
         )
         lower = [name.lower() for name in names]
         values = {"names": lower, "database": self._database, "schema": self._schema}
-        taken = connection.execute(query, values).fetchone()
-        if taken is not None:
-            raise QueryError("name", f"the table {taken[0]!r} of the connection", f"no table named {', '.join(names)}")
+        taken = connection.execute(query, values).fetchall()
+        if taken:
+            raise QueryError(
+                "name", f"the table {taken[0][0]!r} of the connection", f"no table named {', '.join(names)}"
+            )
 
     def create(self, connection: duckdb.DuckDBPyConnection, name: str, source: _Source) -> None:
         if self._is_in_memory:
@@ -236,10 +241,6 @@ class _Place:
 def quote_identifier(name: str) -> str:
     """A name as SQL takes it, whatever characters it has."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def _open(path: str | os.PathLike[str], filesystem: Any) -> HudiTable:
-    return HudiTable.open(os.fspath(path), filesystem)
 
 
 def _read_facts(facts: Callable[[], pa.Table]) -> _Read:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.merge import ordering
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value
+from hudi_bridge.merge.custom_payload import RecordPayload, ask_payload, rows_of_payload
 from hudi_bridge.merge.lacking import META_COLUMNS, lacking_fields
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.ranks import ordering_ranks
@@ -24,11 +25,12 @@ from hudi_bridge.merge.record_map import LogRecordMap
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meetings:
-    """Base rows and the log records of the same key: their places, and which of the two wins.
+    """Base rows and the log records of the same key, among ``base_rows`` rows: their places, and which of the two wins.
 
     ``rows`` is ascending.
     """
 
+    base_rows: int
     rows: Positions
     records: Positions
     log_wins: Booleans
@@ -37,20 +39,25 @@ class Meetings:
         """Those of the base rows from ``start`` up to ``end``, counted from there."""
         low, high = np.searchsorted(self.rows, [start, end])
         return Meetings(
-            rows=self.rows[low:high] - start, records=self.records[low:high], log_wins=self.log_wins[low:high]
+            base_rows=end - start,
+            rows=self.rows[low:high] - start,
+            records=self.records[low:high],
+            log_wins=self.log_wins[low:high],
         )
 
 
 def no_meetings() -> Meetings:
-    """None at all."""
+    """Those among no rows."""
     nothing = np.empty(0, dtype=np.int64)
-    return Meetings(rows=nothing, records=nothing, log_wins=nothing.astype(np.bool_))
+    return Meetings(base_rows=0, rows=nothing, records=nothing, log_wins=nothing.astype(np.bool_))
 
 
 def joined(meetings: Sequence[Meetings]) -> Meetings:
-    """The meetings of several stretches of a base file, given in its order."""
+    """The meetings of stretches of a base file that follow each other."""
+    starts = np.cumsum([0, *(some.base_rows for some in meetings)])
     return Meetings(
-        rows=np.concatenate([some.rows for some in meetings]),
+        base_rows=int(starts[-1]),
+        rows=np.concatenate([some.rows + start for some, start in zip(meetings, starts[:-1], strict=True)]),
         records=np.concatenate([some.records for some in meetings]),
         log_wins=np.concatenate([some.log_wins for some in meetings]),
     )
@@ -59,8 +66,8 @@ def joined(meetings: Sequence[Meetings]) -> Meetings:
 class SliceMerge:
     """The merge of one file slice.
 
-    It is fed with the base file's keys first (``find``, ``decide``); then it says of base rows which remain and what
-    the others become, and which log records are left.
+    It is fed with the base file's keys (``meet``) and says of its rows which are gone and what they become, and in the
+    end which log records are left.
     """
 
     def __init__(self, log_records: LogRecordMap, rule: MergeRule, defaults: Mapping[str, Value]) -> None:
@@ -69,18 +76,19 @@ class SliceMerge:
         self._defaults = defaults
         self._met = np.zeros(len(log_records), dtype=np.bool_)
         self._beaten = np.zeros(len(log_records), dtype=np.bool_)
-        self.merges_fields = rule.fill is not None or bool(log_records.lacks)
-        if rule.kind in (ordering.COMMIT_TIME, ordering.OVERWRITE_LATEST):
+        self.merges_rows = rule.payload is not None or rule.fill is not None or bool(log_records.lacks)
+        if not rule.orders_base:
             self._wins_always = np.ones(len(log_records), dtype=np.bool_)
         elif rule.kind == ordering.DEFAULT_PAYLOAD:
             self._wins_always = (log_records.is_delete & ~log_records.marked) | log_records.always_deletes
         else:
             self._wins_always = log_records.always_deletes
 
-    def find(self, base_keys: Column) -> tuple[Positions, Positions]:
-        """The rows among the base keys given that a log record meets, and that record's position.
+    def meet(self, base_keys: Column, base_ordering: Sequence[Column]) -> Meetings:
+        """Where log records meet the base rows of these keys, and which side wins.
 
-        Keys must be given once, in the order of the base file.
+        The rows of a base file have to be given once, in their order. ``base_ordering`` holds their ordering values, or
+        nothing where the rule does not compare them.
         """
         hits: Column = pc.index_in(base_keys, value_set=self._log.keys)
         rows = np.flatnonzero(hits.is_valid().to_numpy(zero_copy_only=False))
@@ -88,68 +96,80 @@ class SliceMerge:
         first = np.zeros(len(records), dtype=np.bool_)
         first[np.unique(records, return_index=True)[1]] = True
         first &= ~self._met[records]
+        rows, records = rows[first], records[first]
         self._met[records] = True
-        return rows[first], records[first]
-
-    def needs_ordering(self, records: Positions) -> bool:
-        """Whether the base rows' ordering values decide about any of these log records."""
-        return self._rule.orders_base and not bool(self._wins_always[records].all())
-
-    def decide(self, rows: Positions, records: Positions, base_ordering: Sequence[Column]) -> Meetings:
-        """Which side wins where a log record meets a base row.
-
-        ``base_ordering`` holds the ordering values of those rows, or nothing where they are not needed.
-        """
         wins = self._wins_always[records]
-        if self.needs_ordering(records):
-            taken = pa.array(records, pa.int64())
-            both = [
-                pa.concat_arrays([of_log.take(taken), of_base.cast(of_log.type)])
-                for of_log, of_base in zip(self._log.ordering, base_ordering, strict=True)
-            ]
-            ranks = ordering_ranks(both, 2 * len(records), self._rule, against_base=True)
-            wins = wins | (ranks[: len(records)] >= ranks[len(records) :])
-        self._beaten[records[~wins]] = True
-        return Meetings(rows=rows, records=records, log_wins=wins)
+        if self._rule.orders_base and not wins.all():
+            wins = wins | self._log_is_not_lower(
+                records, [column.take(pa.array(rows, pa.int64())) for column in base_ordering]
+            )
+            self._beaten[records[~wins]] = True
+        return Meetings(base_rows=len(base_keys), rows=rows, records=records, log_wins=wins)
 
-    def remaining_base_rows(self, batch: pa.RecordBatch, met: Meetings) -> pa.RecordBatch:
-        """The rows of a batch that stay as they are, given its meetings."""
-        gone = met.rows if self.merges_fields else met.rows[met.log_wins]
-        if not len(gone):
-            return batch
-        keep = np.ones(batch.num_rows, dtype=np.bool_)
-        keep[gone] = False
-        return batch.filter(pa.array(keep))
+    def _log_is_not_lower(self, records: Positions, base_ordering: Sequence[Column]) -> Booleans:
+        taken = pa.array(records, pa.int64())
+        both = [
+            pa.concat_arrays([of_log.take(taken), of_base.cast(of_log.type)])
+            for of_log, of_base in zip(self._log.ordering, base_ordering, strict=True)
+        ]
+        ranks = ordering_ranks(both, 2 * len(records), self._rule, against_base=True)
+        return np.asarray(ranks[: len(records)] >= ranks[len(records) :])
+
+    def gone(self, met: Meetings) -> Positions:
+        """The base rows that do not stay as they are, given their meetings."""
+        return met.rows if self.merges_rows else met.rows[met.log_wins]
 
     def merged_rows(self, base: pa.RecordBatch, met: Meetings) -> pa.RecordBatch:
-        """The met base rows, merged with their log records field by field; those that are deleted are left out."""
+        """The met base rows, merged with their log records; those that are deleted are left out."""
+        if self._rule.payload is not None:
+            return self._combined_rows(self._rule.payload, base, met)
         is_delete = self._log.is_delete[met.records]
         stays = ~(met.log_wins & is_delete)
         base = base.filter(pa.array(stays))
         records, wins, is_delete = met.records[stays], met.log_wins[stays], is_delete[stays]
         base_lacks = lacking_fields(base, self._rule, self._defaults)
         nothing = np.zeros(len(records), dtype=np.bool_)
-        # A delete that loses has no row; it leaves the base row as it is.
-        row_of_log = np.where(is_delete, 0, records)
         columns = []
         for name in base.schema.names:
-            log_lacks = self._log.lacks[name][row_of_log] if name in self._log.lacks else nothing
+            log_lacks = nothing.copy()
+            if name in self._log.lacks:
+                log_lacks[~is_delete] = self._log.lacks[name][records[~is_delete]]
             from_log = np.where(wins, ~log_lacks, base_lacks.get(name, nothing))
             if self._rule.newest_meta and name in META_COLUMNS:
                 from_log = ~nothing
-            columns.append(self._picked(base.column(name), name, row_of_log, from_log & ~is_delete))
+            # A delete that loses has no row; it leaves the base row as it is.
+            columns.append(self._picked(base.column(name), name, records, from_log & ~is_delete))
         return pa.record_batch(columns, schema=base.schema)
 
-    def _picked(self, base: Column, name: str, row_of_log: Positions, from_log: Booleans) -> Column:
+    def _combined_rows(self, payload: RecordPayload, base: pa.RecordBatch, met: Meetings) -> pa.RecordBatch:
+        stays = ~self._log.is_delete[met.records]
+        records = pa.array(met.records[stays], pa.int64())
+        keys = self._log.keys.take(records).to_pylist()
+        pairs = zip(base.filter(pa.array(stays)).to_pylist(), self._log.rows.take(records).to_pylist(), strict=True)
+        combined = (
+            ask_payload(payload, "combine_and_get_update_value", key, current, incoming)
+            for key, (current, incoming) in zip(keys, pairs, strict=True)
+        )
+        return rows_of_payload(payload, combined, base.schema)
+
+    def _picked(self, base: Column, name: str, records: Positions, from_log: Booleans) -> Column:
         if not from_log.any():
             return base
-        of_log = self._log.rows.column(name).take(pa.array(row_of_log[from_log], pa.int64())).combine_chunks()
+        of_log = self._log.rows.column(name).take(pa.array(records[from_log], pa.int64())).combine_chunks()
         places = np.arange(len(base))
         places[from_log] = len(base) + np.arange(len(of_log))
         return pa.concat_arrays([base, of_log]).take(pa.array(places, pa.int64()))
 
     def remaining_log_rows(self) -> pa.Table:
         """The log records that are rows of their own, once all base keys have been given."""
-        gone = self._met if self.merges_fields else self._beaten
+        gone = self._met if self.merges_rows else self._beaten
         gone = gone[: self._log.rows.num_rows]
-        return self._log.rows.filter(pa.array(~gone)) if gone.any() else self._log.rows
+        rows = self._log.rows.filter(pa.array(~gone)) if gone.any() else self._log.rows
+        payload = self._rule.payload
+        if payload is None or not payload.changes_inserts:
+            return rows
+        keys = self._log.keys.slice(0, self._log.rows.num_rows).filter(pa.array(~gone)).to_pylist()
+        inserted = (
+            ask_payload(payload, "get_insert_value", key, row) for key, row in zip(keys, rows.to_pylist(), strict=True)
+        )
+        return pa.Table.from_batches([rows_of_payload(payload, inserted, rows.schema)])

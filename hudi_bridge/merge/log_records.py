@@ -1,5 +1,6 @@
-"""The records of one log block, as merging takes them."""
+"""The records of one log block, as merging takes them, and the map of those that survive."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,31 @@ class LogRecords:
     is_delete: Booleans
     always_deletes: Booleans
     marked: Booleans
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRecordMap:
+    """The surviving log version of each record key.
+
+    ``keys[i]`` belongs to ``rows[i]`` for the first ``rows.num_rows`` keys; the keys after those are deleted.
+    ``always_deletes`` and ``marked`` are as for ``LogRecords``. ``lacks`` says, for the columns that some row
+    lacks, which rows take them from the base row.
+    """
+
+    keys: Column
+    rows: pa.Table
+    ordering: tuple[Column, ...]
+    always_deletes: Booleans
+    marked: Booleans
+    lacks: Mapping[str, Booleans]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def is_delete(self) -> Booleans:
+        """For each key, whether its survivor deletes the record."""
+        return np.arange(len(self.keys)) >= self.rows.num_rows
 
 
 def data_records(

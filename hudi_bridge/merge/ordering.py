@@ -17,6 +17,8 @@ rule                   log version against log version                  survivin
 ``DEFAULT_PAYLOAD``    the same, but anything revives a deleted record  a delete; else the higher ordering
 =====================  ===============================================  ==========================================
 
+Under ``CUSTOM_PAYLOAD`` only deletes are decided here, as under ``OVERWRITE_LATEST``.
+
 Some rules also merge fields: where the version that wins lacks a field, it takes the field of the version that loses,
 unless one of the two is a delete. What it means to lack a field (to be null, to be the schema's default, to have been
 left out of a partial update) is decided before.
@@ -30,6 +32,7 @@ COMMIT_TIME = "commit time"
 EVENT_TIME = "event time"
 OVERWRITE_LATEST = "overwrite with latest (0.x)"
 DEFAULT_PAYLOAD = "default payload (0.x)"
+CUSTOM_PAYLOAD = "a user's payload"
 
 Version = tuple[tuple[object, ...], bool, bool]
 
@@ -61,7 +64,7 @@ def later_replaces(rule: str, earlier: Version, later: Version) -> bool:
 def log_replaces_base(rule: str, base_ordering: tuple[object, ...], log: Version) -> bool:
     """Whether the surviving log version takes the place of the base row (for a delete: removes it)."""
     ordering, is_delete, always_deletes = log
-    if rule in (COMMIT_TIME, OVERWRITE_LATEST) or always_deletes:
+    if rule in (COMMIT_TIME, OVERWRITE_LATEST, CUSTOM_PAYLOAD) or always_deletes:
         return True
     if rule == DEFAULT_PAYLOAD and is_delete:
         return True

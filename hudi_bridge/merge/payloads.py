@@ -14,6 +14,7 @@ from enum import StrEnum
 from hudi_bridge.config import MergeMode, TableConfig
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge import ordering
+from hudi_bridge.merge.custom_payload import RecordPayload
 
 IS_DELETED_COLUMN = "_hoodie_is_deleted"
 OPERATION_COLUMN = "_hoodie_operation"
@@ -54,7 +55,9 @@ class MergeRule:
     fills_in_logs: bool = True
     newest_meta: bool = False
     unavailable_value: str = _UNAVAILABLE
+    payload: RecordPayload | None = None
     sequences_against_base: bool = False
+    payload_class: str | None = None
 
     @property
     def orders_logs(self) -> bool:
@@ -156,12 +159,19 @@ def _mode_of_payload(payload: str) -> MergeMode:
     return MergeMode.CUSTOM
 
 
-def merge_rule(config: TableConfig) -> MergeRule:
-    """The rule for a table.
+def merge_rule(config: TableConfig, payloads: Mapping[str, RecordPayload]) -> MergeRule:
+    """The rule for a table; ``payloads`` are a user's own, by the Java class that a table names.
 
     Raises:
         UnsupportedTableError: the table needs a payload, or a way of partial updates, that is not known.
     """
+    if config.payload_class in payloads:
+        return MergeRule(
+            kind=ordering.CUSTOM_PAYLOAD,
+            ordering_fields=config.ordering_fields,
+            payload=payloads[config.payload_class],
+            payload_class=config.payload_class,
+        )
     mode = infer_merge_mode(config)
     rules = _RULES_OF_1X if config.written_by_1x else _RULES_OF_0X
     if _SPARK_MERGER in config.record_merger_impls and not config.written_by_1x:
@@ -170,7 +180,8 @@ def merge_rule(config: TableConfig) -> MergeRule:
         payload = _simple_name(config.payload_class) or ""
         if payload not in rules:
             found = config.payload_class or f"merge strategy {config.merge_strategy_id}"
-            raise UnsupportedTableError("payload", found, ", ".join(sorted(rules)))
+            supported = f"{', '.join(sorted(rules))}, or your own: HudiTable.open(path, payloads={{{found!r}: ...}})"
+            raise UnsupportedTableError("payload", found, supported)
         rule = rules[payload]
     elif mode is MergeMode.EVENT_TIME:
         rule = rules["DefaultHoodieRecordPayload"]

@@ -5,42 +5,17 @@ survivor is a delete.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value
+from hudi_bridge.merge.custom_fold import combine_versions
 from hudi_bridge.merge.fold import FieldMerging, Versions, fold_fields, fold_versions
 from hudi_bridge.merge.lacking import META_COLUMNS, lacking_fields
-from hudi_bridge.merge.log_records import LogRecords
+from hudi_bridge.merge.log_records import LogRecordMap, LogRecords
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.ranks import ordering_ranks
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogRecordMap:
-    """The surviving log version of each record key.
-
-    ``keys[i]`` belongs to ``rows[i]`` for the first ``rows.num_rows`` keys; the keys after those are deleted.
-    ``deletes_whatever`` marks deletes that no ordering value can stop. ``lacks`` says, for the columns that some row
-    lacks, which rows take them from the base row.
-    """
-
-    keys: Column
-    rows: pa.Table
-    ordering: tuple[Column, ...]
-    always_deletes: Booleans
-    marked: Booleans
-    lacks: Mapping[str, Booleans]
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    @property
-    def is_delete(self) -> Booleans:
-        """For each key, whether its survivor deletes the record."""
-        return np.arange(len(self.keys)) >= self.rows.num_rows
 
 
 def build_record_map(
@@ -56,24 +31,24 @@ def build_record_map(
     in_rows = _concatenated([np.full(len(block.keys), block.rows is not None) for block in blocks])
     row_of_version = np.cumsum(in_rows) - 1
 
-    lacks_by_row = _lacks_by_row(blocks, rows, rule, defaults)
     encoded = keys.dictionary_encode()
+    versions = Versions(
+        codes=encoded.indices.to_numpy(zero_copy_only=False),
+        keys=len(encoded.dictionary),
+        ranks=ordering_ranks(ordering, len(keys), rule, against_base=False),
+        is_delete=is_delete,
+        always_deletes=always_deletes,
+    )
+    lacks_by_row = _lacks_by_row(blocks, rows, rule, defaults)
     sources: dict[str, Positions] = {}
-    if len(encoded.dictionary) == len(keys):
+    if rule.payload is not None:
+        survivors, row_of_version, rows = combine_versions(rule.payload, versions, keys, row_of_version, rows)
+    elif versions.keys == len(keys):
         survivors = np.arange(len(keys))
+    elif (merging := _field_merging(blocks, lacks_by_row, row_of_version, rule, schema)) is not None:
+        survivors, sources = fold_fields(rule.kind, versions, merging)
     else:
-        versions = Versions(
-            codes=encoded.indices.to_numpy(zero_copy_only=False),
-            keys=len(encoded.dictionary),
-            ranks=ordering_ranks(ordering, len(keys), rule, against_base=False),
-            is_delete=is_delete,
-            always_deletes=always_deletes,
-        )
-        merging = _field_merging(blocks, lacks_by_row, row_of_version, rule, schema)
-        if merging is None:
-            survivors = fold_versions(rule.kind, versions)
-        else:
-            survivors, sources = fold_fields(rule.kind, versions, merging)
+        survivors = fold_versions(rule.kind, versions)
 
     dead = is_delete[survivors] | marked[survivors]
     kept = np.flatnonzero(~dead)

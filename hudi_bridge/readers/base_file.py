@@ -5,7 +5,7 @@ of each is in memory. Row groups whose statistics rule out the filter are passed
 in the file as they stand in the query.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptBaseFileError
-from hudi_bridge.merge.arrays import Column, Positions
+from hudi_bridge.merge.arrays import Booleans, Positions
 from hudi_bridge.readers.evolution import plan_file_evolution
 from hudi_bridge.readers.gone import data_file_gone
 from hudi_bridge.readers.path_columns import path_values, with_path_columns, without_path_columns
@@ -25,7 +25,8 @@ from hudi_bridge.splits.partitions import partition_guarantee
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
-ROWS_PER_BATCH = 65_536
+ROWS_PER_BATCH = 131_072
+_STREAM_BUFFER_BYTES = 1 << 20
 
 # Few distinct values a file, some of them long: read as dictionaries, rows can be dropped before the texts are written.
 _REPETITIVE_COLUMNS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_file_name")
@@ -35,19 +36,24 @@ class BaseFile:
     """An open base file of a split; a context manager."""
 
     def __init__(
-        self, split: RealtimeFileSplit, path: str, fragment: ds.ParquetFileFragment, file: pq.ParquetFile
+        self,
+        split: RealtimeFileSplit,
+        path: str,
+        fragment: ds.ParquetFileFragment,
+        file: pq.ParquetFile,
+        *,
+        use_threads: bool,
     ) -> None:
         self._split = split
+        self.use_threads = use_threads
         self.path = path
         self._fragment = fragment
         self._file = file
         self.arrow_schema: pa.Schema = file.schema_arrow
-        rows = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-        self.row_group_starts = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
 
     @classmethod
-    def open(cls, storage: Storage, split: RealtimeFileSplit, path: str) -> Self:
-        """The base file of a path relative to the table.
+    def open(cls, storage: Storage, split: RealtimeFileSplit, path: str, *, use_threads: bool) -> Self:
+        """The base file of a path relative to the table; with ``use_threads``, columns are decoded side by side.
 
         Raises:
             CorruptBaseFileError: the file is not Parquet.
@@ -64,14 +70,16 @@ class BaseFile:
                 storage.open_input(path),
                 metadata=fragment.metadata,
                 coerce_int96_timestamp_unit="us",
+                # Seeks are cheap on a local disk: pages are read as they are needed. Elsewhere, a row group at once.
                 pre_buffer=not storage.is_local,
+                buffer_size=_STREAM_BUFFER_BYTES if storage.is_local else 0,
                 read_dictionary=list(_REPETITIVE_COLUMNS),
             )
         except FileNotFoundError as error:
             raise data_file_gone(storage, split, path) from error
         except (pa.ArrowInvalid, OSError) as error:
             raise _corrupt(path, error) from error
-        return cls(split, path, fragment, file)
+        return cls(split, path, fragment, file, use_threads=use_threads)
 
     def __enter__(self) -> Self:
         return self
@@ -91,7 +99,7 @@ class BaseFile:
         """
         return [group.id for group in self._fragment.subset(row_filter, schema=schema).row_groups]  # type: ignore[attr-defined]
 
-    def view(self, columns: Sequence[str]) -> "BaseFileColumns":
+    def view(self, columns: Iterable[str]) -> "BaseFileColumns":
         """The file as batches of some of the query's columns."""
         return BaseFileColumns(self, self._split, self._file, tuple(columns))
 
@@ -107,6 +115,7 @@ class BaseFileColumns:
         self._base = base
         self._file = file
         self._split = split
+        self._filter_view: BaseFileColumns | None = None
         self._evolution: Evolution = plan_file_evolution(
             base.arrow_schema,
             without_path_columns(self.schema, split),
@@ -122,23 +131,40 @@ class BaseFileColumns:
         unchanged = {
             column.field.name
             for column in self._evolution.columns
-            if column.source == column.field.name and (column.step is None or column.source in _REPETITIVE_COLUMNS)
+            if column.source == column.field.name
+            and (column.step is None or column.source in _REPETITIVE_COLUMNS)
+            and not _may_hold_nan(column.field.type)
         }
         if not unchanged.union(path_values(self._split)).issuperset(request.filter_columns):
             return list(self._base.row_groups)
         return self._base.matching_row_groups(request.row_filter, self.schema)
 
-    def take(self, row_group: int, rows: Positions) -> tuple[Column, ...]:
-        """The values of some rows of a row group, counted from its start, ascending; one array a column."""
-        pieces = []
-        start = 0
-        for batch in self.batches(row_group):
-            low, high = np.searchsorted(rows, [start, start + batch.num_rows])
-            if low < high:
-                pieces.append(batch.take(pa.array(rows[low:high] - start, pa.int64())))
-            start += batch.num_rows
-        table = pa.Table.from_batches(pieces, schema=self.schema)
-        return tuple(column.combine_chunks() for column in table.columns)
+    def has_columns_of(self, other: "BaseFileColumns") -> bool:
+        """Whether the batches of this view hold all that the other view is made of."""
+        return set(other._evolution.file_columns).issubset(self._evolution.file_columns)  # noqa: SLF001 - of this class
+
+    def passing(
+        self, stored: pa.RecordBatch, request: RowRequest, without: Positions | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Of stored rows, those that pass the request's filter, with its columns; one batch or none.
+
+        Rows ``without`` are dropped. Whatever is dropped is dropped before the columns are evolved.
+        """
+        keep: Booleans | None = None
+        if request.row_filter is not None:
+            keep = request.passes(self._filtered(request).evolve(stored))
+        if without is not None and len(without):
+            keep = np.ones(stored.num_rows, dtype=np.bool_) if keep is None else keep
+            keep[without] = False
+        if keep is not None and not keep.all():
+            stored = stored.filter(pa.array(keep))
+        if stored.num_rows:
+            yield self.evolve(stored).select(list(request.columns))
+
+    def _filtered(self, request: RowRequest) -> "BaseFileColumns":
+        if self._filter_view is None:
+            self._filter_view = self._base.view(request.filter_columns)
+        return self._filter_view
 
     def batches(self, row_group: int, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[pa.RecordBatch]:
         """The rows of one row group.
@@ -156,13 +182,22 @@ class BaseFileColumns:
         """
         columns = list(self._evolution.file_columns)
         try:
-            yield from self._file.iter_batches(rows_per_batch, row_groups=[row_group], columns=columns)
+            yield from self._file.iter_batches(
+                rows_per_batch, row_groups=[row_group], columns=columns, use_threads=self._base.use_threads
+            )
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
             raise _corrupt(self._base.path, error) from error
 
     def evolve(self, stored: pa.RecordBatch) -> pa.RecordBatch:
         """Stored rows with the query's columns."""
         return with_path_columns(self._evolution.apply(stored), self.schema, self._split)
+
+
+def _may_hold_nan(kind: pa.DataType) -> bool:
+    """Whether statistics, which leave NaN out, do not tell of every value of the type."""
+    if pa.types.is_nested(kind):
+        return any(_may_hold_nan(kind.field(position).type) for position in range(kind.num_fields))
+    return pa.types.is_floating(kind)
 
 
 def _corrupt(path: str, error: Exception) -> CorruptBaseFileError:

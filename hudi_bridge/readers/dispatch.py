@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.errors import QueryError
 from hudi_bridge.readers.read_optimized import ReadOptimizedReader
 from hudi_bridge.readers.realtime_compacted import RealtimeCompactedReader
 from hudi_bridge.readers.request import RowRequest
@@ -38,11 +39,13 @@ def open_reader(
     return reader_for(storage, split, RowRequest.of(split.context.schema, columns, row_filter))
 
 
-def reader_for(storage: Storage, split: RealtimeFileSplit, request: RowRequest) -> SplitReader:
-    """The reader of a split in a storage that is already open."""
+def reader_for(
+    storage: Storage, split: RealtimeFileSplit, request: RowRequest, *, use_threads: bool = True
+) -> SplitReader:
+    """The reader of a split in a storage that is already open; with ``use_threads``, one split uses several cores."""
     rule = split.context.merge_rule
-    if split.base_path is not None and (rule is None or not split.log_paths):
-        return ReadOptimizedReader(storage, split, split.base_path, request)
-    if rule is None:
-        raise AssertionError(split)
-    return RealtimeCompactedReader(storage, split, rule, request)
+    if rule is not None and split.log_paths:
+        return RealtimeCompactedReader(storage, split, rule, request, use_threads=use_threads)
+    if split.base_path is None:
+        raise QueryError("split", "neither a base file nor log files to merge", "a split of a planner")
+    return ReadOptimizedReader(storage, split, split.base_path, request, use_threads=use_threads)

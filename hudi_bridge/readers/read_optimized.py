@@ -13,19 +13,26 @@ from hudi_bridge.storage import Storage
 class ReadOptimizedReader:
     """Reads the base file of one split as it is; the whole filter may keep row groups from being read."""
 
-    def __init__(self, storage: Storage, split: RealtimeFileSplit, base_path: str, request: RowRequest) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        split: RealtimeFileSplit,
+        base_path: str,
+        request: RowRequest,
+        *,
+        use_threads: bool = True,
+    ) -> None:
         self._storage = storage
         self._split = split
         self._base_path = base_path
         self._request = request
+        self._use_threads = use_threads
         self.schema = pa.schema([split.context.schema.field(name) for name in request.columns])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows of the base file that pass the filter, in its order."""
-        with BaseFile.open(self._storage, self._split, self._base_path) as base:
+        with BaseFile.open(self._storage, self._split, self._base_path, use_threads=self._use_threads) as base:
             wanted = base.view(self._request.needed)
             for group in wanted.matching_row_groups(self._request):
-                for batch in wanted.batches(group):
-                    rows = self._request.apply(batch)
-                    if rows.num_rows:
-                        yield rows
+                for stored in wanted.stored_batches(group):
+                    yield from wanted.passing(stored, self._request)

@@ -1,18 +1,18 @@
 """A file slice as a snapshot sees it: its base file merged with its log records.
 
-The logs are read first. Then the key column of the base file, and the ordering columns where they decide, say which
-base rows are replaced; only then are the wanted columns streamed, without those rows. What remains of the log records
-comes last. The filter is applied to either side on its own: it may keep row groups from being read, since a row group's
-keys have met the log records before.
+The logs are read first. Then the base file streams, batch by batch: the record keys of a batch, and its ordering values
+where they decide, meet the log records before its other columns are touched. What remains of the log records comes
+last.
+
+A filter is applied to base rows and log records on their own. It may keep row groups from being read; where a base row
+may beat a log record, the keys of such a row group are read all the same.
 """
 
 from collections.abc import Iterator
 from functools import cached_property
 
-import numpy as np
 import pyarrow as pa
 
-from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.columnar import Meetings, SliceMerge, joined, no_meetings
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.record_map import LogRecordMap
@@ -24,7 +24,21 @@ from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
-_ROWS_PER_KEY_BATCH = 1 << 19
+
+class _MeetingsAhead:
+    """Hands out in the pace of the wanted columns what was found in larger batches of keys."""
+
+    def __init__(self, batches: Iterator[Meetings]) -> None:
+        self._batches = batches
+        self._waiting = no_meetings()
+
+    def next_rows(self, count: int) -> Meetings:
+        """The meetings of the next rows."""
+        while self._waiting.base_rows < count:
+            self._waiting = joined([self._waiting, next(self._batches)])
+        met = self._waiting.between(0, count)
+        self._waiting = self._waiting.between(count, self._waiting.base_rows)
+        return met
 
 
 class RealtimeCompactedReader:
@@ -33,73 +47,81 @@ class RealtimeCompactedReader:
     Holds the log records of the split, and batches of the base file, in memory. Batches may be iterated again.
     """
 
-    def __init__(self, storage: Storage, split: RealtimeFileSplit, rule: MergeRule, request: RowRequest) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        split: RealtimeFileSplit,
+        rule: MergeRule,
+        request: RowRequest,
+        *,
+        use_threads: bool = True,
+    ) -> None:
         self._storage = storage
         self._split = split
         self._rule = rule
         self._request = request
+        self._use_threads = use_threads
         self.schema = pa.schema([split.context.schema.field(name) for name in request.columns])
 
     @cached_property
     def _log_records(self) -> LogRecordMap:
-        return scan_logs(self._storage, self._split, self._rule, self._request.needed)
+        return scan_logs(self._storage, self._split, self._rule, self._read_columns)
+
+    @property
+    def _read_columns(self) -> tuple[str, ...]:
+        """The columns to read: those that are asked for, or all, for a payload that may look at any."""
+        return self._request.needed if self._rule.payload is None else tuple(self._split.context.schema.names)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The merged rows that pass the filter; their order is not promised."""
         merge = SliceMerge(self._log_records, self._rule, field_defaults(self._split.context))
         if self._split.base_path is not None:
-            with BaseFile.open(self._storage, self._split, self._split.base_path) as base:
+            with BaseFile.open(
+                self._storage, self._split, self._split.base_path, use_threads=self._use_threads
+            ) as base:
                 yield from self._base_rows(base, merge)
-        needed = list(self._request.needed)
-        for batch in merge.remaining_log_rows().select(needed).to_batches(ROWS_PER_BATCH):
+        for batch in merge.remaining_log_rows().select(list(self._read_columns)).to_batches(ROWS_PER_BATCH):
             yield from self._passing(batch)
 
     def _base_rows(self, base: BaseFile, merge: SliceMerge) -> Iterator[pa.RecordBatch]:
-        meetings = self._meetings(base, merge)
-        wanted = base.view(self._request.needed)
-        groups = base.row_groups if self._request.row_filter is None else self._matching(base, wanted, meetings, merge)
-        for group in groups:
-            start = int(base.row_group_starts[group])
-            for batch in wanted.stored_batches(group):
-                met = meetings.between(start, start + batch.num_rows)
-                start += batch.num_rows
-                yield from self._passing(wanted.evolve(merge.remaining_base_rows(batch, met)))
-                if merge.merges_fields and len(met.rows):
-                    yield from self._passing(merge.merged_rows(wanted.evolve(batch.take(pa.array(met.rows, pa.int64()))), met))
+        wanted = base.view(self._read_columns)
+        deciding = key_columns(self._split.context) + (self._rule.ordering_fields if self._rule.orders_base else ())
+        keys = base.view(dict.fromkeys(deciding))
+        # A row that fields of a log record complete may pass the filter although its row group cannot.
+        groups = base.row_groups if merge.merges_rows else wanted.matching_row_groups(self._request)
+        for group in base.row_groups:
+            if group in groups:
+                yield from self._group_rows(wanted, keys, group, merge)
+            elif self._rule.orders_base and len(self._log_records):
+                for batch in keys.batches(group, self._rows_per_key_batch):
+                    self._meet(merge, batch)
+
+    def _group_rows(
+        self, wanted: BaseFileColumns, keys: BaseFileColumns, group: int, merge: SliceMerge
+    ) -> Iterator[pa.RecordBatch]:
+        # Keys that are wanted anyway are taken from the batches, unless hashing the log's keys for each costs more.
+        apart = None
+        if not wanted.has_columns_of(keys) or self._rows_per_key_batch > ROWS_PER_BATCH:
+            apart = _MeetingsAhead(self._meet(merge, batch) for batch in keys.batches(group, self._rows_per_key_batch))
+        for stored in wanted.stored_batches(group):
+            if not len(self._log_records):
+                yield from wanted.passing(stored, self._request)
+                continue
+            met = self._meet(merge, keys.evolve(stored)) if apart is None else apart.next_rows(stored.num_rows)
+            yield from wanted.passing(stored, self._request, without=merge.gone(met))
+            if merge.merges_rows and len(met.rows):
+                contested = wanted.evolve(stored.take(pa.array(met.rows, pa.int64())))
+                yield from self._passing(merge.merged_rows(contested, met))
+
+    @property
+    def _rows_per_key_batch(self) -> int:
+        return max(ROWS_PER_BATCH, len(self._log_records))
+
+    def _meet(self, merge: SliceMerge, batch: pa.RecordBatch) -> Meetings:
+        ordering = [batch.column(name) for name in self._rule.ordering_fields] if self._rule.orders_base else []
+        return merge.meet(record_keys(batch, self._split.context), ordering)
 
     def _passing(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         rows = self._request.apply(batch)
         if rows.num_rows:
             yield rows
-
-    def _matching(self, base: BaseFile, wanted: BaseFileColumns, meetings: Meetings, merge: SliceMerge) -> list[int]:
-        """The row groups to read: those that may pass the filter, or hold rows that fields of a log record complete."""
-        matching = set(wanted.matching_row_groups(self._request))
-        if merge.merges_fields:
-            matching.update(np.searchsorted(base.row_group_starts, meetings.rows, side="right") - 1)
-        return sorted(int(group) for group in matching)
-
-    def _meetings(self, base: BaseFile, merge: SliceMerge) -> Meetings:
-        """Where the log records meet the rows of the base file."""
-        found = [no_meetings()]
-        if len(self._log_records):
-            keys = base.view(key_columns(self._split.context))
-            ordering = base.view(self._rule.ordering_fields) if self._rule.orders_base else None
-            rows_per_batch = max(_ROWS_PER_KEY_BATCH, len(self._log_records))
-            for group in base.row_groups:
-                rows, records = self._found_in_group(keys.batches(group, rows_per_batch), merge)
-                if len(rows):
-                    values = ordering.take(group, rows) if ordering and merge.needs_ordering(records) else ()
-                    found.append(merge.decide(rows + base.row_group_starts[group], records, values))
-        return joined(found)
-
-    def _found_in_group(self, keys: Iterator[pa.RecordBatch], merge: SliceMerge) -> tuple[Positions, Positions]:
-        """The rows of a row group that log records meet, counted from its start, and those records."""
-        rows, records = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
-        start = 0
-        for batch in keys:
-            found_rows, found_records = merge.find(record_keys(batch, self._split.context))
-            rows.append(found_rows + start)
-            records.append(found_records)
-            start += batch.num_rows
-        return np.concatenate(rows), np.concatenate(records)

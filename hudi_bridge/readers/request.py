@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hudi_bridge.errors import QueryError
+from hudi_bridge.merge.arrays import Booleans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +55,24 @@ class RowRequest:
         """The columns to return and those to filter by."""
         return tuple(dict.fromkeys(self.columns + self.filter_columns))
 
+    def passes(self, rows: pa.RecordBatch) -> Booleans:
+        """For each of some rows that have the filter's columns, whether it passes."""
+        number = "".join(rows.schema.names) + "#"
+        numbered = pa.record_batch(
+            [*rows.columns, pa.array(np.arange(rows.num_rows))], names=[*rows.schema.names, number]
+        )
+        passes = np.zeros(rows.num_rows, dtype=np.bool_)
+        passes[numbered.filter(self.row_filter).column(number).to_numpy()] = True
+        return passes
+
     def apply(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Of rows that have the needed columns: those that pass the filter, with the wanted columns."""
-        if self.row_filter is not None:
-            rows = rows.filter(self.row_filter)
+        rows = _filtered(rows, self.row_filter)
         return rows.select(list(self.columns))
+
+
+def _filtered(rows: pa.RecordBatch, row_filter: pc.Expression | None) -> pa.RecordBatch:
+    return rows if row_filter is None else rows.filter(row_filter)
 
 
 def referenced_columns(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:

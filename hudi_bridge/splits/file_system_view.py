@@ -157,8 +157,10 @@ def _visible_slices(group: FileGroup, facts: TimelineFacts) -> list[FileSlice]:
     return [
         piece
         for piece in group.slices
-        if piece.base_instant_time <= facts.query_instant
-        and (piece.base_instant_time == pending or facts.is_committed(piece.base_instant_time))
+        # A pending compaction may be requested after the query's instant and yet hold logs from before: of a delta
+        # commit that completed later.
+        if piece.base_instant_time == pending
+        or (piece.base_instant_time <= facts.query_instant and facts.is_committed(piece.base_instant_time))
     ]
 
 

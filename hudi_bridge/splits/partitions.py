@@ -7,8 +7,9 @@ so any data file in it, is listed.
 Source: ``HoodiePartitionMetadata``, ``HoodieSparkUtils.parsePartitionColumnValues`` and Spark's partition discovery.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -103,21 +104,22 @@ def partition_guarantee(values: PartitionValues) -> pc.Expression:
     return guarantee
 
 
-def can_match(
-    storage: Storage, row_filter: pc.Expression, schema: pa.Schema, values: Sequence["PartitionValues | None"]
-) -> list[bool]:
-    """For each partition's values, whether a row of that partition may pass the filter.
+def _kept(
+    storage: Storage, row_filter: pc.Expression, schema: pa.Schema, guarantees: Mapping[str, list[pc.Expression]]
+) -> list[str]:
+    """The paths under one of whose guarantees a row may pass the filter.
 
-    The decision is Arrow's own partition pruning, over fragments that stand for the partitions and are never opened.
+    The decision is Arrow's own partition pruning, over fragments that stand for the folders and are never opened.
     """
     parquet = ds.ParquetFileFormat()
     fragments = [
-        parquet.make_fragment(str(position), storage.filesystem, partition_expression=partition_guarantee(known or ()))
-        for position, known in enumerate(values)
+        parquet.make_fragment(path, storage.filesystem, partition_expression=guarantee)
+        for path, alternatives in guarantees.items()
+        for guarantee in alternatives
     ]
     dataset = ds.FileSystemDataset(fragments, schema, parquet, storage.filesystem)
-    kept = {int(fragment.path) for fragment in dataset.get_fragments(row_filter)}
-    return [position in kept for position in range(len(fragments))]
+    kept = {fragment.path for fragment in dataset.get_fragments(row_filter)}
+    return [path for path in guarantees if path in kept]
 
 
 def list_partitions(
@@ -130,26 +132,47 @@ def list_partitions(
 ) -> Mapping[str, tuple[FileInfo, ...]]:
     """The files of every partition that may hold rows passing the filter, by partition path."""
     found: dict[str, tuple[FileInfo, ...]] = {}
-    depth = len(config.partition_fields)
-    level, below_root = [""], 0
+    level = [""]
     with ThreadPoolExecutor(_LISTING_THREADS) as pool:
         while level:
-            if row_filter is not None and below_root == depth > 0:
-                known = [partition_values(path, config, schema, path_columns) for path in level]
-                level = [
-                    path
-                    for path, keep in zip(level, can_match(storage, row_filter, schema, known), strict=True)
-                    if keep
-                ]
+            if row_filter is not None:
+                possible = [_possible_values(path, config, schema, path_columns) for path in level]
+                level = _kept(storage, row_filter, schema, dict(zip(level, possible, strict=True)))
             folders: list[str] = []
             for path, listing in zip(level, pool.map(list_directory, level), strict=True):
                 if any(info.name.startswith(_PARTITION_METADATA) for info in listing):
                     found[path] = tuple(info for info in listing if not info.is_dir)
                 else:
                     folders += [info.path for info in listing if info.is_dir and not info.name.startswith(".")]
-            level, below_root = folders, below_root + 1
+            level = folders
     if row_filter is not None and found:
-        known = [partition_values(path, config, schema, path_columns) for path in found]
-        keeps = can_match(storage, row_filter, schema, known)
-        return {path: files for (path, files), keep in zip(found.items(), keeps, strict=True) if keep}
+        known = {path: partition_values(path, config, schema, path_columns) for path in found}
+        guarantees = {path: [partition_guarantee(values or ())] for path, values in known.items()}
+        return {path: found[path] for path in _kept(storage, row_filter, schema, guarantees)}
     return found
+
+
+def _possible_values(
+    path: str, config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...]
+) -> list[pc.Expression]:
+    """Guarantees one of which holds for every row below a folder that may be a partition or lead to some.
+
+    A text value may itself contain slashes, so that more of it, or of a later one, may follow. The first level is the
+    first value, or what it starts with; more is certain only where no value can hold a slash.
+    """
+    fields, levels = config.partition_fields, path.split("/")
+    if not path or not fields:
+        return [partition_guarantee(())]
+    texts = [name for name in fields if schema.get_field_index(name) < 0 or pa.types.is_string(schema.field(name).type)]
+    if config.url_encode_partitions or not texts:
+        values = partition_values(path, config, schema, path_columns) if len(levels) == len(fields) else None
+        return [partition_guarantee(values or ())]
+    first = replace(config, partition_fields=fields[:1], partition_field_kinds=config.partition_field_kinds[:1])
+    known = partition_values(levels[0], first, schema, path_columns)
+    if not known:
+        return [partition_guarantee(())]
+    (name, value) = known[0]
+    if name not in texts or not value.is_valid:
+        return [partition_guarantee(known)]
+    start = value.as_py()
+    return [partition_guarantee(known), (pc.field(name) >= f"{start}/") & (pc.field(name) < f"{start}0")]

@@ -5,14 +5,16 @@ partition keeps its folder from being listed at all.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.config import QueryType, TableConfig
-from hudi_bridge.errors import CorruptTableError
-from hudi_bridge.merge.payloads import merge_rule
+from hudi_bridge.config import QueryType, TableConfig, TableType
+from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
+from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.merge.payloads import MergeRule, merge_rule
 from hudi_bridge.splits.file_slice import FileGroup, FileSlice
 from hudi_bridge.splits.file_system_view import (
     TimelineFacts,
@@ -42,8 +44,16 @@ _BEFORE_ALL_INSTANTS = "0"
 class SplitPlanner:
     """Plans reads of a table as of one instant; what it learns from files and folders it keeps."""
 
-    def __init__(self, storage: Storage, config: TableConfig, timeline: Timeline, query_instant: str | None) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig,
+        timeline: Timeline,
+        query_instant: str | None,
+        payloads: Mapping[str, RecordPayload] | None = None,
+    ) -> None:
         """A planner for an instant, None for a table without a completed commit."""
+        self._payloads = payloads or {}
         self.query_instant = query_instant or _BEFORE_ALL_INSTANTS
         self._storage = storage
         self._config = config
@@ -75,7 +85,8 @@ class SplitPlanner:
         """
         slices = self.file_slices(query_type, row_filter)
         context = self.context(query_type)
-        return tuple(self._split(piece, context) for piece in slices)
+        splits = (self._split(piece, context) for piece in slices)
+        return tuple(split for split in splits if split.base_path or split.log_paths)
 
     def context(self, query_type: QueryType) -> ReadContext:
         """What the splits of a query share.
@@ -95,7 +106,7 @@ class SplitPlanner:
             query_type=query_type,
             latest_instant=self.query_instant,
             schema=self.schema(query_type),
-            merge_rule=None if query_type is QueryType.READ_OPTIMIZED else merge_rule(config),
+            merge_rule=self._merge_rule(query_type),
             record_key_fields=config.record_key_fields,
             populates_meta_fields=config.populates_meta_fields,
             committed_instants=frozenset(commit.requested_time for commit in timeline.commits()),
@@ -107,6 +118,17 @@ class SplitPlanner:
             schema_ids=self._query_schema.ids,
             schema_history=self._query_schema.history,
         )
+
+    def _merge_rule(self, query_type: QueryType) -> MergeRule | None:
+        if query_type is QueryType.READ_OPTIMIZED or self._config.table_type is TableType.COPY_ON_WRITE:
+            return None
+        rule = merge_rule(self._config, self._payloads)
+        names = self._query_schema.arrow.names
+        for name in rule.ordering_fields:
+            if name.partition(".")[0] != name and name.partition(".")[0] in names:
+                raise UnsupportedTableError("ordering field", f"the nested field {name}", "columns of the table")
+        # A field that the table does not have orders nothing.
+        return replace(rule, ordering_fields=tuple(name for name in rule.ordering_fields if name in names))
 
     def _split(self, piece: FileSlice, context: ReadContext) -> RealtimeFileSplit:
         merged = context.merge_rule is not None
@@ -124,7 +146,7 @@ class SplitPlanner:
 
     def _partition_values(self, path: str, context: ReadContext) -> PartitionValues:
         values = partition_values(path, self._config, context.schema, context.path_columns)
-        if values is None and context.path_columns:
+        if values is None and context.path_columns and self._config.drops_partition_columns:
             expected = "values of " + ", ".join(
                 f"{name} {context.schema.field(name).type}" for name in context.path_columns
             )

@@ -6,13 +6,15 @@ share one ``ReadContext``.
 
 import base64
 import json
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
 import pyarrow as pa
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import QueryError
+from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.merge.payloads import FieldFill, MergeRule
 from hudi_bridge.splits.partitions import PartitionValues
 
@@ -94,11 +96,11 @@ class RealtimeFileSplit:
         return json.dumps({"format": _FORMAT, "split": split})
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The split that ``to_json`` wrote.
+    def from_json(cls, text: str, payloads: Mapping[str, RecordPayload] | None = None) -> Self:
+        """The split that ``to_json`` wrote; ``payloads`` are a user's own, as for ``HudiTable.open``.
 
         Raises:
-            QueryError: the text is not such a split.
+            QueryError: the text is not such a split, or needs a payload that is not given.
         """
         try:
             document = json.loads(text)
@@ -108,7 +110,7 @@ class RealtimeFileSplit:
             columns = pa.ipc.read_schema(_decode(split.pop("partition_columns")))
             row = pa.ipc.read_record_batch(_decode(split.pop("partition_values")), columns)
             values = tuple((name, row.column(position)[0]) for position, name in enumerate(columns.names))
-            context = _context_from_json(split.pop("context"))
+            context = _context_from_json(split.pop("context"), payloads or {})
             split["log_paths"] = tuple(split["log_paths"])
             return cls(context=context, partition_values=values, **split)
         except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
@@ -123,11 +125,12 @@ def _context_to_json(context: ReadContext) -> dict[str, Any]:
     document["schema"] = _encode(context.schema.serialize())
     document["committed_instants"] = sorted(context.committed_instants)
     document["pending_instants"] = sorted(context.pending_instants)
-    document["merge_rule"] = asdict(context.merge_rule) if context.merge_rule else None
+    rule = context.merge_rule
+    document["merge_rule"] = asdict(replace(rule, payload=None)) if rule is not None else None
     return document
 
 
-def _context_from_json(document: dict[str, Any]) -> ReadContext:
+def _context_from_json(document: dict[str, Any], payloads: Mapping[str, RecordPayload]) -> ReadContext:
     rule = document.pop("merge_rule")
     for name in ("record_key_fields", "path_columns"):
         document[name] = tuple(document[name])
@@ -136,6 +139,10 @@ def _context_from_json(document: dict[str, Any]) -> ReadContext:
         marker = rule["delete_marker"]
         rule["ordering_fields"] = tuple(rule["ordering_fields"])
         rule["delete_marker"] = (marker[0], marker[1]) if marker else None
+        payload_class = rule["payload_class"]
+        if payload_class is not None and payload_class not in payloads:
+            raise QueryError("payloads", "nothing for " + payload_class, "the payload that the split was planned with")
+        rule["payload"] = payloads.get(payload_class)
         rule["fill"] = FieldFill(rule["fill"]) if rule["fill"] else None
     return ReadContext(
         **document

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyarrow import types
@@ -14,6 +14,8 @@ from hudi_bridge.connectors.duckdb import quote_identifier
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
 _VALUES_PER_COLUMN = 12
+
+ArrowType: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +58,7 @@ def random_condition(terms: Sequence[Term], choice: random.Random, depth: int = 
     return f"{term.sql} {choice.choice(COMPARISONS)} {choice.choice(term.literals)}"
 
 
-def literal(value: Any, kind: pa.DataType) -> str:
+def literal(value: Any, kind: ArrowType) -> str:
     """A value as DuckDB spells it."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -76,23 +78,27 @@ def literal(value: Any, kind: pa.DataType) -> str:
     return f"({value})"
 
 
-def _terms(sql: str, kind: pa.DataType, values: Sequence[Any]) -> list[Term]:
+def _terms(sql: str, kind: ArrowType, values: Sequence[Any]) -> list[Term]:
     if types.is_struct(kind):
         return [
             term
             for field in kind
             for term in _terms(
-                f"{sql}.{quote_identifier(field.name)}", field.type, [row[field.name] for row in values if row is not None]
+                f"{sql}.{quote_identifier(field.name)}",
+                field.type,
+                [row[field.name] for row in values if row is not None],
             )
         ]
     if types.is_nested(kind):
         return []
-    seen = list(dict.fromkeys(value for value in values if value is not None))[:_VALUES_PER_COLUMN]
+    # A text with a null character cannot be written in SQL.
+    plain = (value for value in values if value is not None and not (isinstance(value, str) and "\0" in value))
+    seen = list(dict.fromkeys(plain))[:_VALUES_PER_COLUMN]
     literals = [literal(one, kind) for value in seen for one in _near(value, kind)]
     return [Term(sql=sql, literals=tuple(dict.fromkeys(literals)), is_text=types.is_string(kind))]
 
 
-def _near(value: Any, kind: pa.DataType) -> list[Any]:
+def _near(value: Any, kind: ArrowType) -> list[Any]:
     """The value, and one just beside it where its type has room for that."""
     if isinstance(value, bool):
         return [value]

@@ -1,0 +1,79 @@
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hudi_bridge.cli.main import run
+from tests.connectors.damage import copy_with_damaged_logs
+from tests.golden_cases import golden_table
+
+ROOT = Path(__file__).parent.parent.parent
+COMMAND = (sys.executable, "-W", "error", "-c", "from hudi_bridge.cli.main import main; main()")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out.decode()
+
+
+@pytest.fixture
+def story() -> str:
+    return str(golden_table("a_story_v9_120"))
+
+
+@pytest.fixture
+def damaged_table(tmp_path: Path) -> Path:
+    return copy_with_damaged_logs("a_story_v9_120", tmp_path)
+
+
+@pytest.fixture
+def hudi_bridge(capfdbinary: pytest.CaptureFixture[bytes]) -> Callable[..., Outcome]:
+    """The command line, run in this process, with its output in pipes."""
+
+    def call(*arguments: str) -> Outcome:
+        code = run(arguments)
+        out, err = capfdbinary.readouterr()
+        return Outcome(code=code, out=out, err=err.decode())
+
+    return call
+
+
+@pytest.fixture
+def in_terminal(tmp_path: Path) -> Callable[..., str]:
+    """What a person sees who runs the command in a terminal and types the given text."""
+
+    def call(*arguments: str, typed: str = "", columns: int = 80) -> str:
+        ours, theirs = pty.openpty()
+        environment = {
+            **os.environ,
+            "COLUMNS": str(columns),
+            "LINES": "40",
+            "TERM": "dumb",
+            "HOME": str(tmp_path),
+            "PYTHONPATH": str(ROOT),
+        }
+        process = subprocess.Popen([*COMMAND, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+        os.close(theirs)
+        os.write(ours, typed.encode())
+        seen = b""
+        try:
+            while piece := os.read(ours, 4096):
+                seen += piece
+        except OSError:
+            pass  # Linux reports the end of a terminal as an error
+        os.close(ours)
+        process.wait(timeout=60)
+        return seen.decode().replace("\r\n", "\n")
+
+    return call

@@ -1,0 +1,113 @@
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ROOT, Outcome
+from tests.golden_cases import golden_table
+
+Call = Callable[..., Outcome]
+
+BAD_QUESTIONS = {
+    "no table": ["info", "/nowhere"],
+    "unknown option": ["read", "{table}", "--colums", "id"],
+    "unknown command": ["reed", "{table}"],
+    "unknown column": ["read", "{table}", "--columns", "id,nope"],
+    "unknown format": ["read", "{table}", "-f", "xml"],
+    "negative limit": ["read", "{table}", "--limit", "-1"],
+    "time that is none": ["read", "{table}", "--as-of", "yesterday"],
+    "file without format": ["read", "{table}", "-o", "rows"],
+    "table into a file": ["read", "{table}", "-f", "table", "-o", "rows.txt"],
+    "wrong SQL": ["sql", "{table}", "SELEC 1"],
+    "wrong condition": ["read", "{table}", "--where", "nope = 1"],
+    "SQL that fails": ["sql", "{table}", "SELECT 'x'::INT"],
+    "cannot be written": ["read", "{table}", "-o", "/nowhere/rows.csv"],
+}
+
+
+@pytest.mark.parametrize("arguments", BAD_QUESTIONS.values(), ids=BAD_QUESTIONS.keys())
+def test_a_wrong_question_ends_with_1(hudi_bridge: Call, story: str, arguments: list[str]) -> None:
+    outcome = hudi_bridge(*(one.format(table=story) for one in arguments))
+    assert outcome.code == 1
+    assert outcome.out == b""
+    assert outcome.err.strip()
+    assert "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["read", "{table}"], ["read", "{table}", "--where", "name > ''"], ["sql", "{table}", "SELECT max(name) FROM t"]],
+    ids=["read", "where", "sql"],
+)
+def test_a_damaged_table_ends_with_2(hudi_bridge: Call, damaged_table: Path, arguments: list[str]) -> None:
+    outcome = hudi_bridge(*(one.format(table=damaged_table) for one in arguments))
+    assert outcome.code == 2
+    assert outcome.err.startswith("hudi-bridge: ")
+    assert ".log.1_" in outcome.err
+    assert " at byte " in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+
+
+def test_debug_shows_where(damaged_table: Path) -> None:
+    command = [sys.executable, "-c", "from hudi_bridge.cli.main import main; main()", "read", str(damaged_table)]
+    for extra, environment in ((["--debug"], {}), ([], {"HUDI_BRIDGE_DEBUG": "1"})):
+        done = subprocess.run(
+            [*command, *extra], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
+        assert "Traceback" in done.stderr
+        assert "CorruptLogFileError" in done.stderr
+
+
+def test_a_missing_extra_is_named(story: str) -> None:
+    for module in ("typer", "rich", "duckdb"):
+        program = f"import sys; sys.modules['{module}'] = None; from hudi_bridge.cli.main import main; main()"
+        command = [sys.executable, "-W", "error", "-c", program, "info", story]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert done.stderr == (
+            f"hudi-bridge: {module} is not installed; the command line needs: pip install 'hudi-bridge[cli]'\n"
+        )
+
+
+def test_help_names_every_command(hudi_bridge: Call) -> None:
+    outcome = hudi_bridge("--help")
+    assert outcome.code == 0
+    for command in ("info", "schema", "timeline", "slices", "splits", "read", "sql"):
+        assert f" {command} " in outcome.text
+        assert hudi_bridge(command, "-h").code == 0
+
+
+def test_names_from_outside_do_not_reach_the_terminal_as_they_are(hudi_bridge: Call, story: str) -> None:
+    outcome = hudi_bridge("info", "/no\x1b]0;title\x07where/[bold]x[/bold]")
+    assert "\x1b]" not in outcome.err
+    assert "/no\\x1b]0;title\\x07where/[bold]x[/bold]" in outcome.err
+    shown = hudi_bridge("sql", story, "SELECT 'a' || chr(27) || '[2Jb' AS \"c[red]d\"", "-f", "table").text
+    assert "\x1b" not in shown
+    assert "a\\x1b[2Jb" in shown
+    assert "c[red]d" in shown
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+def test_rows_on_a_terminal_cannot_steer_it(in_terminal: Callable[..., str], story: str, form: str) -> None:
+    seen = in_terminal("sql", story, "SELECT 'a' || chr(27) || '[2J' || chr(155) || 'é' AS x", "-f", form)
+    assert "\x1b[2J" not in seen
+    assert "\x9b" not in seen
+    assert "é" in seen
+
+
+def test_nothing_binary_on_a_terminal(in_terminal: Callable[..., str], story: str) -> None:
+    for form in ("parquet", "arrow"):
+        assert "which is binary, for a terminal" in in_terminal("read", story, "-f", form)
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80, 200])
+@pytest.mark.parametrize("case", ["a_story_v9_120", "f_types_120", "i_empty_120"])
+def test_tables_keep_to_the_width_of_the_terminal(in_terminal: Callable[..., str], case: str, columns: int) -> None:
+    seen = in_terminal("read", str(golden_table(case)), columns=columns)
+    grid = [line for line in seen.splitlines() if line.startswith(("╭", "│", "╰"))]
+    assert len(grid) > 2
+    assert {len(line) for line in grid if line.isascii() or "╭" in line} == {len(grid[0])}
+    assert len(grid[0]) <= columns
+    assert "--format json" in " ".join(seen.split()) or columns == 200

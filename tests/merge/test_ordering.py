@@ -1,0 +1,140 @@
+"""Every cell of the table of merge rules."""
+
+import pytest
+
+from hudi_bridge.merge.ordering import (
+    COMMIT_TIME,
+    DEFAULT_PAYLOAD,
+    EVENT_TIME,
+    OVERWRITE_LATEST,
+    Version,
+    field_source,
+    is_lower,
+    later_replaces,
+    log_replaces_base,
+    survivor,
+)
+
+RULES = (COMMIT_TIME, EVENT_TIME, OVERWRITE_LATEST, DEFAULT_PAYLOAD)
+ORDERED = (EVENT_TIME, OVERWRITE_LATEST, DEFAULT_PAYLOAD)
+PAYLOADS = (OVERWRITE_LATEST, DEFAULT_PAYLOAD)
+
+
+def row(*ordering: object) -> Version:
+    return ordering, False, False
+
+
+def delete(*ordering: object) -> Version:
+    return ordering, True, False
+
+
+PLAIN_DELETE: Version = ((None,), True, True)
+"""A delete without an ordering value of its own."""
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "lower"),
+    [
+        ((1,), (2,), True),
+        ((2,), (2,), False),
+        ((3,), (2,), False),
+        ((None,), (-5,), True),
+        ((-5,), (None,), False),
+        ((None,), (None,), False),
+        ((1, 9), (2, 0), True),
+        ((1, 1), (1, 2), True),
+        ((1, None), (1, "a"), True),
+        ((1, "a"), (1, "a"), False),
+        ((), (), False),
+    ],
+)
+def test_ordering_values_compare_field_by_field(
+    left: tuple[object, ...], right: tuple[object, ...], lower: bool
+) -> None:
+    assert is_lower(left, right) is lower
+
+
+@pytest.mark.parametrize("rule", ORDERED)
+def test_the_higher_ordering_wins_among_logs_and_the_later_of_equals(rule: str) -> None:
+    assert later_replaces(rule, row(1), row(2))
+    assert later_replaces(rule, row(2), row(2))
+    assert not later_replaces(rule, row(2), row(1))
+
+
+@pytest.mark.parametrize("later", [row(0), delete(0), PLAIN_DELETE])
+def test_commit_time_takes_the_later_version_whatever_it_is(later: Version) -> None:
+    for earlier in (row(9), delete(9), PLAIN_DELETE):
+        assert later_replaces(COMMIT_TIME, earlier, later)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("earlier", [row(9), delete(9), PLAIN_DELETE])
+def test_a_delete_without_ordering_deletes_whatever_came_before(rule: str, earlier: Version) -> None:
+    assert later_replaces(rule, earlier, PLAIN_DELETE)
+
+
+@pytest.mark.parametrize("rule", ORDERED)
+def test_a_delete_with_ordering_takes_part_in_the_ordering(rule: str) -> None:
+    assert later_replaces(rule, row(2), delete(2))
+    assert later_replaces(rule, row(2), delete(3))
+    assert not later_replaces(rule, row(2), delete(1))
+
+
+def test_event_time_keeps_a_newer_delete_against_a_late_row() -> None:
+    assert not later_replaces(EVENT_TIME, delete(3), row(2))
+    assert later_replaces(EVENT_TIME, delete(3), row(3))
+
+
+@pytest.mark.parametrize("rule", PAYLOADS)
+def test_payloads_revive_a_deleted_record_whatever_the_ordering(rule: str) -> None:
+    assert later_replaces(rule, delete(3), row(2))
+    assert later_replaces(rule, PLAIN_DELETE, row(-2))
+    assert not later_replaces(rule, delete(3), delete(2))
+
+
+def test_event_time_revives_after_a_delete_without_ordering_by_a_row_alone() -> None:
+    assert later_replaces(EVENT_TIME, PLAIN_DELETE, row(-5))
+    assert not later_replaces(EVENT_TIME, PLAIN_DELETE, delete(5))
+
+
+@pytest.mark.parametrize("rule", [COMMIT_TIME, OVERWRITE_LATEST])
+@pytest.mark.parametrize("log", [row(0), delete(0), PLAIN_DELETE])
+def test_some_rules_let_the_log_win_over_any_base_row(rule: str, log: Version) -> None:
+    assert log_replaces_base(rule, (9,), log)
+
+
+@pytest.mark.parametrize("rule", [EVENT_TIME, DEFAULT_PAYLOAD])
+def test_the_base_row_stays_if_its_ordering_is_higher(rule: str) -> None:
+    assert not log_replaces_base(rule, (2,), row(1))
+    assert log_replaces_base(rule, (2,), row(2))
+    assert log_replaces_base(rule, (2,), PLAIN_DELETE)
+
+
+def test_a_late_delete_against_the_base_row() -> None:
+    assert not log_replaces_base(EVENT_TIME, (2,), delete(1))
+    assert log_replaces_base(DEFAULT_PAYLOAD, (2,), delete(1))
+
+
+def test_survivors_are_folded_in_the_order_of_arrival() -> None:
+    versions = [row(5), PLAIN_DELETE, row(1), delete(0), row(1)]
+    assert survivor(COMMIT_TIME, versions) == 4
+    assert survivor(EVENT_TIME, versions) == 4
+    assert survivor(EVENT_TIME, versions[:4]) == 2
+    assert survivor(EVENT_TIME, versions[:1]) == 0
+
+
+def test_a_lacking_field_comes_from_the_loser() -> None:
+    assert field_source(EVENT_TIME, [row(1), row(2)], [False, True], newest=False) == 0
+    assert field_source(EVENT_TIME, [row(1), row(2)], [False, False], newest=False) == 1
+    assert field_source(EVENT_TIME, [row(2), row(1)], [True, False], newest=False) == 1
+    assert field_source(EVENT_TIME, [row(2), row(1)], [False, False], newest=False) == 0
+
+
+def test_fields_are_not_merged_across_a_delete() -> None:
+    assert field_source(COMMIT_TIME, [row(1), PLAIN_DELETE, row(2)], [False, True, True], newest=False) == 2
+    assert field_source(EVENT_TIME, [row(3), delete(1)], [True, False], newest=False) == 0
+
+
+def test_fields_of_the_newest_version_follow_it_even_if_it_loses() -> None:
+    assert field_source(DEFAULT_PAYLOAD, [row(2), row(1)], [False, False], newest=True) == 1
+    assert field_source(EVENT_TIME, [row(2), delete(1)], [False, False], newest=True) == 0

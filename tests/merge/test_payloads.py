@@ -1,0 +1,222 @@
+"""Which rule each table gets, by its version, payload, strategy and mode."""
+
+from typing import Any
+
+import pytest
+
+from hudi_bridge.config import MergeMode, TableConfig, parse_table_config, with_read_options
+from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.merge.ordering import COMMIT_TIME, DEFAULT_PAYLOAD, EVENT_TIME, OVERWRITE_LATEST
+from hudi_bridge.merge.payloads import FieldFill, MergeRule, infer_merge_mode, merge_rule
+from tests.table_writer import TableWriter, at
+
+EVENT_TIME_ID = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+COMMIT_TIME_ID = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+PAYLOAD_ID = "00000000-0000-0000-0000-000000000000"
+PACKAGE = "org.apache.hudi.common.model."
+DEBEZIUM = PACKAGE + "debezium."
+D_MARKER = ("_change_operation_type", "d")
+
+
+def config(version: int, **stated: str) -> TableConfig:
+    """A table's settings; keyword names have ``__`` for a dot."""
+    properties = {
+        "hoodie.table.name": "trips",
+        "hoodie.table.type": "MERGE_ON_READ",
+        "hoodie.table.version": str(version),
+    }
+    properties |= {key.replace("__", "."): value for key, value in stated.items()}
+    return parse_table_config(properties, "hoodie.properties", "/trips")
+
+
+def with_payload(version: int, payload: str, **stated: str) -> TableConfig:
+    return config(version, hoodie__compaction__payload__class=payload, **stated)
+
+
+def rule(kind: str, *ordering_fields: str, **changes: Any) -> MergeRule:
+    return MergeRule(kind=kind, ordering_fields=ordering_fields, **changes)
+
+
+OF_0X = {
+    PACKAGE + "OverwriteWithLatestAvroPayload": rule(OVERWRITE_LATEST, "ts"),
+    PACKAGE + "DefaultHoodieRecordPayload": rule(DEFAULT_PAYLOAD, "ts"),
+    PACKAGE + "EventTimeAvroPayload": rule(DEFAULT_PAYLOAD, "ts"),
+    PACKAGE + "PartialUpdateAvroPayload": rule(DEFAULT_PAYLOAD, "ts", fill=FieldFill.NULLS, newest_meta=True),
+    PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload": rule(
+        OVERWRITE_LATEST, "ts", fill=FieldFill.DEFAULTS, fills_in_logs=False
+    ),
+    PACKAGE + "AWSDmsAvroPayload": rule(OVERWRITE_LATEST, "ts", delete_marker=("Op", "D")),
+    DEBEZIUM + "MySqlDebeziumAvroPayload": rule(
+        DEFAULT_PAYLOAD, "ts", delete_marker=D_MARKER, sequences_against_base=True
+    ),
+    DEBEZIUM + "PostgresDebeziumAvroPayload": rule(
+        DEFAULT_PAYLOAD, "ts", delete_marker=D_MARKER, fill=FieldFill.UNAVAILABLE, fills_in_logs=False
+    ),
+}
+OF_1X = {
+    PACKAGE + "OverwriteWithLatestAvroPayload": rule(COMMIT_TIME, "ts"),
+    PACKAGE + "DefaultHoodieRecordPayload": rule(EVENT_TIME, "ts"),
+    PACKAGE + "EventTimeAvroPayload": rule(EVENT_TIME, "ts"),
+    PACKAGE + "PartialUpdateAvroPayload": rule(EVENT_TIME, "ts", fill=FieldFill.DEFAULTS),
+    PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload": rule(COMMIT_TIME, "ts", fill=FieldFill.DEFAULTS),
+    PACKAGE + "AWSDmsAvroPayload": rule(COMMIT_TIME, "ts", delete_marker=("Op", "D")),
+    DEBEZIUM + "MySqlDebeziumAvroPayload": rule(EVENT_TIME, "ts", delete_marker=D_MARKER),
+    DEBEZIUM + "PostgresDebeziumAvroPayload": rule(
+        EVENT_TIME, "ts", delete_marker=D_MARKER, fill=FieldFill.UNAVAILABLE
+    ),
+}
+
+
+@pytest.mark.parametrize("payload", OF_0X)
+@pytest.mark.parametrize("version", [5, 6])
+def test_payloads_of_0x(version: int, payload: str) -> None:
+    assert merge_rule(with_payload(version, payload, hoodie__table__precombine__field="ts")) == OF_0X[payload]
+
+
+@pytest.mark.parametrize("payload", OF_1X)
+@pytest.mark.parametrize("stated", [{}, {"hoodie__record__merge__strategy__id": PAYLOAD_ID}], ids=["", "payload id"])
+def test_payloads_of_version_8(payload: str, stated: dict[str, str]) -> None:
+    config = with_payload(8, payload, hoodie__table__precombine__field="ts", **stated)
+    assert merge_rule(config) == OF_1X[payload]
+
+
+@pytest.mark.parametrize("payload", OF_1X)
+def test_version_6_maintained_by_1x_follows_1x(payload: str) -> None:
+    config = with_payload(
+        6,
+        payload,
+        hoodie__table__precombine__field="ts",
+        hoodie__record__merge__mode="CUSTOM",
+        hoodie__record__merge__strategy__id=EVENT_TIME_ID,
+    )
+    assert merge_rule(config) == OF_1X[payload]
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize(
+    ("mode", "kind"), [("COMMIT_TIME_ORDERING", COMMIT_TIME), ("EVENT_TIME_ORDERING", EVENT_TIME)]
+)
+def test_a_stated_mode_decides_from_version_8_on(version: int, mode: str, kind: str) -> None:
+    config = with_payload(
+        version,
+        "com.example.Own",
+        hoodie__record__merge__mode=mode,
+        hoodie__record__merge__strategy__id=PAYLOAD_ID,
+        hoodie__table__precombine__field="ts",
+    )
+    assert merge_rule(config) == rule(kind, "ts")
+
+
+@pytest.mark.parametrize(
+    ("version", "stated", "mode"),
+    [
+        (6, {}, MergeMode.COMMIT_TIME),
+        (6, {"hoodie__table__precombine__field": "ts"}, MergeMode.EVENT_TIME),
+        (9, {}, MergeMode.COMMIT_TIME),
+        (9, {"hoodie__table__ordering__fields": "ts"}, MergeMode.EVENT_TIME),
+        (6, {"hoodie__compaction__record__merger__strategy": COMMIT_TIME_ID}, MergeMode.COMMIT_TIME),
+        (6, {"hoodie__compaction__record__merger__strategy": EVENT_TIME_ID}, MergeMode.EVENT_TIME),
+        (8, {"hoodie__record__merge__strategy__id": EVENT_TIME_ID}, MergeMode.EVENT_TIME),
+        (8, {"hoodie__record__merge__strategy__id": PAYLOAD_ID}, MergeMode.CUSTOM),
+        (
+            6,
+            {
+                "hoodie__compaction__payload__class": PACKAGE + "OverwriteWithLatestAvroPayload",
+                "hoodie__record__merge__strategy__id": EVENT_TIME_ID,
+            },
+            MergeMode.COMMIT_TIME,
+        ),
+        (
+            8,
+            {
+                "hoodie__compaction__payload__class": PACKAGE + "OverwriteWithLatestAvroPayload",
+                "hoodie__record__merge__strategy__id": EVENT_TIME_ID,
+            },
+            MergeMode.EVENT_TIME,
+        ),
+        (
+            8,
+            {"hoodie__compaction__payload__class": PACKAGE + "DefaultHoodieRecordPayload"},
+            MergeMode.EVENT_TIME,
+        ),
+        (6, {"hoodie__compaction__payload__class": "com.example.Own"}, MergeMode.CUSTOM),
+    ],
+)
+def test_modes_are_inferred(version: int, stated: dict[str, str], mode: MergeMode) -> None:
+    assert infer_merge_mode(config(version, **stated)) is mode
+
+
+@pytest.mark.parametrize(
+    ("mode", "fill"), [("IGNORE_DEFAULTS", FieldFill.DEFAULTS), ("FILL_UNAVAILABLE", FieldFill.UNAVAILABLE)]
+)
+def test_partial_update_modes_of_version_9(mode: str, fill: FieldFill) -> None:
+    found = merge_rule(
+        config(
+            9,
+            hoodie__table__ordering__fields="ts",
+            hoodie__record__merge__mode="EVENT_TIME_ORDERING",
+            hoodie__table__partial__update__mode=mode,
+            **{"hoodie.record.merge.property.hoodie.write.partial.update.unavailable.value": "?"},
+        )
+    )
+    assert found == rule(EVENT_TIME, "ts", fill=fill, unavailable_value="?")
+
+
+def test_an_unknown_partial_update_mode_is_refused() -> None:
+    with pytest.raises(UnsupportedTableError, match="KEEP_VALUES"):
+        merge_rule(config(9, hoodie__table__partial__update__mode="KEEP_VALUES"))
+
+
+@pytest.mark.parametrize("prefix", ["", "hoodie.record.merge.property."])
+def test_delete_markers_are_taken_from_the_properties(prefix: str) -> None:
+    marker = {f"{prefix}hoodie.payload.delete.field": "op", f"{prefix}hoodie.payload.delete.marker": "x"}
+    assert merge_rule(config(9, **marker)).delete_marker == ("op", "x")
+    assert merge_rule(config(9)).delete_marker is None
+
+
+def test_the_ordering_fields_of_a_payload_hold_where_the_table_names_none() -> None:
+    assert merge_rule(with_payload(6, DEBEZIUM + "MySqlDebeziumAvroPayload")).ordering_fields == ("_event_seq",)
+    assert merge_rule(with_payload(8, DEBEZIUM + "MySqlDebeziumAvroPayload")).ordering_fields == (
+        "_event_bin_file",
+        "_event_pos",
+    )
+
+
+def test_the_spark_merger_of_0x_is_a_reader_option() -> None:
+    option = {"hoodie.datasource.write.record.merger.impls": "org.apache.hudi.HoodieSparkRecordMerger"}
+    table = with_payload(6, PACKAGE + "OverwriteWithLatestAvroPayload", hoodie__table__precombine__field="ts")
+    assert merge_rule(with_read_options(table, option)).kind == DEFAULT_PAYLOAD
+    newer = with_payload(8, PACKAGE + "OverwriteWithLatestAvroPayload")
+    assert merge_rule(with_read_options(newer, option)).kind == COMMIT_TIME
+
+
+@pytest.mark.parametrize("version", [5, 6, 8, 9])
+def test_an_unknown_payload_is_refused_by_its_name(version: int) -> None:
+    with pytest.raises(UnsupportedTableError, match=r"com\.example\.Own") as caught:
+        merge_rule(with_payload(version, "com.example.Own"))
+    assert caught.value.feature == "payload"
+    assert "DefaultHoodieRecordPayload" in caught.value.supported
+
+
+def test_an_unknown_strategy_without_a_payload_is_refused_by_its_id() -> None:
+    with pytest.raises(UnsupportedTableError, match="1897ef5f"):
+        merge_rule(config(8, hoodie__record__merge__strategy__id="1897ef5f-18bc-4557-939c-9d6a8afd1519"))
+
+
+def test_a_rule_names_the_columns_it_needs() -> None:
+    assert set(rule(EVENT_TIME, "ts").columns) == {"ts", "_hoodie_is_deleted", "_hoodie_operation"}
+    assert "ts" not in rule(COMMIT_TIME, "ts").columns
+    assert "Op" in rule(COMMIT_TIME, delete_marker=("Op", "D")).columns
+
+
+def test_unknown_payloads_are_refused_before_any_row(tmp_path: Any) -> None:
+    table = TableWriter(folder=tmp_path, options={"hoodie.compaction.payload.class": "com.example.Own"}).create()
+    table.base_file(at(1), [{"id": "a", "ts": 1, "value": "x"}])
+    table.commit(at(1))
+    table.log_file(at(2), [table.data_block(at(2), [{"id": "a", "ts": 1, "value": "x"}])])
+    table.commit(at(2))
+    with pytest.raises(UnsupportedTableError, match=r"com\.example\.Own"):
+        table.open().splits()
+    with pytest.raises(UnsupportedTableError, match=r"com\.example\.Own"):
+        table.open().snapshot().to_batches()
+    assert table.open().read_optimized().count_rows() == 1

@@ -1,0 +1,136 @@
+"""Ranks compare as the ordering values do in plain Python."""
+
+import datetime
+import itertools
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hudi_bridge.merge.arrays import Column
+from hudi_bridge.merge.ordering import DEFAULT_PAYLOAD, EVENT_TIME, is_lower
+from hudi_bridge.merge.payloads import MergeRule
+from hudi_bridge.merge.ranks import ordering_ranks
+
+NULLS_AS_ZERO = MergeRule(kind=EVENT_TIME, ordering_fields=("o",))
+NULLS_LOWEST = MergeRule(kind=DEFAULT_PAYLOAD, ordering_fields=("o",))
+ZONED = datetime.timezone(datetime.timedelta(hours=2))
+
+
+def moments(tz: datetime.tzinfo | None) -> st.SearchStrategy[Any]:
+    timezones = st.none() if tz is None else st.just(tz)
+    return st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2200, 1, 1), timezones=timezones)
+
+
+def signed(bits: int) -> st.SearchStrategy[int]:
+    return st.one_of(st.sampled_from([-(2 ** (bits - 1)), 2 ** (bits - 1) - 1, 0, -1]), st.integers(-3, 3))
+
+
+TEXTS = st.text(st.sampled_from(["a", "b", "\u00e9", "\uffff", "\U0001f600", "\x00"]), max_size=4)
+VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
+    pa.int8(): signed(8),
+    pa.int16(): signed(16),
+    pa.int32(): signed(32),
+    pa.int64(): signed(64),
+    pa.float32(): st.floats(width=32, allow_nan=False).filter(lambda value: value != 0 or math.copysign(1, value) > 0),
+    pa.float64(): st.floats(allow_nan=False).filter(lambda value: value != 0 or math.copysign(1, value) > 0),
+    pa.decimal128(10, 3): st.decimals(-1000, 1000, places=3),
+    pa.decimal128(38, 0): st.integers(-(10**38) + 1, 10**38 - 1).map(Decimal),
+    pa.date32(): st.dates(),
+    pa.timestamp("us"): moments(None),
+    pa.timestamp("us", "UTC"): moments(datetime.UTC),
+    pa.timestamp("ms"): moments(None).map(lambda moment: moment.replace(microsecond=0)),
+    pa.time64("us"): st.times(),
+    pa.time32("ms"): st.times().map(lambda time: time.replace(microsecond=0)),
+    pa.bool_(): st.booleans(),
+    pa.string(): TEXTS,
+    pa.binary(): st.binary(max_size=4),
+}
+NUMBERS = [kind for kind in VALUES if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)]
+
+
+def comparable(value: Any) -> Any:
+    """A value whose Python order is Hudi's: text goes by its bytes."""
+    return value.encode() if isinstance(value, str) else value
+
+
+def check_all_pairs(columns: Sequence[Column], rows: Sequence[tuple[Any, ...]], rule: MergeRule) -> None:
+    ranks = ordering_ranks(columns, len(rows), rule, against_base=False)
+    assert len(ranks) == len(rows)
+    for one, other in itertools.product(range(len(rows)), repeat=2):
+        assert bool(ranks[one] < ranks[other]) is is_lower(rows[one], rows[other]), (rows[one], rows[other])
+
+
+@pytest.mark.parametrize("kind", VALUES, ids=str)
+@pytest.mark.parametrize("rule", [NULLS_AS_ZERO, NULLS_LOWEST], ids=["nulls as zero", "nulls lowest"])
+def test_ranks_compare_as_values_do(kind: pa.DataType, rule: MergeRule) -> None:
+    @settings(max_examples=15, deadline=None)
+    @given(values=st.lists(st.one_of(st.none(), VALUES[kind]), max_size=12))
+    def check(values: list[Any]) -> None:
+        column = pa.array(values, kind)
+        null = 0 if rule is NULLS_AS_ZERO and kind in NUMBERS else None
+        rows = [(null if value is None else comparable(value),) for value in column.to_pylist()]
+        check_all_pairs([column], rows, rule)
+
+    check()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.one_of(st.none(), st.integers(-2, 2)),
+            st.one_of(st.none(), st.sampled_from(["a", "b", ""])),
+            st.one_of(st.none(), st.integers(0, 1)),
+        ),
+        max_size=14,
+    )
+)
+def test_several_fields_compare_from_left_to_right(rows: list[tuple[Any, ...]]) -> None:
+    kinds = (pa.int64(), pa.string(), pa.int32())
+    columns = [pa.array([row[place] for row in rows], kind) for place, kind in enumerate(kinds)]
+    check_all_pairs(columns, rows, NULLS_LOWEST)
+
+
+def test_doubles_follow_the_total_order_of_java() -> None:
+    ascending = [None, -math.inf, -1.5, -5e-324, -0.0, 0.0, 5e-324, 1.5, math.inf, math.nan]
+    ranks = ordering_ranks([pa.array(ascending)], len(ascending), NULLS_LOWEST, against_base=False)
+    assert all(one < other for one, other in itertools.pairwise(ranks.tolist()))
+    both = ordering_ranks([pa.array([math.nan, -math.nan])], 2, NULLS_LOWEST, against_base=False)
+    assert both[0] == both[1]
+
+
+def test_a_missing_number_counts_as_zero_in_event_time() -> None:
+    for kind in NUMBERS:
+        column = pa.array([None, 0, 1, -1], kind)
+        null, zero, one, minus = ordering_ranks([column], 4, NULLS_AS_ZERO, against_base=False).tolist()
+        assert minus < null == zero < one
+
+
+def test_dictionaries_rank_by_their_values() -> None:
+    column = pa.array(["b", None, "a", "b"]).dictionary_encode()
+    ranks = ordering_ranks([column], 4, NULLS_LOWEST, against_base=False).tolist()
+    assert ranks[1] < ranks[2] < ranks[0] == ranks[3]
+
+
+def test_without_ordering_fields_all_are_equal() -> None:
+    assert ordering_ranks([], 3, NULLS_LOWEST, against_base=False).tolist() == [0, 0, 0]
+
+
+def test_sequences_are_numbers_against_the_base_and_text_among_logs() -> None:
+    rule = MergeRule(kind=DEFAULT_PAYLOAD, ordering_fields=("o",), sequences_against_base=True)
+    column = pa.array(["9.10", "10.2", "9.9", None])
+    in_logs = ordering_ranks([column], 4, rule, against_base=False).tolist()
+    assert in_logs[3] < in_logs[1] < in_logs[0] < in_logs[2]
+    against_base = ordering_ranks([column], 4, rule, against_base=True).tolist()
+    assert against_base[3] < against_base[2] < against_base[0] < against_base[1]
+
+
+def test_no_rows_have_no_ranks() -> None:
+    for kind in VALUES:
+        assert ordering_ranks([pa.array([], kind)], 0, NULLS_AS_ZERO, against_base=False).tolist() == []

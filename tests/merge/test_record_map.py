@@ -1,0 +1,168 @@
+"""The survivors of a few blocks, by hand."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_bridge.merge.log_records import LogRecords, data_records, delete_records
+from hudi_bridge.merge.ordering import COMMIT_TIME, DEFAULT_PAYLOAD, EVENT_TIME, OVERWRITE_LATEST
+from hudi_bridge.merge.payloads import FieldFill, MergeRule
+from hudi_bridge.merge.record_map import LogRecordMap, build_record_map
+
+SCHEMA = pa.schema([("_hoodie_record_key", pa.string()), ("ts", pa.int64()), ("a", pa.string()), ("b", pa.string())])
+
+
+def rule(kind: str, **changes: Any) -> MergeRule:
+    return MergeRule(kind=kind, ordering_fields=("ts",), **changes)
+
+
+def upserts(
+    merge_rule: MergeRule, *rows: tuple[Any, ...], absent: Sequence[str] = (), schema: pa.Schema = SCHEMA
+) -> LogRecords:
+    """A data block of rows (key, ts, a, b, ...)."""
+    batch = pa.RecordBatch.from_pylist([dict(zip(schema.names, row, strict=False)) for row in rows], schema)
+    return data_records(batch, batch.column(0), merge_rule, frozenset(absent))
+
+
+def deletes(merge_rule: MergeRule, *records: tuple[str, int | None]) -> LogRecords:
+    """A delete block of keys with ordering values, None for none."""
+    values: Any = pa.array([value for _, value in records], pa.int64())
+    return delete_records(
+        pa.array([key for key, _ in records], pa.string()),
+        (values,) if merge_rule.orders_logs else (),
+        np.array([value is None for _, value in records], dtype=np.bool_),
+    )
+
+
+def survivors(merge_rule: MergeRule, *blocks: LogRecords) -> LogRecordMap:
+    return build_record_map(blocks, merge_rule, SCHEMA, {})
+
+
+def rows_of(found: LogRecordMap) -> dict[str, tuple[Any, ...]]:
+    """For each key its row without the key; () for a delete."""
+    assert len(found) == len(found.keys) == len(found.is_delete) == len(found.marked) == len(found.always_deletes)
+    rows = [tuple(row.values())[1:] for row in found.rows.to_pylist()]
+    assert found.keys.slice(0, len(rows)).to_pylist() == found.rows.column(0).to_pylist()
+    return dict(zip(found.keys.to_pylist(), [*rows, *[()] * (len(found) - len(rows))], strict=True))
+
+
+def test_blocks_without_repeated_keys_pass_as_they_are() -> None:
+    event_time = rule(EVENT_TIME)
+    found = survivors(event_time, upserts(event_time, ("k", 1, "x")), upserts(event_time, ("l", 0, "y")))
+    assert rows_of(found) == {"k": (1, "x", None), "l": (0, "y", None)}
+    assert not found.is_delete.any()
+
+
+def test_no_blocks_have_no_survivors() -> None:
+    found = survivors(rule(EVENT_TIME))
+    assert rows_of(found) == {}
+    assert found.rows.schema == SCHEMA
+
+
+def test_the_higher_ordering_survives_and_the_later_of_equals() -> None:
+    event_time = rule(EVENT_TIME)
+    found = survivors(
+        event_time,
+        upserts(event_time, ("k", 2, "first"), ("l", 2, "first")),
+        upserts(event_time, ("k", 1, "late"), ("l", 2, "second")),
+    )
+    assert rows_of(found) == {"k": (2, "first", None), "l": (2, "second", None)}
+
+
+def test_commit_time_asks_for_no_ordering() -> None:
+    commit_time = rule(COMMIT_TIME)
+    found = survivors(commit_time, upserts(commit_time, ("k", 2, "first")), upserts(commit_time, ("k", 1, "late")))
+    assert rows_of(found) == {"k": (1, "late", None)}
+    assert found.ordering == ()
+
+
+def test_deletes_come_after_the_rows() -> None:
+    event_time = rule(EVENT_TIME)
+    found = survivors(
+        event_time, deletes(event_time, ("d", 4), ("e", None)), upserts(event_time, ("k", 1, "x"), ("d", 3, "late"))
+    )
+    assert rows_of(found) == {"k": (1, "x", None), "d": (), "e": ()}
+    assert found.is_delete.tolist() == [False, True, True]
+    assert found.ordering[0].to_pylist() == [1, 4, None]
+    assert found.always_deletes.tolist() == [False, False, True]
+
+
+def test_a_flagged_row_is_a_delete() -> None:
+    schema = pa.schema([("_hoodie_record_key", pa.string()), ("ts", pa.int64()), ("_hoodie_is_deleted", pa.bool_())])
+    event_time = rule(EVENT_TIME)
+    block = upserts(event_time, ("k", 1, True), ("l", 1, None), ("m", 1, False), schema=schema)
+    found = build_record_map([block], event_time, schema, {})
+    assert dict(zip(found.keys.to_pylist(), found.is_delete.tolist(), strict=True)) == {"k": True, "l": False, "m": False}
+
+
+def test_operations_that_delete() -> None:
+    schema = pa.schema([("_hoodie_record_key", pa.string()), ("ts", pa.int64()), ("_hoodie_operation", pa.string())])
+    event_time = rule(EVENT_TIME)
+    block = upserts(event_time, ("i", 1, "I"), ("b", 1, "-U"), ("u", 1, "U"), ("d", 1, "D"), ("n", 1, None), schema=schema)
+    found = build_record_map([block], event_time, schema, {})
+    assert found.rows.column(0).to_pylist() == ["i", "u", "n"]
+
+
+def test_a_marked_row_folds_as_a_delete_in_1x_and_as_a_row_in_0x() -> None:
+    blocks = (("k", 5, "gone"),), (("k", 3, "late"),)
+    newer = rule(EVENT_TIME, delete_marker=("a", "gone"))
+    assert rows_of(survivors(newer, *(upserts(newer, *rows) for rows in blocks))) == {"k": ()}
+    older = rule(DEFAULT_PAYLOAD, delete_marker=("a", "gone"))
+    found = survivors(older, *(upserts(older, *rows) for rows in blocks))
+    assert rows_of(found) == {"k": ()}
+    assert found.marked.tolist() == [True]
+    revived = survivors(older, upserts(older, ("k", 3, "gone")), upserts(older, ("k", 4, "back")))
+    assert rows_of(revived) == {"k": (4, "back", None)}
+
+
+def test_an_int_zero_is_the_default_ordering_of_a_delete_and_a_long_zero_is_none() -> None:
+    for kind, always in ((pa.int32(), True), (pa.int64(), False)):
+        schema = pa.schema([("_hoodie_record_key", pa.string()), ("ts", kind), ("_hoodie_is_deleted", pa.bool_())])
+        block = upserts(rule(EVENT_TIME), ("k", 0, True), ("l", None, True), ("m", 0, False), schema=schema)
+        assert block.always_deletes.tolist() == [always, True, False]
+
+
+def test_a_partial_update_leaves_fields_to_older_versions() -> None:
+    event_time = rule(EVENT_TIME)
+    found = survivors(
+        event_time,
+        upserts(event_time, ("k", 1, "old", "kept"), ("l", 9, "high", None)),
+        upserts(event_time, ("k", 2, "new", None), ("l", 1, "late", None), absent=["b"]),
+    )
+    assert rows_of(found) == {"k": (2, "new", "kept"), "l": (9, "high", None)}
+    assert {name: lacks.tolist() for name, lacks in found.lacks.items()} == {"b": [False, False]}
+
+
+def test_a_partial_update_without_an_older_version_still_lacks_its_fields() -> None:
+    event_time = rule(EVENT_TIME)
+    found = survivors(event_time, upserts(event_time, ("k", 2, "new", None), absent=["b"]))
+    assert rows_of(found) == {"k": (2, "new", None)}
+    assert found.lacks["b"].tolist() == [True]
+
+
+def test_nulls_are_filled_from_older_versions_but_not_across_a_delete() -> None:
+    partial = rule(DEFAULT_PAYLOAD, fill=FieldFill.NULLS)
+    found = survivors(
+        partial,
+        upserts(partial, ("k", 1, "a1", "b1"), ("l", 1, "a1", "b1")),
+        deletes(partial, ("l", 1)),
+        upserts(partial, ("k", 2, None, "b2"), ("l", 2, None, "b2")),
+    )
+    assert rows_of(found) == {"k": (2, "a1", "b2"), "l": (2, None, "b2")}
+    assert found.lacks["a"].tolist() == [False, True]
+
+
+def test_defaults_count_as_lacking_only_where_they_are_stated() -> None:
+    partial = rule(COMMIT_TIME, fill=FieldFill.DEFAULTS)
+    blocks = [upserts(partial, ("k", 1, "a1", "b1")), upserts(partial, ("k", 2, "-", "-"))]
+    found = build_record_map(blocks, partial, SCHEMA, {"b": pa.scalar("-")})
+    assert rows_of(found) == {"k": (2, "-", "b1")}
+
+
+def test_rules_that_fill_from_the_base_alone_leave_log_versions_unmerged() -> None:
+    partial = rule(OVERWRITE_LATEST, fill=FieldFill.DEFAULTS, fills_in_logs=False)
+    found = survivors(partial, upserts(partial, ("k", 1, "a1", "b1")), upserts(partial, ("k", 2, None, "b2")))
+    assert rows_of(found) == {"k": (2, None, "b2")}
+    assert found.lacks["a"].tolist() == [True]

@@ -1,0 +1,248 @@
+"""Writes small Hudi tables for tests: properties, timeline, base files, and log files of data and delete blocks.
+
+Tables of version 6 have timeline layout 1 and log files named after the base instant, those of version 9 layout 2 and
+log files named after their own instant. Rows are dictionaries of the table's own fields; the meta fields are added.
+"""
+
+import datetime
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_bridge.logformat.layout import BlockType, HeaderKey
+from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
+from hudi_bridge.table import HudiTable
+from tests.logformat.log_writer import (
+    avro_content,
+    avro_long,
+    avro_text,
+    delete_content,
+    delete_list,
+    log_block,
+    wrapped,
+    wrapped_array,
+)
+from tests.timeline.timeline_files import TEXT, container, list_of, map_of, properties, record_type
+
+Row = Mapping[str, Any]
+
+META_FIELDS = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+KEY_AND_VALUE = (("id", "string"), ("ts", "long"), ("value", "string"))
+"""The fields of the plainest table."""
+
+_WRAPPERS = {"int": 2, "long": 3, "string": 7}
+
+
+def at(number: int) -> str:
+    """The instant of a number below 600; later for higher numbers, and a valid time."""
+    return f"202601010000{number * 100:05d}"
+
+
+def completion_of(instant: str) -> str:
+    """When an instant completes unless a test says otherwise: before the next one is requested."""
+    return str(int(instant) + 50)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableWriter:
+    """Writes into one folder. ``fields`` are names with the Avro types of their values, all of them nullable.
+
+    ``defaults`` holds the defaults of fields where they are not null.
+    """
+
+    folder: Path
+    version: int = 9
+    fields: tuple[tuple[str, Any], ...] = KEY_AND_VALUE
+    key_field: str = "id"
+    ordering_fields: tuple[str, ...] = ("ts",)
+    partition_fields: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def create(self) -> "TableWriter":
+        """The same writer, after the table's properties and folders have been written."""
+        layout = "2" if self.version >= 8 else "1"
+        stated = {
+            "hoodie.table.version": str(self.version),
+            "hoodie.timeline.layout.version": layout,
+            "hoodie.table.recordkey.fields": self.key_field,
+            "hoodie.table.partition.fields": ",".join(self.partition_fields),
+            "hoodie.table.precombine.field": ",".join(self.ordering_fields),
+        }
+        self.timeline_folder.mkdir(parents=True)
+        changes: dict[str, str | None] = dict(stated | dict(self.options))
+        (self.folder / ".hoodie" / "hoodie.properties").write_text(properties(**changes))
+        if not self.partition_fields:
+            self.partition("")
+        return self
+
+    def open(self) -> HudiTable:
+        """The table as it stands."""
+        return HudiTable.open(str(self.folder))
+
+    @property
+    def timeline_folder(self) -> Path:
+        """Where instants are."""
+        hoodie = self.folder / ".hoodie"
+        return hoodie / "timeline" if self.version >= 8 else hoodie
+
+    @property
+    def avro_schema(self) -> dict[str, Any]:
+        """The schema of the table's own fields."""
+        return {"type": "record", "name": "row", "fields": [self._avro_field(name) for name, _ in self.fields]}
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns of base files: the meta fields and the table's own."""
+        return arrow_schema(parse_avro_schema(json.dumps(self._with_meta([name for name, _ in self.fields])), "test"))
+
+    def partition(self, path: str) -> Path:
+        """The folder of a partition, made if need be."""
+        folder = self.folder / path
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".hoodie_partition_metadata").write_text("commitTime=0\npartitionDepth=1\n")
+        return folder
+
+    def commit(
+        self,
+        instant: str,
+        *,
+        action: str = "deltacommit",
+        completed: str | None = None,
+        replaced: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        """A completed write; it carries the schema. ``completed`` is its completion time in layout 2."""
+        extra = {"schema": json.dumps(self.avro_schema)}
+        file_ids = {path: list(ids) for path, ids in (replaced or {}).items()}
+        if self.version < 8:
+            document = {"extraMetadata": extra, "partitionToReplaceFileIds": file_ids}
+            (self.timeline_folder / f"{instant}.{action}").write_text(json.dumps(document))
+            return
+        content = container(
+            "HoodieReplaceCommitMetadata",
+            {"extraMetadata": map_of("string"), "partitionToReplaceFileIds": map_of({"type": "array", "items": "string"})},
+            {"extraMetadata": extra, "partitionToReplaceFileIds": file_ids},
+        )
+        name = f"{instant}_{completed or completion_of(instant)}.{action}"
+        (self.timeline_folder / name).write_bytes(content)
+
+    def pending(self, instant: str, action: str = "deltacommit") -> None:
+        """A write that has been requested and not completed."""
+        (self.timeline_folder / f"{instant}.{action}.requested").write_bytes(b"")
+
+    def pending_compaction(self, instant: str, groups: Iterable[tuple[str, str]]) -> None:
+        """A compaction that is planned for some file groups, each a partition path and a file id."""
+        operation = record_type("HoodieCompactionOperation", {"partitionPath": TEXT, "fileId": TEXT})[1]
+        operations = [{"partitionPath": path, "fileId": file_id} for path, file_id in groups]
+        plan = container("HoodieCompactionPlan", {"operations": list_of(operation)}, {"operations": operations})
+        (self.timeline_folder / f"{instant}.compaction.requested").write_bytes(plan)
+
+    def base_file(
+        self,
+        instant: str,
+        rows: Sequence[Row],
+        *,
+        file_id: str = "f1-0",
+        partition: str = "",
+        row_group_size: int | None = None,
+    ) -> Path:
+        """A base file, which no commit knows of yet."""
+        path = self.partition(partition) / f"{file_id}_0-1-1_{instant}.parquet"
+        complete = [self._complete(row, instant, partition, path.name) for row in rows]
+        table = pa.Table.from_pylist(complete, schema=self.arrow_schema)
+        pq.write_table(table, path, row_group_size=row_group_size)
+        return path
+
+    def log_file(
+        self,
+        instant: str,
+        blocks: Sequence[bytes],
+        *,
+        base_instant: str | None = None,
+        number: int = 1,
+        file_id: str = "f1-0",
+        partition: str = "",
+    ) -> Path:
+        """A log file of one write; before version 8 it is named after ``base_instant``."""
+        named = instant if self.version >= 8 else base_instant or instant
+        path = self.partition(partition) / f".{file_id}_{named}.log.{number}_0-1-1"
+        path.write_bytes(b"".join(blocks))
+        return path
+
+    def data_block(
+        self,
+        instant: str,
+        rows: Sequence[Row],
+        *,
+        file_id: str = "f1-0",
+        partition: str = "",
+        only: Sequence[str] | None = None,
+    ) -> bytes:
+        """A block of rows. With ``only``, the block of a partial update of those fields."""
+        schema = self._with_meta([name for name, _ in self.fields] if only is None else only)
+        writer = fastavro.parse_schema(schema)
+        datums = []
+        for row in rows:
+            out = io.BytesIO()
+            complete = self._complete(row, instant, partition, file_id)
+            fastavro.schemaless_writer(out, writer, {one["name"]: complete.get(one["name"]) for one in schema["fields"]})
+            datums.append(out.getvalue())
+        header: dict[int, str] = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(schema)}
+        if only is not None:
+            header[HeaderKey.IS_PARTIAL] = "true"
+        return log_block(BlockType.AVRO_DATA, avro_content(datums), header)
+
+    def delete_block(self, instant: str, deletes: Sequence[tuple[str, Any]], *, partition: str = "") -> bytes:
+        """A block of deletes, each a record key with its ordering value (of several fields a tuple).
+
+        None, or a tuple of another length than there are ordering fields, is a delete without one.
+        """
+        payload = delete_list([(key, partition, self._wrapped(value)) for key, value in deletes])
+        return log_block(BlockType.DELETE, delete_content(payload), {HeaderKey.INSTANT_TIME: instant})
+
+    def _wrapped(self, value: Any) -> bytes:
+        if value is None:
+            return wrapped(0)
+        kinds = dict(self.fields)
+        values = value if isinstance(value, tuple) else (value,)
+        parts = [_one_wrapped(kinds[name], one) for name, one in zip(self.ordering_fields, values, strict=True)]
+        return wrapped_array(*parts) if isinstance(value, tuple) else parts[0]
+
+    def _avro_field(self, name: str) -> dict[str, Any]:
+        kind = dict(self.fields)[name]
+        if name in self.defaults:
+            return {"name": name, "type": [kind, "null"], "default": self.defaults[name]}
+        return {"name": name, "type": ["null", kind], "default": None}
+
+    def _with_meta(self, names: Iterable[str]) -> dict[str, Any]:
+        meta = [{"name": name, "type": TEXT, "default": None} for name in META_FIELDS]
+        return {"type": "record", "name": "row", "fields": [*meta, *map(self._avro_field, names)]}
+
+    def _complete(self, row: Row, instant: str, partition: str, file_name: str) -> Row:
+        key = row[self.key_field]
+        return dict(zip(META_FIELDS, (instant, f"{instant}_0_0", str(key), partition, file_name), strict=True)) | dict(row)
+
+
+def _one_wrapped(kind: Any, value: Any) -> bytes:
+    if value is None:
+        return wrapped(0)
+    if isinstance(value, datetime.date):
+        return wrapped(8, avro_long((value - datetime.date(1970, 1, 1)).days))
+    if kind in ("int", "long"):
+        return wrapped(_WRAPPERS[kind], avro_long(value))
+    if kind == "string":
+        return wrapped(_WRAPPERS[kind], avro_text(value))
+    raise AssertionError(kind)

@@ -1,0 +1,48 @@
+"""The public names, written down once more, so that none comes or goes unnoticed."""
+
+import importlib
+import pkgutil
+
+import pytest
+
+import hudi_bridge
+from hudi_bridge import HudiReadError
+
+PUBLIC = {
+    "CorruptBaseFileError",
+    "CorruptLogFileError",
+    "CorruptTableError",
+    "CorruptTimelineError",
+    "DataFileGoneError",
+    "HudiDataset",
+    "HudiReadError",
+    "HudiTable",
+    "InstantNotReadableError",
+    "MergeError",
+    "QueryError",
+    "QueryType",
+    "RealtimeCompactedReader",
+    "RealtimeFileSplit",
+    "SchemaEvolutionError",
+    "TableNotFoundError",
+    "UnsupportedTableError",
+    "open_reader",
+}
+MODULES = sorted(module.name for module in pkgutil.walk_packages(hudi_bridge.__path__, "hudi_bridge."))
+
+
+def test_the_public_names_are_these() -> None:
+    assert set(hudi_bridge.__all__) == PUBLIC
+    assert all(hasattr(hudi_bridge, name) for name in PUBLIC)
+
+
+def test_every_error_of_the_tree_is_public() -> None:
+    tree = [HudiReadError]
+    for error in tree:
+        tree += error.__subclasses__()
+    assert {error.__name__ for error in tree} <= PUBLIC
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_module_says_what_it_is_for(name: str) -> None:
+    assert importlib.import_module(name).__doc__
