@@ -76,7 +76,7 @@ class Attached:
     """A table's views in a DuckDB connection; made by ``attach``."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, table: HudiTable, name: str, as_of: str | None) -> None:
-        self._connection = connection
+        self.connection = connection
         self._place = _Place.of(connection)
         self._as_of = as_of
         self._errors: _Errors = deque(maxlen=_ERRORS_KEPT)
@@ -101,7 +101,7 @@ class Attached:
     def detach(self) -> None:
         """Remove the views."""
         for name in self.names:
-            self._place.drop(self._connection, name)
+            self._place.drop(self.connection, name)
 
     def cause_of(self, error: BaseException) -> HudiReadError | None:
         """The error of this table that an error of a query stems from, None for any other.
@@ -112,9 +112,9 @@ class Attached:
 
     def _create(self) -> None:
         sources = self._sources()
-        self._place.refuse_tables(self._connection, sources)
+        self._place.refuse_tables(self.connection, sources)
         for name, source in sources.items():
-            self._place.create(self._connection, name, source)
+            self._place.create(self.connection, name, source)
 
     def _sources(self) -> dict[str, "_Source"]:
         table, as_of, errors = self.table, self._as_of, self._errors

@@ -18,9 +18,9 @@ from hudi_bridge.merge import ordering
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value
 from hudi_bridge.merge.custom_payload import RecordPayload, ask_payload, rows_of_payload
 from hudi_bridge.merge.lacking import META_COLUMNS, lacking_fields
+from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.ranks import ordering_ranks
-from hudi_bridge.merge.record_map import LogRecordMap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class SliceMerge:
         keys = self._log.keys.take(records).to_pylist()
         pairs = zip(base.filter(pa.array(stays)).to_pylist(), self._log.rows.take(records).to_pylist(), strict=True)
         combined = (
-            ask_payload(payload, "combine_and_get_update_value", key, current, incoming)
+            ask_payload(payload, "combine_and_get_update_value", str(key), current, incoming)
             for key, (current, incoming) in zip(keys, pairs, strict=True)
         )
         return rows_of_payload(payload, combined, base.schema)
@@ -170,6 +170,7 @@ class SliceMerge:
             return rows
         keys = self._log.keys.slice(0, self._log.rows.num_rows).filter(pa.array(~gone)).to_pylist()
         inserted = (
-            ask_payload(payload, "get_insert_value", key, row) for key, row in zip(keys, rows.to_pylist(), strict=True)
+            ask_payload(payload, "get_insert_value", str(key), row)
+            for key, row in zip(keys, rows.to_pylist(), strict=True)
         )
         return pa.Table.from_batches([rows_of_payload(payload, inserted, rows.schema)])

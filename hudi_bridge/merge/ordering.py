@@ -4,9 +4,9 @@ The slow and obvious statement of the merge rules, which the columnar merge is t
 that its text can run where no package is installed.
 
 A version is a tuple ``(ordering, is_delete, always_deletes)``: the ordering values, compared field by field with None
-below everything; whether the version deletes the record; and whether it is a delete without an ordering value of its
-own, which deletes whatever came before it. Log versions of a key are folded in the order of their arrival; the
-survivor meets the row of the base file.
+below everything (floats have to be given as numbers that compare in Java's total order); whether the version deletes
+the record; and whether it is a delete without an ordering value of its own, which deletes whatever came before it. Log
+versions of a key are folded in the order of their arrival; the survivor meets the row of the base file.
 
 =====================  ===============================================  ==========================================
 rule                   log version against log version                  surviving log version against base row

@@ -165,7 +165,7 @@ def merge_rule(config: TableConfig, payloads: Mapping[str, RecordPayload]) -> Me
     Raises:
         UnsupportedTableError: the table needs a payload, or a way of partial updates, that is not known.
     """
-    if config.payload_class in payloads:
+    if config.payload_class is not None and config.payload_class in payloads:
         return MergeRule(
             kind=ordering.CUSTOM_PAYLOAD,
             ordering_fields=config.ordering_fields,

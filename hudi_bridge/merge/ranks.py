@@ -39,9 +39,9 @@ def ordering_ranks(columns: Sequence[Column], rows: int, rule: MergeRule, *, aga
 
 
 def _sequence_parts(column: Column) -> tuple[Column, Column]:
-    """The file numbers and the positions of texts like ``000005.1234``."""
-    parts = pc.split_pattern(column, ".", max_splits=1)
-    return tuple(pc.list_element(parts, index).cast(pa.int64()) for index in (0, 1))  # type: ignore[return-value]
+    """The file numbers and the positions of texts like ``000005.1234``; null for a text of another form."""
+    parts = pc.extract_regex(column.cast(pa.string()), r"^(?P<file>[0-9]{1,18})\.(?P<position>[0-9]{1,18})$")
+    return parts.field("file").cast(pa.int64()), parts.field("position").cast(pa.int64())
 
 
 def _column_ranks(column: Column, *, nulls_as_zero: bool) -> Ranks:
@@ -63,7 +63,7 @@ def _column_ranks(column: Column, *, nulls_as_zero: bool) -> Ranks:
 def _with_nulls(column: Column, ranks: Ranks, *, nulls_as_zero: bool) -> Ranks:
     if nulls_as_zero or not column.null_count:
         return ranks
-    return np.where(column.is_valid().to_numpy(zero_copy_only=False), ranks, np.iinfo(np.int64).min)
+    return np.where(column.is_valid().to_numpy(zero_copy_only=False), _dense(ranks), -1)
 
 
 def _ranked(column: Column) -> Ranks:

@@ -32,10 +32,11 @@ def build_record_map(
     row_of_version = np.cumsum(in_rows) - 1
 
     encoded = keys.dictionary_encode()
+    distinct = len(encoded.dictionary)
     versions = Versions(
         codes=encoded.indices.to_numpy(zero_copy_only=False),
-        keys=len(encoded.dictionary),
-        ranks=ordering_ranks(ordering, len(keys), rule, against_base=False),
+        keys=distinct,
+        ranks=ordering_ranks(ordering if distinct < len(keys) else (), len(keys), rule, against_base=False),
         is_delete=is_delete,
         always_deletes=always_deletes,
     )
@@ -43,7 +44,7 @@ def build_record_map(
     sources: dict[str, Positions] = {}
     if rule.payload is not None:
         survivors, row_of_version, rows = combine_versions(rule.payload, versions, keys, row_of_version, rows)
-    elif versions.keys == len(keys):
+    elif distinct == len(keys):
         survivors = np.arange(len(keys))
     elif (merging := _field_merging(blocks, lacks_by_row, row_of_version, rule, schema)) is not None:
         survivors, sources = fold_fields(rule.kind, versions, merging)

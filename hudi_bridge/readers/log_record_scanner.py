@@ -20,9 +20,9 @@ from hudi_bridge.logformat.delete_records import parse_delete_block
 from hudi_bridge.logformat.hfile import read_hfile
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import LiveBlocks, live_blocks, scan_blocks
-from hudi_bridge.merge.log_records import LogRecords, data_records, delete_records
+from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, data_records, delete_records
 from hudi_bridge.merge.payloads import MergeRule
-from hudi_bridge.merge.record_map import LogRecordMap, build_record_map
+from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.readers.evolution import plan_file_evolution
 from hudi_bridge.readers.field_defaults import field_defaults
 from hudi_bridge.readers.gone import data_file_gone

@@ -4,8 +4,8 @@ The logs are read first. Then the base file streams, batch by batch: the record 
 where they decide, meet the log records before its other columns are touched. What remains of the log records comes
 last.
 
-A filter is applied to base rows and log records on their own. It may keep row groups from being read; where a base row
-may beat a log record, the keys of such a row group are read all the same.
+A filter is applied to base rows and log records on their own. It may keep row groups from being read, except for their
+keys: a base row may beat a log record, or be the first of several of its key.
 """
 
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ from functools import cached_property
 import pyarrow as pa
 
 from hudi_bridge.merge.columnar import Meetings, SliceMerge, joined, no_meetings
+from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.payloads import MergeRule
-from hudi_bridge.merge.record_map import LogRecordMap
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFile, BaseFileColumns
 from hudi_bridge.readers.field_defaults import field_defaults
 from hudi_bridge.readers.log_record_scanner import scan_logs
@@ -92,7 +92,7 @@ class RealtimeCompactedReader:
         for group in base.row_groups:
             if group in groups:
                 yield from self._group_rows(wanted, keys, group, merge)
-            elif self._rule.orders_base and len(self._log_records):
+            elif len(self._log_records) and (self._rule.orders_base or group < max(groups, default=-1)):
                 for batch in keys.batches(group, self._rows_per_key_batch):
                     self._meet(merge, batch)
 

@@ -58,11 +58,10 @@ class RowRequest:
     def passes(self, rows: pa.RecordBatch) -> Booleans:
         """For each of some rows that have the filter's columns, whether it passes."""
         number = "".join(rows.schema.names) + "#"
-        numbered = pa.record_batch(
-            [*rows.columns, pa.array(np.arange(rows.num_rows))], names=[*rows.schema.names, number]
-        )
+        positions = pa.array(np.arange(rows.num_rows))
+        numbered = pa.record_batch([*rows.columns, positions], names=[*rows.schema.names, number])
         passes = np.zeros(rows.num_rows, dtype=np.bool_)
-        passes[numbered.filter(self.row_filter).column(number).to_numpy()] = True
+        passes[_filtered(numbered, self.row_filter).column(number).to_numpy()] = True
         return passes
 
     def apply(self, rows: pa.RecordBatch) -> pa.RecordBatch:

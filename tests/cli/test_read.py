@@ -106,15 +106,14 @@ def test_a_failed_read_leaves_no_file(hudi_bridge: Call, tmp_path: Path, damaged
 def test_a_reader_that_has_had_enough_ends_it_quietly() -> None:
     table = str(golden_table("h_column_stats_120"))
     for extra in ([], ["--where", "true"], ["-f", "json"]):
-        process = subprocess.Popen(
-            [*COMMAND, "read", table, *extra], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.close()
-        assert process.stderr.read() == b""
-        assert process.wait(timeout=60) == 0
+        command = [*COMMAND, "read", table, *extra]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            process.stdout.close()
+            assert process.stderr.read() == b""
+        assert process.returncode == 0
 
 
 def _read_arrow_file(path: Path) -> pa.Table:
-    return pa.ipc.open_file(pa.OSFile(str(path))).read_all()
+    return pa.ipc.open_file(pa.OSFile(str(path), "rb")).read_all()

@@ -1,0 +1,286 @@
+"""Partition columns from paths, and the pruning of folders before they are listed."""
+
+import datetime
+import operator
+from collections.abc import Mapping
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hudi_bridge.config import QueryType, TableConfig, parse_table_config
+from hudi_bridge.errors import CorruptTableError
+from hudi_bridge.splits.partitions import columns_from_path, list_partitions, partition_values
+from hudi_bridge.storage import FileInfo, Storage
+from tests.table_writer import KEY_AND_VALUE, TableWriter, at
+
+NULL = "__HIVE_DEFAULT_PARTITION__"
+SCHEMA = pa.schema(
+    [("id", pa.string()), ("text", pa.string()), ("number", pa.int32()), ("day", pa.date32()), ("x", pa.float64())]
+)
+
+
+def config(fields: str, version: int = 9, **stated: str) -> TableConfig:
+    """A table's settings; keyword names have ``__`` for a dot."""
+    properties = {
+        "hoodie.table.name": "trips",
+        "hoodie.table.type": "MERGE_ON_READ",
+        "hoodie.table.version": str(version),
+        "hoodie.table.partition.fields": fields,
+    }
+    properties |= {key.replace("__", "."): value for key, value in stated.items()}
+    return parse_table_config(properties, "hoodie.properties", "/trips")
+
+
+HIVE = {"hoodie__datasource__write__hive_style_partitioning": "true"}
+ENCODED = {"hoodie__datasource__write__partitionpath__urlencode": "true"}
+
+
+def values(path: str, table: TableConfig) -> dict[str, Any] | None:
+    path_columns = columns_from_path(table, QueryType.SNAPSHOT)
+    found = partition_values(path, table, SCHEMA, path_columns)
+    return None if found is None else {name: value.as_py() for name, value in found}
+
+
+@pytest.mark.parametrize(
+    ("path", "table", "expected"),
+    [
+        ("a", config("text"), {"text": "a"}),
+        ("text=a", config("text"), {"text": "a"}),
+        ("x=y", config("text"), {"text": "y"}),
+        ("x=y", config("text", 6), {"text": "x=y"}),
+        ("text=a", config("text", 6, **HIVE), {"text": "a"}),
+        ("a%2Fb", config("text"), {"text": "a/b"}),
+        ("a%2Fb", config("text", 6, **ENCODED), {"text": "a/b"}),
+        ("a%2Fb", config("text", 6), {"text": "a%2Fb"}),
+        ("2021/01/02", config("text"), {"text": "2021/01/02"}),
+        ("text=2021/01/02", config("text", 9, **HIVE), {"text": "2021/01/02"}),
+        ("2021/01/02", config("text", 6), {"text": "2021/01/02"}),
+        (NULL, config("text"), {"text": None}),
+        (NULL, config("text", 6), None),
+        ("7", config("number"), {"number": 7}),
+        ("seven", config("number"), None),
+        ("2021-01-02", config("day"), {"day": datetime.date(2021, 1, 2)}),
+        ("2.50", config("x"), {"x": 2.5}),
+        ("2.50", config("x", 6), None),
+        ("a/7", config("text,number"), {"text": "a", "number": 7}),
+        ("text=a/number=7", config("text,number", 9, **HIVE), {"text": "a", "number": 7}),
+        ("a/b/7", config("text,number"), None),
+        ("", config(""), {}),
+        ("2021010203", config("text:TIMESTAMP"), None),
+    ],
+)
+def test_paths_tell_values(path: str, table: TableConfig, expected: dict[str, Any] | None) -> None:
+    assert values(path, table) == expected
+
+
+@pytest.mark.parametrize(
+    ("table", "snapshot", "read_optimized"),
+    [
+        (config("text"), ("text",), ("text",)),
+        (config("text", 6), (), ("text",)),
+        (config("text", 6, hoodie__datasource__write__drop__partition__columns="true"), ("text",), ("text",)),
+        (config("text:TIMESTAMP"), (), ()),
+        (config("text", 6, hoodie__table__keygenerator__type="TIMESTAMP"), (), ("text",)),
+        (config(""), (), ()),
+    ],
+)
+def test_columns_that_are_read_from_the_path(
+    table: TableConfig, snapshot: tuple[str, ...], read_optimized: tuple[str, ...]
+) -> None:
+    assert columns_from_path(table, QueryType.SNAPSHOT) == snapshot
+    assert columns_from_path(table, QueryType.READ_OPTIMIZED) == read_optimized
+
+
+class Folders:
+    """Counts what is listed of folders that hold nothing but partitions."""
+
+    def __init__(self, *partitions: str) -> None:
+        self.listed: list[str] = []
+        self._children: dict[str, dict[str, None]] = {}
+        for path in partitions:
+            levels = path.split("/")
+            for depth in range(len(levels)):
+                self._children.setdefault("/".join(levels[:depth]), {})["/".join(levels[: depth + 1])] = None
+            self._children[path] = {}
+
+    def entries(self, path: str) -> tuple[FileInfo, ...]:
+        self.listed.append(path)
+        folders = tuple(FileInfo(path=child, size_bytes=0, is_dir=True) for child in self._children[path])
+        if folders:
+            return (*folders, FileInfo(path=".hoodie", size_bytes=0, is_dir=True))
+        return (FileInfo(path=f"{path}/.hoodie_partition_metadata", size_bytes=1, is_dir=False),)
+
+    def partitions(self, table: TableConfig, row_filter: pc.Expression | None = None) -> list[str]:
+        storage = Storage.open("/trips")
+        path_columns = columns_from_path(table, QueryType.SNAPSHOT)
+        return sorted(list_partitions(storage, table, SCHEMA, path_columns, row_filter, self.entries))
+
+
+def test_all_partitions_are_found_and_each_folder_is_listed_once() -> None:
+    folders = Folders("a/1", "a/2", "b/1")
+    assert folders.partitions(config("text,number")) == ["a/1", "a/2", "b/1"]
+    assert sorted(folders.listed) == ["", "a", "a/1", "a/2", "b", "b/1"]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_folders_that_a_filter_rules_out_are_not_listed(version: int) -> None:
+    folders = Folders("a/1", "a/2", "b/1", "c/1")
+    row_filter = (pc.field("text") == "a") & (pc.field("id") == "k")
+    assert folders.partitions(config("text,number", version), row_filter) == ["a/1", "a/2"]
+    assert not {"b", "b/1", "c", "c/1"}.intersection(folders.listed)
+
+
+@pytest.mark.parametrize("table", [config("number"), config("number", 6), config("day,number")])
+def test_numbers_and_dates_are_pruned_before_they_are_listed(table: TableConfig) -> None:
+    prefix = "2021-01-02/" if len(table.partition_fields) > 1 else ""
+    folders = Folders(f"{prefix}1", f"{prefix}2", f"{prefix}3")
+    assert folders.partitions(table, pc.field("number") > 2) == [f"{prefix}3"]
+    assert {f"{prefix}1", f"{prefix}2"}.isdisjoint(folders.listed)
+
+
+def test_encoded_values_are_pruned_before_they_are_listed() -> None:
+    folders = Folders("a%2Fb/1", "c/1", "c/2")
+    row_filter = (pc.field("text") == "c") & (pc.field("number") == 2)
+    assert folders.partitions(config("text,number", 9, **ENCODED), row_filter) == ["c/2"]
+    assert {"a%2Fb/1", "c/1"}.isdisjoint(folders.listed)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("style", [{}, HIVE], ids=["plain", "hive"])
+def test_values_with_slashes_are_not_lost(version: int, style: Mapping[str, str]) -> None:
+    prefix = "text=" if style else ""
+    names = [f"{prefix}{path}" for path in ("2021/01/01", "2021/01/02", "2022/01/01")]
+    table = config("text", version, **style)
+    assert Folders(*names).partitions(table, pc.field("text") == "2021/01/02") == [names[1]]
+    assert Folders(*names).partitions(table, pc.field("text") >= "2021/01/02") == names[1:]
+    assert Folders(*names).partitions(table, pc.field("text").isin(["2022/01/01"])) == names[2:]
+    folders = Folders(*names)
+    folders.partitions(table, pc.field("text") == "2022/01/01")
+    assert f"{prefix}2021" not in folders.listed
+
+
+def test_a_null_partition_is_kept_where_its_rows_may_pass() -> None:
+    for version in (6, 9):
+        table = config("text", version)
+        assert NULL in Folders("a", NULL).partitions(table, pc.field("text").is_null())
+        assert Folders("a", "b").partitions(table, pc.field("text").is_null()) == []
+    assert Folders("a", NULL).partitions(config("text"), pc.field("text") == "a") == ["a"]
+
+
+LEVEL = st.text(st.sampled_from("ab/=% "), min_size=1, max_size=5).filter(
+    lambda text: all(part.strip() for part in text.split("/")) and not text.startswith(".")
+)
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "text": LEVEL,
+    "number": st.integers(-3, 3),
+    "day": st.dates(datetime.date(2021, 1, 1), datetime.date(2021, 1, 4)),
+}
+COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.ge)
+
+
+@st.composite
+def pruning_cases(draw: st.DrawFn) -> tuple[tuple[str, ...], dict[str, str], list[tuple[Any, ...]], pc.Expression]:
+    fields = tuple(draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=2, unique=True)))
+    style = draw(st.sampled_from([{}, HIVE, ENCODED, HIVE | ENCODED]))
+    rows = draw(st.lists(st.tuples(*(VALUES[name] for name in fields)), min_size=1, max_size=5, unique=True))
+    pieces = []
+    for _ in range(draw(st.integers(1, 2))):
+        name = draw(st.sampled_from(fields))
+        value = draw(st.one_of(st.sampled_from([row[fields.index(name)] for row in rows]), VALUES[name]))
+        pieces.append(draw(st.sampled_from(COMPARISONS))(pc.field(name), value))
+    combined = reduce(draw(st.sampled_from([operator.and_, operator.or_])), pieces)
+    return fields, dict(style), rows, ~combined if draw(st.booleans()) else combined
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@settings(max_examples=60, deadline=None)
+@given(case=pruning_cases())
+def test_pruning_never_loses_a_row(
+    version: int, case: tuple[tuple[str, ...], dict[str, str], list[tuple[Any, ...]], pc.Expression]
+) -> None:
+    fields, style, rows, row_filter = case
+    table = config(",".join(fields), version, **style)
+    paths: dict[str, tuple[Any, ...]] = {}
+    for row in rows:
+        paths["/".join(level(table, name, value) for name, value in zip(fields, row, strict=True))] = row
+    if any(other.startswith(f"{path}/") for path in paths for other in paths):
+        return
+    # What version 9 reads from the path is what the path says, even where a value looks like name=value.
+    read = {path: tuple((values(path, table) or dict(zip(fields, row, strict=True))).values()) for path, row in paths.items()}
+    schema = pa.schema([SCHEMA.field(name) for name in fields])
+    passing = {
+        path
+        for path, row in read.items()
+        if pa.Table.from_pylist([dict(zip(fields, row, strict=True))], schema).filter(row_filter).num_rows
+    }
+    assert passing.issubset(Folders(*paths).partitions(table, row_filter))
+
+
+def level(table: TableConfig, name: str, value: Any) -> str:
+    text = str(value)
+    if table.url_encode_partitions:
+        text = text.replace("%", "%25").replace("/", "%2F").replace("=", "%3D")
+    return f"{name}={text}" if table.hive_style_partitioning else text
+
+
+def partitioned(folder: Path, fields: str, rows: Mapping[str, Mapping[str, Any]], **changes: Any) -> TableWriter:
+    """A table with one row in each partition path."""
+    types = {"text": "string", "number": "int", "other": "string"}
+    names = tuple(fields.split(","))
+    table = TableWriter(
+        folder=folder, fields=KEY_AND_VALUE + tuple((name, types[name]) for name in names), partition_fields=names, **changes
+    ).create()
+    for number, (path, row) in enumerate(rows.items()):
+        complete = {"id": f"k{number}", "ts": 1, "value": path} | dict(row)
+        table.base_file(at(1), [complete], partition=path, file_id=f"f{number}-0")
+    table.commit(at(1))
+    return table
+
+
+def test_only_the_folders_of_wanted_partitions_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {f"{letter}/{number}": {"text": letter, "number": number} for letter in "ab" for number in (1, 2)}
+    table = partitioned(tmp_path, "text,number", rows).open()
+    listed: list[str] = []
+    list_directory = Storage.list_directory
+
+    def counted(storage: Storage, path: str, *, recursive: bool = False) -> tuple[FileInfo, ...]:
+        listed.append(path)
+        return list_directory(storage, path, recursive=recursive)
+
+    monkeypatch.setattr(Storage, "list_directory", counted)
+    found = table.snapshot().to_table(columns=["value"], filter=pc.field("text") == "b")
+    assert sorted(found.column("value").to_pylist()) == ["b/1", "b/2"]
+    assert not [path for path in listed if path.startswith("a")]
+
+
+def test_a_slash_in_one_of_several_fields_leaves_the_columns_to_the_files(tmp_path: Path) -> None:
+    rows = {"us/2021/01/01": {"other": "us", "text": "2021/01/01"}, "us/2021/01/02": {"other": "us", "text": "2021/01/02"}}
+    dataset = partitioned(tmp_path, "other,text", rows).open().snapshot()
+    assert dataset.to_table(filter=pc.field("text") == "2021/01/02").column("value").to_pylist() == ["us/2021/01/02"]
+    assert sorted(dataset.to_table().column("text").to_pylist()) == ["2021/01/01", "2021/01/02"]
+
+
+def test_dropped_columns_come_from_the_path(tmp_path: Path) -> None:
+    option = {"hoodie.datasource.write.drop.partition.columns": "true"}
+    for version in (6, 9):
+        folder = tmp_path / str(version)
+        table = TableWriter(folder=folder, version=version, partition_fields=("text",), options=option).create()
+        table.base_file(at(1), [{"id": "k", "ts": 1, "value": "v"}], partition="x%2Fy")
+        table.commit(at(1))
+        rows = table.open().snapshot().to_table(columns=["text", "id"])
+        assert rows.to_pylist() == [{"text": "x/y", "id": "k"}]
+
+
+def test_a_path_that_is_no_value_of_a_dropped_column_is_an_error(tmp_path: Path) -> None:
+    option = {"hoodie.datasource.write.drop.partition.columns": "true"}
+    table = TableWriter(folder=tmp_path, partition_fields=("text", "number"), options=option).create()
+    table.base_file(at(1), [{"id": "k", "ts": 1, "value": "v"}], partition="a/b/c")
+    table.commit(at(1))
+    with pytest.raises(CorruptTableError, match="a/b/c"):
+        table.open().splits()
