@@ -73,7 +73,7 @@ def attach(
 
 
 class Attached:
-    """A table's views in a DuckDB connection; made by ``attach``."""
+    """The views of a ``table`` in a DuckDB ``connection``; made by ``attach``."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, table: HudiTable, name: str, as_of: str | None) -> None:
         self.connection = connection

@@ -9,6 +9,7 @@ Source: ``KeyBasedFileGroupRecordBuffer`` of Hudi.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -96,7 +97,27 @@ class SliceMerge:
         first = np.zeros(len(records), dtype=np.bool_)
         first[np.unique(records, return_index=True)[1]] = True
         first &= ~self._met[records]
-        rows, records = rows[first], records[first]
+        return self._decide(len(base_keys), rows[first], records[first], base_ordering)
+
+    def meet_at(self, start: int, base_rows: int, base_ordering: Sequence[Column]) -> Meetings:
+        """As ``meet``, by the places of the base rows: ``base_rows`` rows from ``start``.
+
+        Only for log records that have them (``LogRecordMap.base_positions``).
+        """
+        positions, order = self._by_position
+        low, high = np.searchsorted(positions, [start, start + base_rows])
+        return self._decide(base_rows, positions[low:high] - start, order[low:high], base_ordering)
+
+    @cached_property
+    def _by_position(self) -> tuple[Positions, Positions]:
+        """The places of the base rows, ascending, and the log record of each."""
+        positions = self._log.base_positions
+        if positions is None:
+            raise ValueError("log records without base positions")
+        order = np.argsort(positions, kind="stable")
+        return positions[order], order
+
+    def _decide(self, base_rows: int, rows: Positions, records: Positions, base_ordering: Sequence[Column]) -> Meetings:
         self._met[records] = True
         wins = self._wins_always[records]
         if self._rule.orders_base and not wins.all():
@@ -104,7 +125,7 @@ class SliceMerge:
                 records, [column.take(pa.array(rows, pa.int64())) for column in base_ordering]
             )
             self._beaten[records[~wins]] = True
-        return Meetings(base_rows=len(base_keys), rows=rows, records=records, log_wins=wins)
+        return Meetings(base_rows=base_rows, rows=rows, records=records, log_wins=wins)
 
     def _log_is_not_lower(self, records: Positions, base_ordering: Sequence[Column]) -> Booleans:
         taken = pa.array(records, pa.int64())

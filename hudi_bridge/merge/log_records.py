@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.merge.arrays import Booleans, Column
+from hudi_bridge.merge.arrays import Booleans, Column, Positions
 from hudi_bridge.merge.payloads import DELETE_OPERATIONS, IS_DELETED_COLUMN, OPERATION_COLUMN, MergeRule
 
 
@@ -18,7 +18,7 @@ class LogRecords:
     ``rows`` holds the records of a data block, None for a delete block; ``absent`` names the columns that a partial
     update left out. ``ordering`` holds one array for each ordering field, in the types of the query's columns.
     ``always_deletes`` marks deletes without an ordering value of their own, ``marked`` rows that delete their record if
-    they survive.
+    they survive. ``base_positions`` are the rows of the records in the base file, None where the block does not tell.
     """
 
     keys: Column
@@ -28,6 +28,7 @@ class LogRecords:
     is_delete: Booleans
     always_deletes: Booleans
     marked: Booleans
+    base_positions: Positions | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,8 @@ class LogRecordMap:
 
     ``keys[i]`` belongs to ``rows[i]`` for the first ``rows.num_rows`` keys; the keys after those are deleted.
     ``always_deletes`` and ``marked`` are as for ``LogRecords``. ``lacks`` says, for the columns that some row
-    lacks, which rows take them from the base row.
+    lacks, which rows take them from the base row. ``base_positions`` are the rows of the keys in the base file, None if
+    a block did not tell.
     """
 
     keys: Column
@@ -45,6 +47,7 @@ class LogRecordMap:
     always_deletes: Booleans
     marked: Booleans
     lacks: Mapping[str, Booleans]
+    base_positions: Positions | None
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -56,7 +59,12 @@ class LogRecordMap:
 
 
 def data_records(
-    rows: pa.RecordBatch, keys: Column, rule: MergeRule, absent: frozenset[str] = frozenset()
+    rows: pa.RecordBatch,
+    keys: Column,
+    rule: MergeRule,
+    *,
+    absent: frozenset[str] = frozenset(),
+    base_positions: Positions | None = None,
 ) -> LogRecords:
     """The records of a data block."""
     flagged, marked = _flagged_deletes(rows), _marked_deletes(rows, rule)
@@ -70,10 +78,13 @@ def data_records(
         is_delete=is_delete,
         always_deletes=is_delete & _has_default_ordering(ordering, rows.num_rows),
         marked=marked,
+        base_positions=base_positions,
     )
 
 
-def delete_records(keys: Column, ordering: tuple[Column, ...], always_deletes: Booleans) -> LogRecords:
+def delete_records(
+    keys: Column, ordering: tuple[Column, ...], always_deletes: Booleans, base_positions: Positions | None = None
+) -> LogRecords:
     """The records of a delete block."""
     return LogRecords(
         keys=keys,
@@ -83,6 +94,7 @@ def delete_records(keys: Column, ordering: tuple[Column, ...], always_deletes: B
         is_delete=np.ones(len(keys), dtype=np.bool_),
         always_deletes=always_deletes,
         marked=np.zeros(len(keys), dtype=np.bool_),
+        base_positions=base_positions,
     )
 
 

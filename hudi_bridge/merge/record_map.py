@@ -64,7 +64,13 @@ def build_record_map(
         always_deletes=always_deletes[survivors],
         marked=marked[survivors],
         lacks={name: lacks[rows_of.get(name, kept_rows)] for name, lacks in lacks_by_row.items()},
+        base_positions=_base_positions(blocks, survivors),
     )
+
+
+def _base_positions(blocks: Sequence[LogRecords], survivors: Positions) -> Positions | None:
+    positions = [block.base_positions for block in blocks if block.base_positions is not None]
+    return np.concatenate(positions)[survivors] if positions and len(positions) == len(blocks) else None
 
 
 def _ordering_columns(blocks: Sequence[LogRecords], rule: MergeRule, schema: pa.Schema) -> tuple[Column, ...]:

@@ -50,6 +50,8 @@ class BaseFile:
         self._fragment = fragment
         self._file = file
         self.arrow_schema: pa.Schema = file.schema_arrow
+        rows = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+        self.row_group_starts = np.cumsum([0, *rows])
 
     @classmethod
     def open(cls, storage: Storage, split: RealtimeFileSplit, path: str, *, use_threads: bool) -> Self:

@@ -19,6 +19,7 @@ from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.delete_records import parse_delete_block
 from hudi_bridge.logformat.hfile import read_hfile
 from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.logformat.record_positions import parse_record_positions
 from hudi_bridge.logformat.scan import LiveBlocks, live_blocks, scan_blocks
 from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, data_records, delete_records
 from hudi_bridge.merge.payloads import MergeRule
@@ -85,7 +86,13 @@ class _BlockDecoder:
         if block.block_type is BlockType.DELETE:
             return self._deletes(block)
         rows = with_path_columns(self._rows(block), self.schema, self._split)
-        return data_records(rows, record_keys(rows, self._split.context), self._rule, self._absent(block))
+        return data_records(
+            rows,
+            record_keys(rows, self._split.context),
+            self._rule,
+            absent=self._absent(block),
+            base_positions=parse_record_positions(block, self._split.base_instant_time, rows.num_rows),
+        )
 
     def _absent(self, block: LogBlock) -> frozenset[str]:
         """The columns that a partial update left out."""
@@ -99,7 +106,12 @@ class _BlockDecoder:
         fields = self._rule.ordering_fields if self._rule.orders_logs else ()
         orderings = deletes.ordering_as([self.schema.field(name).type for name in fields])
         without_ordering = ~np.asarray(orderings.comparable.to_numpy(zero_copy_only=False), dtype=np.bool_)
-        return delete_records(deletes.record_keys, orderings.columns, without_ordering | np.asarray(deletes.is_default))
+        return delete_records(
+            deletes.record_keys,
+            orderings.columns,
+            without_ordering | np.asarray(deletes.is_default),
+            parse_record_positions(block, self._split.base_instant_time, len(deletes)),
+        )
 
     def _rows(self, block: LogBlock) -> pa.RecordBatch:
         if block.block_type is BlockType.PARQUET_DATA:

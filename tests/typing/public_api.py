@@ -63,7 +63,7 @@ def query_with_duckdb(path: str) -> hudi_bridge.HudiReadError | None:
         names: tuple[str, ...] = attached.names
         instant: str = attached.instant
         try:
-            connection.execute(f"SELECT * FROM {names[0]} WHERE _hoodie_commit_time > '{instant}'")
+            attached.connection.execute(f"SELECT * FROM {names[0]} WHERE _hoodie_commit_time > '{instant}'")
         except duckdb.Error as error:
             return attached.cause_of(error)
         attached.refresh()
