@@ -57,7 +57,9 @@ $(INSTALLED): pyproject.toml constraints.txt
 	done; \
 	test -x $(BIN)/python || { echo 'Python 3.11 or newer is needed: install it, or name it by PYTHON=/path/to/python' >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet "$$(grep '^pip==' constraints.txt)"
-	$(BIN)/python -m pip install --quiet -c constraints.txt --build-constraint constraints.txt -e ".[cli,duckdb]" --group dev
+	@# setuptools warns of every editable install.
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet -c constraints.txt --build-constraint constraints.txt \
+		-e ".[cli,duckdb]" --group dev
 	@touch $@
 
 $(BENCH_INSTALLED): $(INSTALLED)

@@ -4,6 +4,9 @@ The only module that touches ``pyarrow.fs``. Paths that come out of file names, 
 outside input; ``Storage`` refuses those that would leave the table's folder.
 """
 
+import os
+import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -14,6 +17,7 @@ from pyarrow import fs  # noqa: TID251 - this is the module that opens files
 
 from hudi_bridge.errors import CorruptTableError, TableNotFoundError
 
+_COPY_BYTES = 1 << 22
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfss"}
 
 
@@ -107,6 +111,20 @@ class Storage:
         with self.open_input(path) as file:
             return bytes(file.read())
 
+    def map_bytes(self, path: str) -> pa.Buffer:
+        """The whole file, on disk: mapped where it lies, or in a temporary copy if it is not on this machine.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        if self.is_local:
+            return pa.memory_map(self.resolve(path)).read_buffer()
+        with tempfile.NamedTemporaryFile(prefix="hudi-bridge-") as copy:
+            with self.filesystem.open_input_stream(self.resolve(path)) as source:
+                shutil.copyfileobj(source, copy, _COPY_BYTES)
+            copy.flush()
+            return pa.memory_map(copy.name).read_buffer()
+
     def open_input(self, path: str) -> pa.NativeFile:
         """The file, opened for random access.
 
@@ -114,3 +132,8 @@ class Storage:
             FileNotFoundError: there is no such file.
         """
         return self.filesystem.open_input_file(self.resolve(path))
+
+
+def memory_bytes() -> int:
+    """The memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -12,6 +12,7 @@ from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.planner import SplitPlanner
+from hudi_bridge.splits.read_options import ReadOptions
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.instant import parse_query_instant
@@ -22,12 +23,10 @@ from hudi_bridge.timeline.timeline import Timeline, load_timeline
 class HudiTable:
     """A table as its timeline stood when it was opened; open it again, or ``refresh``, to see later commits."""
 
-    def __init__(
-        self, storage: Storage, config: TableConfig, timeline: Timeline, payloads: Mapping[str, RecordPayload]
-    ) -> None:
+    def __init__(self, storage: Storage, config: TableConfig, timeline: Timeline, read_options: ReadOptions) -> None:
         """A table from its parts; users call ``open``."""
         self._storage = storage
-        self._payloads = dict(payloads)
+        self._read_options = read_options
         self.config = config
         self.timeline = timeline
 
@@ -38,6 +37,7 @@ class HudiTable:
         filesystem: Any = None,  # noqa: ANN401 - of any library
         options: Mapping[str, str] | None = None,
         payloads: Mapping[str, RecordPayload] | None = None,
+        log_memory_bytes: int | None = None,
     ) -> Self:
         """The table in a folder.
 
@@ -45,6 +45,8 @@ class HudiTable:
         fsspec ``filesystem`` given. ``options`` are options by Hudi's names, for what a table of Hudi 0.x does not
         say of itself: ``hoodie.payload.delete.field`` and ``.marker``, ``hoodie.datasource.write.record.merger.impls``.
         ``payloads`` says what stands for the payload classes of your own, by the Java class that a table names.
+        ``log_memory_bytes`` is what the log records of one file slice may take in memory, by default a quarter of the
+        machine's; larger ones are merged in several passes.
 
         Raises:
             TableNotFoundError: there is no Hudi table.
@@ -53,11 +55,13 @@ class HudiTable:
         """
         storage = Storage.open(path, filesystem)
         config = with_read_options(read_table_config(storage), options or {})
-        return cls(storage, config, load_timeline(storage, config), payloads or {})
+        read_options = ReadOptions(payloads=dict(payloads or {}), log_memory_bytes=log_memory_bytes)
+        return cls(storage, config, load_timeline(storage, config), read_options)
 
     def refresh(self) -> Self:
         """The same table with its timeline as of now."""
-        return type(self)(self._storage, self.config, load_timeline(self._storage, self.config), self._payloads)
+        timeline = load_timeline(self._storage, self.config)
+        return type(self)(self._storage, self.config, timeline, self._read_options)
 
     @property
     def path(self) -> str:
@@ -108,11 +112,11 @@ class HudiTable:
 
     @cached_property
     def _latest(self) -> SplitPlanner:
-        return SplitPlanner(self._storage, self.config, self.timeline, self.latest_instant, self._payloads)
+        return SplitPlanner(self._storage, self.config, self.timeline, self.latest_instant, self._read_options)
 
     def _planner(self, as_of: str | None) -> SplitPlanner:
         if as_of is None:
             return self._latest
         instant = parse_query_instant(as_of, self.config.timeline_timezone)
         validate_time_travel(self._storage, self.config, self.timeline, instant)
-        return SplitPlanner(self._storage, self.config, self.timeline, instant, self._payloads)
+        return SplitPlanner(self._storage, self.config, self.timeline, instant, self._read_options)

@@ -5,6 +5,7 @@
 2  the table is damaged, or a file of it is gone
 """
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -31,7 +32,10 @@ _USER_ERRORS = (QueryError, TableNotFoundError, UnsupportedTableError)
 
 def main() -> None:
     """Run the command line of this process, and end it."""
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    # A connection that hangs on to a cycle of an error and its frames would have DuckDB complain when Python ends.
+    gc.collect()
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:

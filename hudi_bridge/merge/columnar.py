@@ -47,10 +47,10 @@ class Meetings:
         )
 
 
-def no_meetings() -> Meetings:
-    """Those among no rows."""
+def no_meetings(base_rows: int = 0) -> Meetings:
+    """None among so many rows."""
     nothing = np.empty(0, dtype=np.int64)
-    return Meetings(base_rows=0, rows=nothing, records=nothing, log_wins=nothing.astype(np.bool_))
+    return Meetings(base_rows=base_rows, rows=nothing, records=nothing, log_wins=nothing.astype(np.bool_))
 
 
 def joined(meetings: Sequence[Meetings]) -> Meetings:
@@ -72,7 +72,7 @@ class SliceMerge:
     """
 
     def __init__(self, log_records: LogRecordMap, rule: MergeRule, defaults: Mapping[str, Value]) -> None:
-        self._log = log_records
+        self.log_records = self._log = log_records
         self._rule = rule
         self._defaults = defaults
         self._met = np.zeros(len(log_records), dtype=np.bool_)
@@ -91,6 +91,8 @@ class SliceMerge:
         The rows of a base file have to be given once, in their order. ``base_ordering`` holds their ordering values, or
         nothing where the rule does not compare them.
         """
+        if not len(self._log):
+            return no_meetings(len(base_keys))
         hits: Column = pc.index_in(base_keys, value_set=self._log.keys)
         rows = np.flatnonzero(hits.is_valid().to_numpy(zero_copy_only=False))
         records = hits.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)

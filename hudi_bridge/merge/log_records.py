@@ -58,6 +58,21 @@ class LogRecordMap:
         return np.arange(len(self.keys)) >= self.rows.num_rows
 
 
+def selected(records: LogRecords, chosen: Booleans) -> LogRecords:
+    """Some of the records of a block."""
+    mask = pa.array(chosen)
+    return LogRecords(
+        keys=records.keys.filter(mask),
+        rows=None if records.rows is None else records.rows.filter(mask),
+        absent=records.absent,
+        ordering=tuple(column.filter(mask) for column in records.ordering),
+        is_delete=records.is_delete[chosen],
+        always_deletes=records.always_deletes[chosen],
+        marked=records.marked[chosen],
+        base_positions=None if records.base_positions is None else records.base_positions[chosen],
+    )
+
+
 def data_records(
     rows: pa.RecordBatch,
     keys: Column,

@@ -21,7 +21,8 @@ from hudi_bridge.logformat.hfile import read_hfile
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.record_positions import parse_record_positions
 from hudi_bridge.logformat.scan import LiveBlocks, live_blocks, scan_blocks
-from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, data_records, delete_records
+from hudi_bridge.merge.key_parts import part_of_keys
+from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, data_records, delete_records, selected
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.readers.evolution import plan_file_evolution
@@ -34,34 +35,71 @@ from hudi_bridge.schema.evolve import Evolution
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
+_MOST_PARTS = 1024
 _LOG = logging.getLogger(__name__)
 
+# Times the size of a block's content; Parquet and HFile blocks are compressed.
+_DECODED_SIZE = {
+    BlockType.AVRO_DATA: 2,
+    BlockType.HFILE_DATA: 6,
+    BlockType.PARQUET_DATA: 8,
+    BlockType.DELETE: 2,
+}
 
-def scan_logs(storage: Storage, split: RealtimeFileSplit, rule: MergeRule, columns: Iterable[str]) -> LogRecordMap:
-    """The surviving log records of a split, with the columns given and those that merging needs.
 
-    Holds the log files of the split in memory while they are decoded.
+class LogScan:
+    """The log blocks of a split that count, decoded when they are asked for.
 
-    Raises:
-        CorruptLogFileError: a log file is damaged in a way that Hudi does not skip.
-        DataFileGoneError: a log file no longer exists.
-        UnsupportedTableError: a block is of an unknown kind.
+    Holds the log files of the split in memory, or maps them from disk if they are larger than the memory for logs.
     """
-    decoder = _BlockDecoder(split, rule, columns)
-    blocks = [decoder.decode(block) for block in read_live_blocks(storage, split).blocks]
-    return build_record_map(blocks, rule, decoder.schema, field_defaults(split.context))
+
+    def __init__(
+        self,
+        storage: Storage,
+        split: RealtimeFileSplit,
+        rule: MergeRule,
+        columns: Iterable[str],
+        log_memory_bytes: int,
+    ) -> None:
+        """A scan for the columns given and those that merging needs.
+
+        Raises:
+            CorruptLogFileError: a log file is damaged in a way that Hudi does not skip.
+            DataFileGoneError: a log file no longer exists.
+            UnsupportedTableError: a block is of an unknown kind.
+        """
+        self._split = split
+        self._rule = rule
+        self._blocks = read_live_blocks(storage, split, on_disk=split.log_size_bytes > log_memory_bytes).blocks
+        self._log_memory_bytes = log_memory_bytes
+        self._decoder = _BlockDecoder(split, rule, columns)
+
+    @property
+    def parts(self) -> int:
+        """In how many parts the records are to be merged, so that those of one part fit the memory for logs."""
+        decoded_bytes = sum(block.content.size * _DECODED_SIZE[block.block_type] for block in self._blocks)
+        return min(_MOST_PARTS, 1 + decoded_bytes // max(1, self._log_memory_bytes))
+
+    def records(self, part: int = 0, parts: int = 1) -> LogRecordMap:
+        """The surviving log records, of one of several parts of the record keys."""
+        decoded: Iterable[LogRecords] = map(self._decoder.decode, self._blocks)
+        if parts > 1:
+            decoded = (selected(records, part_of_keys(records.keys, parts) == part) for records in decoded)
+        return build_record_map(list(decoded), self._rule, self._decoder.schema, field_defaults(self._split.context))
 
 
-def read_live_blocks(storage: Storage, split: RealtimeFileSplit) -> LiveBlocks:
-    """The blocks of a split's log files that count as of its instant, oldest first."""
-    scans = [scan_blocks(_read(storage, split, path), path) for path in split.log_paths]
+def read_live_blocks(storage: Storage, split: RealtimeFileSplit, *, on_disk: bool = False) -> LiveBlocks:
+    """The blocks of a split's log files that count as of its instant, oldest first; ``on_disk`` keeps out of memory."""
+    scans = [scan_blocks(_read(storage, split, path, on_disk=on_disk), path) for path in split.log_paths]
     for corrupt in (block for scan in scans for block in scan.corrupt):
         _LOG.warning("%s at byte %d: skipped a corrupt block: %s", corrupt.path, corrupt.offset, corrupt.reason)
     return live_blocks(scans, latest_instant=split.latest_instant, is_valid=split.context.is_committed)
 
 
-def _read(storage: Storage, split: RealtimeFileSplit, path: str) -> pa.Buffer:
+def _read(storage: Storage, split: RealtimeFileSplit, path: str, *, on_disk: bool) -> pa.Buffer:
     try:
+        if on_disk:
+            return storage.map_bytes(path)
         with storage.open_input(path) as file:
             return file.read_buffer()
     except FileNotFoundError as error:

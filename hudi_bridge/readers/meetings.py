@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from hudi_bridge.merge.columnar import Meetings, SliceMerge, joined, no_meetings
-from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFile, BaseFileColumns
 from hudi_bridge.readers.record_keys import key_columns, record_keys
@@ -20,26 +19,18 @@ from hudi_bridge.splits.split import ReadContext
 class MeetingFinder:
     """Reads the columns of a base file that decide what meets what, and lets their rows meet the log records."""
 
-    def __init__(
-        self, base: BaseFile, log_records: LogRecordMap, rule: MergeRule, context: ReadContext, merge: SliceMerge
-    ) -> None:
+    def __init__(self, base: BaseFile, merge: SliceMerge, rule: MergeRule, context: ReadContext) -> None:
         self._base = base
         self._context = context
         self._merge = merge
         self._ordering = rule.ordering_fields if rule.orders_base else ()
-        positions = log_records.base_positions
+        positions = merge.log_records.base_positions
         self._by_position = positions is not None and (positions < base.row_group_starts[-1]).all()
         self._columns = base.view(
             dict.fromkeys(self._ordering if self._by_position else (*key_columns(context), *self._ordering))
         )
         # Each batch of keys costs a hash of all log keys.
-        self._rows_per_batch = ROWS_PER_BATCH if self._by_position else max(ROWS_PER_BATCH, len(log_records))
-
-    def meet_all(self, group: int) -> None:
-        """Let the rows of a row group meet the log records although none of them is wanted."""
-        if self._columns.schema.names:
-            for _ in self._iter_meetings(group):
-                pass
+        self._rows_per_batch = ROWS_PER_BATCH if self._by_position else max(ROWS_PER_BATCH, len(merge.log_records))
 
     def meetings(self, group: int, wanted: BaseFileColumns) -> Callable[[pa.RecordBatch], Meetings]:
         """What gives the meetings of each batch of the wanted columns of a row group, in their order.
@@ -48,7 +39,7 @@ class MeetingFinder:
         """
         if wanted.has_columns_of(self._columns) and self._rows_per_batch == ROWS_PER_BATCH:
             return _InBatches(self, int(self._base.row_group_starts[group]))
-        return _Beside(self._iter_meetings(group))
+        return _Beside(self.iter_meetings(group))
 
     def meet(self, stored: pa.RecordBatch, start: int) -> Meetings:
         """The meetings of the rows of a batch, which begins at row ``start`` of the file."""
@@ -58,7 +49,8 @@ class MeetingFinder:
             return self._merge.meet_at(start, stored.num_rows, ordering)
         return self._merge.meet(record_keys(rows, self._context), ordering)
 
-    def _iter_meetings(self, group: int) -> Iterator[Meetings]:
+    def iter_meetings(self, group: int) -> Iterator[Meetings]:
+        """The meetings of a row group, stretch by stretch, whatever else is wanted of it."""
         start = int(self._base.row_group_starts[group])
         for stored in self._columns.stored_batches(group, self._rows_per_batch):
             yield self.meet(stored, start)

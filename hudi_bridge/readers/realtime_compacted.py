@@ -11,24 +11,27 @@ keys: a base row may beat a log record, or be the first of several of its key.
 from collections.abc import Iterator
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 
-from hudi_bridge.merge.columnar import SliceMerge
+from hudi_bridge.merge.arrays import Positions
+from hudi_bridge.merge.columnar import Meetings, SliceMerge
 from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFile, BaseFileColumns
 from hudi_bridge.readers.field_defaults import field_defaults
-from hudi_bridge.readers.log_record_scanner import scan_logs
+from hudi_bridge.readers.log_record_scanner import LogScan
 from hudi_bridge.readers.meetings import MeetingFinder
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage import Storage, memory_bytes
 
 
 class RealtimeCompactedReader:
     """Reads one split with its log files merged in.
 
-    Holds the log records of the split, and batches of the base file, in memory. Batches may be iterated again.
+    Holds the log records of the split, and batches of the base file, in memory; log records that need more than the
+    memory for logs are merged a part at a time. Batches may be iterated again.
     """
 
     def __init__(
@@ -47,51 +50,100 @@ class RealtimeCompactedReader:
         self._use_threads = use_threads
         self.schema = pa.schema([split.context.schema.field(name) for name in request.columns])
 
-    @cached_property
-    def _log_records(self) -> LogRecordMap:
-        return scan_logs(self._storage, self._split, self._rule, self._read_columns)
-
     @property
     def _read_columns(self) -> tuple[str, ...]:
         """The columns to read: those that are asked for, or all, for a payload that may look at any."""
         return self._request.needed if self._rule.payload is None else tuple(self._split.context.schema.names)
 
+    @cached_property
+    def _log_scan(self) -> LogScan:
+        memory = self._split.context.log_memory_bytes or memory_bytes() // 4
+        return LogScan(self._storage, self._split, self._rule, self._read_columns, memory)
+
+    @cached_property
+    def _all_log_records(self) -> LogRecordMap:
+        return self._log_scan.records()
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The merged rows that pass the filter; their order is not promised."""
-        merge = SliceMerge(self._log_records, self._rule, field_defaults(self._split.context))
-        if self._split.base_path is not None:
-            with BaseFile.open(
-                self._storage, self._split, self._split.base_path, use_threads=self._use_threads
-            ) as base:
-                yield from self._base_rows(base, merge)
-        for batch in merge.remaining_log_rows().select(list(self._read_columns)).to_batches(ROWS_PER_BATCH):
-            yield from self._passing(batch)
+        if self._split.base_path is None:
+            yield from self._rows(None)
+            return
+        with BaseFile.open(self._storage, self._split, self._split.base_path, use_threads=self._use_threads) as base:
+            yield from self._rows(base)
+
+    def _rows(self, base: BaseFile | None) -> Iterator[pa.RecordBatch]:
+        parts = self._log_scan.parts
+        if parts > 1:
+            yield from self._rows_in_parts(base, parts)
+            return
+        merge = SliceMerge(self._all_log_records, self._rule, field_defaults(self._split.context))
+        if base is not None:
+            yield from self._base_rows(base, merge)
+        yield from self._log_rows(merge)
 
     def _base_rows(self, base: BaseFile, merge: SliceMerge) -> Iterator[pa.RecordBatch]:
         wanted = base.view(self._read_columns)
-        finder = MeetingFinder(base, self._log_records, self._rule, self._split.context, merge)
+        finder = MeetingFinder(base, merge, self._rule, self._split.context)
         # A row that fields of a log record complete may pass the filter although its row group cannot.
         groups = base.row_groups if merge.merges_rows else wanted.matching_row_groups(self._request)
         for group in base.row_groups:
             if group in groups:
-                yield from self._group_rows(wanted, finder, group, merge)
-            elif len(self._log_records) and (self._rule.orders_base or group < max(groups, default=-1)):
-                finder.meet_all(group)
+                meetings = finder.meetings(group, wanted)
+                for stored in wanted.stored_batches(group):
+                    met = meetings(stored)
+                    yield from wanted.passing(stored, self._request, without=merge.gone(met))
+                    yield from self._merged_rows(wanted, stored, met, merge)
+            elif self._rule.orders_base or group < max(groups, default=-1):
+                for _ in finder.iter_meetings(group):
+                    pass
 
-    def _group_rows(
-        self, wanted: BaseFileColumns, finder: MeetingFinder, group: int, merge: SliceMerge
-    ) -> Iterator[pa.RecordBatch]:
-        if not len(self._log_records):
+    def _rows_in_parts(self, base: BaseFile | None, parts: int) -> Iterator[pa.RecordBatch]:
+        """The rows where the logs are larger than the memory for them: once through the base file's keys for each part
+        of the record keys, and once through the columns that are wanted.
+        """
+        gone: list[Positions] = [np.empty(0, dtype=np.int64)]
+        for part in range(parts):
+            merge = SliceMerge(self._log_scan.records(part, parts), self._rule, field_defaults(self._split.context))
+            if base is not None:
+                finder = MeetingFinder(base, merge, self._rule, self._split.context)
+                wanted = base.view(self._read_columns if merge.merges_rows else ())
+                for group in base.row_groups:
+                    start = int(base.row_group_starts[group])
+                    if not merge.merges_rows:
+                        for met in finder.iter_meetings(group):
+                            gone.append(merge.gone(met) + start)
+                            start += met.base_rows
+                        continue
+                    meetings = finder.meetings(group, wanted)
+                    for stored in wanted.stored_batches(group):
+                        met = meetings(stored)
+                        gone.append(merge.gone(met) + start)
+                        start += met.base_rows
+                        yield from self._merged_rows(wanted, stored, met, merge)
+            yield from self._log_rows(merge)
+        if base is not None:
+            yield from self._rows_without(base, np.sort(np.concatenate(gone)))
+
+    def _rows_without(self, base: BaseFile, gone: Positions) -> Iterator[pa.RecordBatch]:
+        wanted = base.view(self._request.needed)
+        for group in wanted.matching_row_groups(self._request):
+            start = int(base.row_group_starts[group])
             for stored in wanted.stored_batches(group):
-                yield from wanted.passing(stored, self._request)
-            return
-        meetings = finder.meetings(group, wanted)
-        for stored in wanted.stored_batches(group):
-            met = meetings(stored)
-            yield from wanted.passing(stored, self._request, without=merge.gone(met))
-            if merge.merges_rows and len(met.rows):
-                contested = wanted.evolve(stored.take(pa.array(met.rows, pa.int64())))
-                yield from self._passing(merge.merged_rows(contested, met))
+                low, high = np.searchsorted(gone, [start, start + stored.num_rows])
+                yield from wanted.passing(stored, self._request, without=gone[low:high] - start)
+                start += stored.num_rows
+
+    def _merged_rows(
+        self, wanted: BaseFileColumns, stored: pa.RecordBatch, met: Meetings, merge: SliceMerge
+    ) -> Iterator[pa.RecordBatch]:
+        if merge.merges_rows and len(met.rows):
+            contested = wanted.evolve(stored.take(pa.array(met.rows, pa.int64())))
+            yield from self._passing(merge.merged_rows(contested, met))
+
+    def _log_rows(self, merge: SliceMerge) -> Iterator[pa.RecordBatch]:
+        for batch in merge.remaining_log_rows().select(list(self._read_columns)).to_batches(ROWS_PER_BATCH):
+            yield from self._passing(batch)
 
     def _passing(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         rows = self._request.apply(batch)

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from hudi_bridge.config import QueryType, TableConfig, TableType
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
-from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.merge.payloads import MergeRule, merge_rule
 from hudi_bridge.splits.file_slice import FileGroup, FileSlice
 from hudi_bridge.splits.file_system_view import (
@@ -29,6 +28,7 @@ from hudi_bridge.splits.partitions import (
     partition_values,
 )
 from hudi_bridge.splits.query_schema import QuerySchema, read_query_schema, schema_as_read
+from hudi_bridge.splits.read_options import ReadOptions
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.timeline.commit_metadata import read_commit_metadata
@@ -50,10 +50,10 @@ class SplitPlanner:
         config: TableConfig,
         timeline: Timeline,
         query_instant: str | None,
-        payloads: Mapping[str, RecordPayload] | None = None,
+        options: ReadOptions,
     ) -> None:
         """A planner for an instant, None for a table without a completed commit."""
-        self._payloads = payloads or {}
+        self._options = options
         self.query_instant = query_instant or _BEFORE_ALL_INSTANTS
         self._storage = storage
         self._config = config
@@ -113,6 +113,7 @@ class SplitPlanner:
             pending_instants=frozenset(pending),
             timeline_start=timeline.start or _BEFORE_ALL_INSTANTS,
             path_columns=columns_from_path(config, query_type),
+            log_memory_bytes=self._options.log_memory_bytes,
             widens_floats_by_text=config.written_by_11 or self._query_schema.ids is not None,
             field_defaults=self._query_schema.defaults,
             schema_ids=self._query_schema.ids,
@@ -122,7 +123,7 @@ class SplitPlanner:
     def _merge_rule(self, query_type: QueryType) -> MergeRule | None:
         if query_type is QueryType.READ_OPTIMIZED or self._config.table_type is TableType.COPY_ON_WRITE:
             return None
-        rule = merge_rule(self._config, self._payloads)
+        rule = merge_rule(self._config, self._options.payloads)
         names = self._query_schema.arrow.names
         for name in rule.ordering_fields:
             if name.partition(".")[0] != name and name.partition(".")[0] in names:

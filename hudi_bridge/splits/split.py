@@ -44,6 +44,7 @@ class ReadContext:
     timeline_start: str
     path_columns: tuple[str, ...]
     widens_floats_by_text: bool
+    log_memory_bytes: int | None
     field_defaults: tuple[tuple[str, str], ...]
     schema_ids: str | None
     schema_history: str | None

@@ -1,0 +1,177 @@
+"""Batches of several sources at once: their order, their errors, their end."""
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_bridge.errors import CorruptLogFileError
+from hudi_bridge.readers import parallel
+from hudi_bridge.readers.parallel import iter_parallel
+
+Source = Callable[[], Iterator[pa.RecordBatch]]
+DAMAGE = CorruptLogFileError("a.log", 7, "nothing", "something")
+
+
+def batch(number: int) -> pa.RecordBatch:
+    return pa.record_batch({"n": [number]})
+
+
+def numbers(*values: int) -> Source:
+    return lambda: iter([batch(value) for value in values])
+
+
+def read(sources: list[Source], **options: Any) -> list[int]:
+    return [found.column("n")[0].as_py() for found in iter_parallel(sources, **options)]
+
+
+def workers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("hudi-bridge")]
+
+
+@pytest.fixture(autouse=True)
+def four_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(parallel.os, "cpu_count", lambda: 4)
+    yield
+    assert workers() == []
+
+
+@pytest.mark.parametrize("use_threads", [True, False])
+@pytest.mark.parametrize("count", [0, 1, 2, 30])
+def test_every_batch_of_every_source_arrives_once(count: int, use_threads: bool) -> None:
+    sources = [numbers(*range(source * 10, source * 10 + source % 4)) for source in range(count)]
+    expected = [number for source in range(count) for number in range(source * 10, source * 10 + source % 4)]
+    assert sorted(read(sources, use_threads=use_threads)) == expected
+
+
+def test_without_threads_sources_follow_each_other_here() -> None:
+    seen = []
+
+    def source() -> Iterator[pa.RecordBatch]:
+        seen.append(threading.current_thread())
+        yield batch(1)
+
+    assert read([source, numbers(2), source], use_threads=False) == [1, 2, 1]
+    assert set(seen) == {threading.current_thread()}
+
+
+def test_sources_are_read_at_the_same_time() -> None:
+    both = threading.Barrier(2, timeout=10)
+
+    def source() -> Iterator[pa.RecordBatch]:
+        both.wait()
+        yield batch(1)
+
+    assert read([source, source]) == [1, 1]
+
+
+@pytest.mark.parametrize("use_threads", [True, False])
+@pytest.mark.parametrize("error", [DAMAGE, KeyboardInterrupt("stop"), ZeroDivisionError("bug")])
+def test_errors_arrive_as_they_are(error: BaseException, use_threads: bool) -> None:
+    def broken() -> Iterator[pa.RecordBatch]:
+        yield batch(1)
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        read([broken, numbers(*range(100)), numbers(*range(100))], use_threads=use_threads)
+    assert caught.value is error
+
+
+def test_errors_arrive_through_a_record_batch_reader() -> None:
+    def broken() -> Iterator[pa.RecordBatch]:
+        yield batch(1)
+        raise DAMAGE
+
+    reader = pa.RecordBatchReader.from_batches(batch(0).schema, iter_parallel([broken, numbers(2)]))
+    with pytest.raises(CorruptLogFileError) as caught:
+        reader.read_all()
+    assert (caught.value.path, caught.value.offset) == ("a.log", 7)
+
+
+def test_a_consumer_that_stops_early_stops_the_workers() -> None:
+    made = []
+
+    def endless() -> Iterator[pa.RecordBatch]:
+        while True:
+            made.append(1)
+            yield batch(1)
+
+    batches = iter_parallel([endless, endless, endless])
+    assert len(list(islice(batches, 5))) == 5
+    batches.close()  # type: ignore[attr-defined]
+    assert workers() == []
+    produced = len(made)
+    time.sleep(0.02)
+    assert len(made) == produced
+
+
+def test_a_slow_consumer_slows_the_workers_down() -> None:
+    made = []
+
+    def endless() -> Iterator[pa.RecordBatch]:
+        while True:
+            made.append(1)
+            yield batch(1)
+
+    batches = iter_parallel([endless, endless])
+    next(batches)
+    time.sleep(0.05)
+    assert len(made) <= 10
+    batches.close()  # type: ignore[attr-defined]
+
+
+def test_a_source_that_is_left_early_is_closed() -> None:
+    closed = []
+
+    def source() -> Iterator[pa.RecordBatch]:
+        try:
+            while True:
+                yield batch(1)
+        finally:
+            closed.append(1)
+
+    batches = iter_parallel([source, source])
+    next(batches)
+    batches.close()  # type: ignore[attr-defined]
+    assert len(closed) == 2
+
+
+def test_nothing_is_read_before_the_first_batch_is_asked_for() -> None:
+    started = []
+
+    def source() -> Iterator[pa.RecordBatch]:
+        started.append(1)
+        yield batch(1)
+
+    batches = iter_parallel([source, source])
+    assert not started
+    assert not workers()
+    assert len(list(batches)) == 2
+
+
+def test_the_end_is_not_waited_for() -> None:
+    began = time.perf_counter()
+    for _ in range(10):
+        read([numbers(1), numbers(2), numbers(3)])
+    assert time.perf_counter() - began < 0.5
+
+
+def test_batches_are_not_held_back() -> None:
+    table = pa.table({"n": list(range(1000))})
+    dead = []
+
+    def source() -> Iterator[pa.RecordBatch]:
+        one = table.to_batches()[0]
+        weakref.finalize(one, dead.append, 1)
+        yield one
+
+    batches = iter_parallel([source] * 20)
+    for _ in range(20):
+        next(batches)
+    assert len(dead) >= 18
+    assert list(batches) == []
