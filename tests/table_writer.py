@@ -133,7 +133,10 @@ class TableWriter:
             return
         content = container(
             "HoodieReplaceCommitMetadata",
-            {"extraMetadata": map_of("string"), "partitionToReplaceFileIds": map_of({"type": "array", "items": "string"})},
+            {
+                "extraMetadata": map_of("string"),
+                "partitionToReplaceFileIds": map_of({"type": "array", "items": "string"}),
+            },
             {"extraMetadata": extra, "partitionToReplaceFileIds": file_ids},
         )
         name = f"{instant}_{completed or completion_of(instant)}.{action}"
@@ -198,7 +201,9 @@ class TableWriter:
         for row in rows:
             out = io.BytesIO()
             complete = self._complete(row, instant, partition, file_id)
-            fastavro.schemaless_writer(out, writer, {one["name"]: complete.get(one["name"]) for one in schema["fields"]})
+            fastavro.schemaless_writer(
+                out, writer, {one["name"]: complete.get(one["name"]) for one in schema["fields"]}
+            )
             datums.append(out.getvalue())
         header: dict[int, str] = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(schema)}
         if only is not None:
@@ -233,7 +238,9 @@ class TableWriter:
 
     def _complete(self, row: Row, instant: str, partition: str, file_name: str) -> Row:
         key = row[self.key_field]
-        return dict(zip(META_FIELDS, (instant, f"{instant}_0_0", str(key), partition, file_name), strict=True)) | dict(row)
+        return dict(zip(META_FIELDS, (instant, f"{instant}_0_0", str(key), partition, file_name), strict=True)) | dict(
+            row
+        )
 
 
 def _one_wrapped(kind: Any, value: Any) -> bytes:

@@ -29,7 +29,8 @@ class ReadContext:
     instants, and those from before the start of the active timeline. ``path_columns`` are read from the partition path
     and not from files. ``field_defaults`` holds the values, as JSON, that the schema gives to missing fields, where
     they are not null. ``schema_ids`` is the query's schema with column ids and ``schema_history`` all its versions, as
-    Hudi's JSON.
+    Hudi's JSON. ``log_memory_bytes`` is what the log records of a slice may take, None for a quarter of the machine's
+    memory.
     """
 
     table_path: str

@@ -102,8 +102,8 @@ def test_nothing_binary_on_a_terminal(in_terminal: Callable[..., str], story: st
         assert "which is binary, for a terminal" in in_terminal("read", story, "-f", form)
 
 
-@pytest.mark.parametrize("columns", [20, 40, 80, 200])
-@pytest.mark.parametrize("case", ["a_story_v9_120", "f_types_120", "i_empty_120"])
+@pytest.mark.parametrize("columns", [20, 80, 200])
+@pytest.mark.parametrize("case", ["f_types_120", "i_empty_120"])
 def test_tables_keep_to_the_width_of_the_terminal(in_terminal: Callable[..., str], case: str, columns: int) -> None:
     seen = in_terminal("read", str(golden_table(case)), columns=columns)
     grid = [line for line in seen.splitlines() if line.startswith(("╭", "│", "╰"))]

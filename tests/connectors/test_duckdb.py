@@ -167,8 +167,8 @@ def test_columns_and_conditions_reach_the_files(
     assert "qty" in scan
     assert "price" not in scan
     assert connection.execute(query).fetchall() == [(1734786117,)]
-    # The keys of every file may meet the log; the rest is read from the few row groups that may hold k00002.
-    assert set().union(*read) == {"_hoodie_record_key", "ts", "id", "name", "qty"}
+    # Keys and ordering values of every file may meet the log; the rest is read where k00002 may be.
+    assert set().union(*read) <= {"_hoodie_record_key", "ts", "id", "name", "qty"}
     assert 0 < sum("qty" in columns for columns in read) < files
 
 

@@ -59,7 +59,13 @@ def test_folding_equals_the_plain_rules(rule: str, narrow: int, monkeypatch: pyt
         assert sources.keys() == {*FIELDS, "meta"}
         for name, of_field in sources.items():
             assert of_field.tolist() == [
-                int(positions[field_source(rule, plain(versions, positions), lacks_of(merging, name, positions), newest=name == "meta")])
+                int(
+                    positions[
+                        field_source(
+                            rule, plain(versions, positions), lacks_of(merging, name, positions), newest=name == "meta"
+                        )
+                    ]
+                )
                 for positions in of_key
             ]
 

@@ -93,9 +93,7 @@ def test_version_6_maintained_by_1x_follows_1x(payload: str) -> None:
 
 
 @pytest.mark.parametrize("version", [8, 9])
-@pytest.mark.parametrize(
-    ("mode", "kind"), [("COMMIT_TIME_ORDERING", COMMIT_TIME), ("EVENT_TIME_ORDERING", EVENT_TIME)]
-)
+@pytest.mark.parametrize(("mode", "kind"), [("COMMIT_TIME_ORDERING", COMMIT_TIME), ("EVENT_TIME_ORDERING", EVENT_TIME)])
 def test_a_stated_mode_decides_from_version_8_on(version: int, mode: str, kind: str) -> None:
     config = with_payload(
         version,

@@ -51,7 +51,9 @@ VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.string(): TEXTS,
     pa.binary(): st.binary(max_size=4),
 }
-NUMBERS = [kind for kind in VALUES if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)]
+NUMBERS = [
+    kind for kind in VALUES if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+]
 
 
 def comparable(value: Any) -> Any:

@@ -94,13 +94,19 @@ def test_a_flagged_row_is_a_delete() -> None:
     event_time = rule(EVENT_TIME)
     block = upserts(event_time, ("k", 1, True), ("l", 1, None), ("m", 1, False), schema=schema)
     found = build_record_map([block], event_time, schema, {})
-    assert dict(zip(found.keys.to_pylist(), found.is_delete.tolist(), strict=True)) == {"k": True, "l": False, "m": False}
+    assert dict(zip(found.keys.to_pylist(), found.is_delete.tolist(), strict=True)) == {
+        "k": True,
+        "l": False,
+        "m": False,
+    }
 
 
 def test_operations_that_delete() -> None:
     schema = pa.schema([("_hoodie_record_key", pa.string()), ("ts", pa.int64()), ("_hoodie_operation", pa.string())])
     event_time = rule(EVENT_TIME)
-    block = upserts(event_time, ("i", 1, "I"), ("b", 1, "-U"), ("u", 1, "U"), ("d", 1, "D"), ("n", 1, None), schema=schema)
+    block = upserts(
+        event_time, ("i", 1, "I"), ("b", 1, "-U"), ("u", 1, "U"), ("d", 1, "D"), ("n", 1, None), schema=schema
+    )
     found = build_record_map([block], event_time, schema, {})
     assert found.rows.column(0).to_pylist() == ["i", "u", "n"]
 

@@ -29,7 +29,10 @@ FIELDS: tuple[tuple[str, Any], ...] = (
     ("x", "double"),
     ("flag", "boolean"),
     ("day", {"type": "int", "logicalType": "date"}),
-    ("inner", {"type": "record", "name": "inner", "fields": [{"name": "n", "type": ["null", "long"], "default": None}]}),
+    (
+        "inner",
+        {"type": "record", "name": "inner", "fields": [{"name": "n", "type": ["null", "long"], "default": None}]},
+    ),
 )
 NAMES = tuple(name for name, _ in FIELDS)
 PARTITIONS = ("p", "q/r", "10")
@@ -121,7 +124,12 @@ def tables(draw: st.DrawFn) -> list[tuple[str, list[Row], list[list[Row]], list[
 def write(folder: Path, name: str, pieces: Sequence[tuple[str, list[Row], list[list[Row]], Any]]) -> TableWriter:
     version, options = TABLES[name]
     table = TableWriter(
-        folder=folder, version=version, fields=FIELDS, partition_fields=("part",), options=options, defaults={"text": ""}
+        folder=folder,
+        version=version,
+        fields=FIELDS,
+        partition_fields=("part",),
+        options=options,
+        defaults={"text": ""},
     ).create()
     for number, (partition, base, logs, deletes) in enumerate(pieces):
         where = {"file_id": f"f{number}-0", "partition": partition}
@@ -176,7 +184,9 @@ EXPRESSIONS: dict[str, pc.Expression] = {
 @pytest.mark.parametrize("name", ["event time, defaults ignored", "default payload"])
 def test_expressions_over_columns_equal_those_over_all_rows(name: str) -> None:
     @settings(max_examples=10, deadline=None)
-    @given(pieces=tables(), row_filter=st.one_of(st.none(), FILTERS), wanted=st.sets(st.sampled_from(sorted(EXPRESSIONS))))
+    @given(
+        pieces=tables(), row_filter=st.one_of(st.none(), FILTERS), wanted=st.sets(st.sampled_from(sorted(EXPRESSIONS)))
+    )
     def check(pieces: Any, row_filter: pc.Expression | None, wanted: set[str]) -> None:
         columns = {name: EXPRESSIONS[name] for name in wanted}
         with tempfile.TemporaryDirectory() as folder:

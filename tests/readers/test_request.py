@@ -98,7 +98,9 @@ def test_filters_that_do_not_fit_are_refused(expression: pc.Expression) -> None:
 
 def test_rows_that_pass() -> None:
     schema = pa.schema([("a", pa.int64()), ("b", pa.int64())])
-    rows = pa.record_batch({"b": [1, 2, 3], "a": [1, None, 3]}, schema=pa.schema([schema.field("b"), schema.field("a")]))
+    rows = pa.record_batch(
+        {"b": [1, 2, 3], "a": [1, None, 3]}, schema=pa.schema([schema.field("b"), schema.field("a")])
+    )
     request = RowRequest.of(schema, ["b"], pc.field("a") >= 1)
     assert request.passes(rows).tolist() == [True, False, True]
     assert request.apply(rows).to_pydict() == {"b": [1, 3]}

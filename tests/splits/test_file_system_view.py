@@ -81,7 +81,11 @@ def test_native_log_files_are_refused() -> None:
 
 def test_groups_and_slices_are_in_order() -> None:
     timeline = facts("009", ["001", "002"])
-    files = [FileInfo(path=f"p/{name}_0-1-1_{at}.parquet", size_bytes=1, is_dir=False) for name in "ba" for at in ("002", "001")]
+    files = [
+        FileInfo(path=f"p/{name}_0-1-1_{at}.parquet", size_bytes=1, is_dir=False)
+        for name in "ba"
+        for at in ("002", "001")
+    ]
     groups = build_file_groups("p", files, timeline)
     assert [group.file_id for group in groups] == ["a", "b"]
     assert [piece.base_instant_time for piece in groups[0].slices] == ["001", "002"]

@@ -212,7 +212,10 @@ def test_pruning_never_loses_a_row(
     if any(other.startswith(f"{path}/") for path in paths for other in paths):
         return
     # What version 9 reads from the path is what the path says, even where a value looks like name=value.
-    read = {path: tuple((values(path, table) or dict(zip(fields, row, strict=True))).values()) for path, row in paths.items()}
+    read = {
+        path: tuple((values(path, table) or dict(zip(fields, row, strict=True))).values())
+        for path, row in paths.items()
+    }
     schema = pa.schema([SCHEMA.field(name) for name in fields])
     passing = {
         path
@@ -234,7 +237,10 @@ def partitioned(folder: Path, fields: str, rows: Mapping[str, Mapping[str, Any]]
     types = {"text": "string", "number": "int", "other": "string"}
     names = tuple(fields.split(","))
     table = TableWriter(
-        folder=folder, fields=KEY_AND_VALUE + tuple((name, types[name]) for name in names), partition_fields=names, **changes
+        folder=folder,
+        fields=KEY_AND_VALUE + tuple((name, types[name]) for name in names),
+        partition_fields=names,
+        **changes,
     ).create()
     for number, (path, row) in enumerate(rows.items()):
         complete = {"id": f"k{number}", "ts": 1, "value": path} | dict(row)
@@ -260,7 +266,10 @@ def test_only_the_folders_of_wanted_partitions_are_listed(tmp_path: Path, monkey
 
 
 def test_a_slash_in_one_of_several_fields_leaves_the_columns_to_the_files(tmp_path: Path) -> None:
-    rows = {"us/2021/01/01": {"other": "us", "text": "2021/01/01"}, "us/2021/01/02": {"other": "us", "text": "2021/01/02"}}
+    rows = {
+        "us/2021/01/01": {"other": "us", "text": "2021/01/01"},
+        "us/2021/01/02": {"other": "us", "text": "2021/01/02"},
+    }
     dataset = partitioned(tmp_path, "other,text", rows).open().snapshot()
     assert dataset.to_table(filter=pc.field("text") == "2021/01/02").column("value").to_pylist() == ["us/2021/01/02"]
     assert sorted(dataset.to_table().column("text").to_pylist()) == ["2021/01/01", "2021/01/02"]

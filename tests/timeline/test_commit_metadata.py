@@ -122,9 +122,7 @@ def test_a_commit_that_wrote_nothing(data: bytes) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "changes", [{"operationType": "COMPACT"}, {"operationType": None, "compacted": True}]
-)
+@pytest.mark.parametrize("changes", [{"operationType": "COMPACT"}, {"operationType": None, "compacted": True}])
 def test_compactions(changes: dict[str, Any]) -> None:
     assert parse_commit_metadata(as_json(**changes), "c").is_compaction
 
@@ -175,9 +173,7 @@ def test_reading_by_instant(tmp_path: Path) -> None:
 def test_reading_by_instant_in_layout_2(tmp_path: Path) -> None:
     storage, config = make_table(tmp_path)
     put(tmp_path, config, **{f"t{T}_{C}.replacecommit": as_avro()})
-    instant = Instant(
-        requested_time=T, action=Action.REPLACE_COMMIT, state=InstantState.COMPLETED, completion_time=C
-    )
+    instant = Instant(requested_time=T, action=Action.REPLACE_COMMIT, state=InstantState.COMPLETED, completion_time=C)
     assert read_commit_metadata(storage, config, instant).operation_type == "UPSERT"
 
 

@@ -73,9 +73,7 @@ def archived_table(folder: Path, **files: bytes) -> tuple[Storage, TableConfig]:
 
 
 def done(time: str, action: Action, completion_time: str | None = None) -> Instant:
-    return Instant(
-        requested_time=time, action=action, state=InstantState.COMPLETED, completion_time=completion_time
-    )
+    return Instant(requested_time=time, action=action, state=InstantState.COMPLETED, completion_time=completion_time)
 
 
 def two_log_files() -> dict[str, bytes]:
@@ -96,9 +94,7 @@ def two_log_files() -> dict[str, bytes]:
                 ),
             )
         )
-        + log_block(
-            content_of(entry(B, "commit", None), entry(E, "deltacommit", "INFLIGHT"), entry(E, "upsert"))
-        ),
+        + log_block(content_of(entry(B, "commit", None), entry(E, "deltacommit", "INFLIGHT"), entry(E, "upsert"))),
     }
 
 

@@ -39,9 +39,7 @@ def compaction_plan(*operations: dict[str, Any]) -> bytes:
         dict.fromkeys(("partitionPath", "fileId", "baseInstantTime", "dataFilePath"), TEXT)
         | {"deltaFilePaths": list_of("string")},
     )[1]
-    return container(
-        "HoodieCompactionPlan", {"operations": list_of(operation)}, {"operations": list(operations)}
-    )
+    return container("HoodieCompactionPlan", {"operations": list_of(operation)}, {"operations": list(operations)})
 
 
 def done(action: Action) -> Instant:
@@ -72,9 +70,7 @@ def test_compaction_plan(tmp_path: Path) -> None:
             base_file="f-0_0-0-0_1.parquet",
             log_files=(".f-0_1.log.1_0-0-0", ".f-0_1.log.2_0-0-0"),
         ),
-        CompactionOperation(
-            partition_path="", file_id="g-0", base_instant_time="2", base_file=None, log_files=()
-        ),
+        CompactionOperation(partition_path="", file_id="g-0", base_instant_time="2", base_file=None, log_files=()),
     )
     pending = read_pending_compactions(storage, config, load_timeline(storage, config))
     assert pending == {("a", "f-0"): T, ("", "g-0"): T}
@@ -98,9 +94,7 @@ def test_completed_compactions_are_not_pending(tmp_path: Path) -> None:
         (b"", None),
     ],
 )
-def test_a_plan_tells_clusterings_from_other_replace_commits(
-    tmp_path: Path, content: bytes, expected: object
-) -> None:
+def test_a_plan_tells_clusterings_from_other_replace_commits(tmp_path: Path, content: bytes, expected: object) -> None:
     storage, config = make_layout_1(tmp_path)
     put(tmp_path, config, **{f"t{T}.replacecommit.requested": content})
     assert read_clustering_plan(storage, config, inflight(Action.REPLACE_COMMIT)) == expected
@@ -122,9 +116,7 @@ def test_clean(tmp_path: Path, earliest: str | None) -> None:
 
 def test_rollback_and_restore(tmp_path: Path) -> None:
     storage, config = make_layout_1(tmp_path)
-    rollback = container(
-        "HoodieRollbackMetadata", {"commitsRollback": list_of("string")}, {"commitsRollback": ["1"]}
-    )
+    rollback = container("HoodieRollbackMetadata", {"commitsRollback": list_of("string")}, {"commitsRollback": ["1"]})
     restore = container(
         "HoodieRestoreMetadata", {"instantsToRollback": list_of("string")}, {"instantsToRollback": ["3", "2"]}
     )

@@ -12,9 +12,7 @@ A, B, C, D, E = (f"2024010100000{n}000" for n in range(1, 6))
 
 
 def done(time: str, action: Action = Action.DELTA_COMMIT, completion_time: str | None = None) -> Instant:
-    return Instant(
-        requested_time=time, action=action, state=InstantState.COMPLETED, completion_time=completion_time
-    )
+    return Instant(requested_time=time, action=action, state=InstantState.COMPLETED, completion_time=completion_time)
 
 
 def pending(time: str, action: Action = Action.DELTA_COMMIT) -> Instant:
@@ -56,12 +54,8 @@ def test_layout_1(tmp_path: Path) -> None:
 
 def test_layout_2(tmp_path: Path) -> None:
     storage, config = make_table(tmp_path)
-    put_names(
-        tmp_path, config, f"{A}.deltacommit.requested", f"{A}.deltacommit.inflight", f"{A}_{B}.deltacommit"
-    )
-    put_names(
-        tmp_path, config, f"{B}.clustering.requested", f"{B}.clustering.inflight", f"{B}_{D}.replacecommit"
-    )
+    put_names(tmp_path, config, f"{A}.deltacommit.requested", f"{A}.deltacommit.inflight", f"{A}_{B}.deltacommit")
+    put_names(tmp_path, config, f"{B}.clustering.requested", f"{B}.clustering.inflight", f"{B}_{D}.replacecommit")
     put_names(tmp_path, config, f"{C}.logcompaction.requested", f"{C}_{E}.deltacommit", f"{D}_{E}.clean")
     timeline = load_timeline(storage, config)
     assert spelled(timeline) == [
