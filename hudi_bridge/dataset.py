@@ -7,6 +7,7 @@ plan of the instant is made once.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -189,9 +190,16 @@ class HudiDataset(ds.Dataset):
         splits = self._planner.splits(self._query_type, request.row_filter)
         # Several splits keep the cores busy by themselves.
         alone = use_threads and len(splits) == 1
-        sources = [reader_for(self._storage, split, request, use_threads=alone).batches for split in splits]
+        sources = [partial(_read, self._storage, split, request, use_threads=alone) for split in splits]
         schema = pa.schema([self.schema.field(name) for name in request.columns])
         return pa.RecordBatchReader.from_batches(schema, iter_parallel(sources, use_threads=use_threads))
+
+
+def _read(
+    storage: Storage, split: RealtimeFileSplit, request: RowRequest, *, use_threads: bool
+) -> Iterator[pa.RecordBatch]:
+    # The reader, which holds the log records of its split, lives no longer than the split is read.
+    yield from reader_for(storage, split, request, use_threads=use_threads).batches()
 
 
 def _in_memory(table: pa.Table) -> ds.InMemoryDataset:

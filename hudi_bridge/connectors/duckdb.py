@@ -16,6 +16,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -185,16 +186,16 @@ class _Scan(ds.Scanner):
         return self._reader
 
 
+@dataclass(frozen=True, slots=True)
 class _Place:
     """Where views are made: a schema of an in-memory database, or else the connection's temporary views.
 
     A view over a Python object must not get into a database file, where it would outlive the object.
     """
 
-    def __init__(self, database: str, schema: str, *, is_in_memory: bool) -> None:
-        self._database = database
-        self._schema = schema
-        self._is_in_memory = is_in_memory
+    database: str
+    schema: str
+    is_in_memory: bool
 
     @classmethod
     def of(cls, connection: duckdb.DuckDBPyConnection) -> "_Place":
@@ -203,7 +204,7 @@ class _Place:
             "WHERE database_name = current_database()"
         )
         [(database, schema, is_in_memory)] = connection.execute(query).fetchall()
-        return cls(database, schema, is_in_memory=is_in_memory)
+        return cls(database, schema, is_in_memory)
 
     def refuse_tables(self, connection: duckdb.DuckDBPyConnection, names: Mapping[str, Any]) -> None:
         """Return only if no table has one of the names: DuckDB would fail half-way, or hide the user's table."""
@@ -212,7 +213,7 @@ class _Place:
             "AND (temporary OR (database_name = $database AND schema_name = $schema))"
         )
         lower = [name.lower() for name in names]
-        values = {"names": lower, "database": self._database, "schema": self._schema}
+        values = {"names": lower, "database": self.database, "schema": self.schema}
         taken = connection.execute(query, values).fetchall()
         if taken:
             raise QueryError(
@@ -220,22 +221,33 @@ class _Place:
             )
 
     def create(self, connection: duckdb.DuckDBPyConnection, name: str, source: _Source) -> None:
-        if self._is_in_memory:
-            # DuckDB makes the view in the current schema, which is the user's to change; a cursor has its own.
-            with connection.cursor() as cursor:
-                cursor.execute(f"USE {self._qualified()}")
-                cursor.from_arrow(source).create_view(name, replace=True)
+        if self.is_in_memory:
+            with self._entered(connection):
+                connection.from_arrow(source).create_view(name, replace=True)
         else:
             connection.register(name, source)
 
     def drop(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
-        if self._is_in_memory:
+        if self.is_in_memory:
             connection.execute(f"DROP VIEW IF EXISTS {self._qualified(name)}")
         else:
             connection.unregister(name)
 
+    @contextmanager
+    def _entered(self, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+        """Make this the current schema, which is where DuckDB makes views over Python objects."""
+        current = _Place.of(connection)
+        if current == self:
+            yield
+            return
+        connection.execute(f"USE {self._qualified()}")
+        try:
+            yield
+        finally:
+            connection.execute(f"USE {current._qualified()}")  # noqa: SLF001 - of the same class
+
     def _qualified(self, *name: str) -> str:
-        return ".".join(map(quote_identifier, (self._database, self._schema, *name)))
+        return ".".join(map(quote_identifier, (self.database, self.schema, *name)))
 
 
 def quote_identifier(name: str) -> str:

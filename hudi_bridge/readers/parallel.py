@@ -7,12 +7,11 @@ memory does not grow with the number of splits and a slow consumer slows the wor
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from queue import Empty, Full, Queue
+from queue import Queue
 
 import pyarrow as pa
 
 _BATCHES_IN_QUEUE = 4
-_SECONDS_BETWEEN_CHECKS = 0.1
 
 BatchSource = Callable[[], Iterator[pa.RecordBatch]]
 
@@ -27,62 +26,60 @@ def iter_parallel(sources: Sequence[BatchSource], *, use_threads: bool = True) -
         for source in sources:
             yield from source()
         return
-    shared = _Shared(sources)
+    shared = _Shared(sources, workers)
     threads = [
         threading.Thread(target=shared.work, name=f"hudi-bridge-{number}", daemon=True) for number in range(workers)
     ]
     for thread in threads:
         thread.start()
     try:
-        yield from shared.batches(threads)
+        yield from shared.batches()
     finally:
-        shared.stop.set()
+        shared.stop()
         for thread in threads:
             thread.join()
 
 
 class _Shared:
-    """What the workers and the consumer of one scan share."""
+    """What the workers and the consumer of one scan share; a worker that has ended hands over None."""
 
-    def __init__(self, sources: Sequence[BatchSource]) -> None:
-        self.stop = threading.Event()
+    def __init__(self, sources: Sequence[BatchSource], workers: int) -> None:
+        self._stopped = threading.Event()
         self._sources = iter(sources)
         self._sources_lock = threading.Lock()
-        self._queue: Queue[pa.RecordBatch | BaseException] = Queue(_BATCHES_IN_QUEUE)
+        self._workers = workers
+        self._queue: Queue[pa.RecordBatch | BaseException | None] = Queue(_BATCHES_IN_QUEUE)
 
     def work(self) -> None:
         """Read sources until none is left."""
         try:
             while (source := self._next_source()) is not None:
                 for batch in source():
-                    if not self._put(batch):
+                    self._queue.put(batch)
+                    if self._stopped.is_set():
                         return
         except BaseException as error:  # noqa: BLE001 - handed over to the consumer, who raises it
-            self._put(error)
+            self._queue.put(error)
+        finally:
+            self._queue.put(None)
 
-    def batches(self, threads: Sequence[threading.Thread]) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[pa.RecordBatch]:
         """What the workers hand over, until all have ended."""
-        while True:
-            alive = any(thread.is_alive() for thread in threads)
-            try:
-                item = self._queue.get(timeout=_SECONDS_BETWEEN_CHECKS if alive else 0.0)
-            except Empty:
-                if not alive:
-                    return
-                continue
-            if isinstance(item, BaseException):
+        while self._workers:
+            item = self._queue.get()
+            if item is None:
+                self._workers -= 1
+            elif isinstance(item, BaseException):
                 raise item
-            yield item
+            else:
+                yield item
+
+    def stop(self) -> None:
+        """Let the workers end at their next batch, and take what they still hand over."""
+        self._stopped.set()
+        while self._workers:
+            self._workers -= self._queue.get() is None
 
     def _next_source(self) -> BatchSource | None:
         with self._sources_lock:
-            return None if self.stop.is_set() else next(self._sources, None)
-
-    def _put(self, item: pa.RecordBatch | BaseException) -> bool:
-        while not self.stop.is_set():
-            try:
-                self._queue.put(item, timeout=_SECONDS_BETWEEN_CHECKS)
-            except Full:
-                continue
-            return True
-        return False
+            return None if self._stopped.is_set() else next(self._sources, None)

@@ -89,15 +89,27 @@ def type_name(type_: FieldType) -> str:
         case MapType():
             return f"map<{type_name(type_.key)}, {type_name(type_.value)}>"
         case _:
-            return _primitive_name(type_)
+            return primitive_name(type_) or str(type_)
+
+
+def primitive_name(type_: ArrowType) -> str | None:
+    """The name that Hudi has for a flat type, None where it has none."""
+    if pa.types.is_dictionary(type_):
+        return primitive_name(type_.value_type)
+    if pa.types.is_decimal(type_):
+        return f"decimal({type_.precision}, {type_.scale})" if type_.precision <= _MAX_PRECISION else None
+    if pa.types.is_fixed_size_binary(type_):
+        return f"fixed[{type_.byte_width}]"
+    return _NAMES.get(type_)
 
 
 def can_become(source: FieldType, target: FieldType) -> bool:
-    """Whether values of one type can be read as another; of records, whether any of their fields can."""
+    """Whether values of one type can be read as another; of records, whether the fields of the same names can."""
     match source, target:
         case RecordType(), RecordType():
             targets = {field.name: field.type for field in target.fields}
-            return any(field.name in targets and can_become(field.type, targets[field.name]) for field in source.fields)
+            common = (field for field in source.fields if field.name in targets)
+            return all(can_become(field.type, targets[field.name]) for field in common)
         case ArrayType(), ArrayType():
             return can_become(source.element, target.element)
         case MapType(), MapType():
@@ -144,7 +156,7 @@ class _Walk:
         if before.name != after.name:
             yield Change(kind=ChangeKind.RENAMED, column=new_path, id=id_, before=old_path, after=new_path)
         yield from self._types(before.type, after.type, old_path, new_path, id_)
-        yield from _nullability(before.optional, after.optional, new_path, id_)  # noqa: FBT003 - what is compared
+        yield from _nullability(before.optional, after.optional, new_path, id_)
         if (before.doc or "") != (after.doc or ""):
             docs = before.doc or "", after.doc or ""
             yield Change(kind=ChangeKind.COMMENT, column=new_path, id=id_, before=docs[0], after=docs[1])
@@ -238,12 +250,4 @@ _NAMES = {
     pa.large_binary(): "binary",
 }
 
-
-def _primitive_name(type_: ArrowType) -> str:
-    if pa.types.is_dictionary(type_):
-        return _primitive_name(type_.value_type)
-    if pa.types.is_decimal(type_):
-        return f"decimal({type_.precision}, {type_.scale})"
-    if pa.types.is_fixed_size_binary(type_):
-        return f"fixed[{type_.byte_width}]"
-    return _NAMES.get(type_, str(type_))
+_MAX_PRECISION = 38

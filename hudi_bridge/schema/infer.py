@@ -8,34 +8,14 @@ comes back may be another one.
 First ids are given by position as ``AvroInternalSchemaConverter`` does, later ones as ``TableChanges`` does.
 """
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import chain, count
-from typing import Any
+from itertools import pairwise
 
-import pyarrow as pa
-
-from hudi_bridge.schema.avro import (
-    NULL,
-    AvroArray,
-    AvroMap,
-    AvroRecord,
-    AvroType,
-    AvroUnion,
-    arrow_type,
-)
-from hudi_bridge.schema.difference import can_become, child_path, type_name
-from hudi_bridge.schema.internal import (
-    ArrayType,
-    Field,
-    FieldType,
-    InternalSchema,
-    MapType,
-    RecordType,
-    internal_from_arrow,
-)
+from hudi_bridge.schema.difference import Change, can_become, child_path, schema_changes
+from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
+from hudi_bridge.schema.internal_json import schema_history_json
 
 _NEAR = 1
 """How many of the siblings that stay may lie between the places of a column that goes and of one that comes."""
@@ -78,6 +58,12 @@ class SchemaProposal:
     versions: tuple[InternalSchema, ...]
     ambiguities: tuple[Ambiguity, ...]
 
+    @property
+    def changes(self) -> tuple[tuple[Change, ...], ...]:
+        """What each version has changed, by the proposed ids; the first one nothing."""
+        changes = [schema_changes(before, after, by_id=True) for before, after in pairwise(self.versions)]
+        return ((), *changes) if self.versions else ()
+
     def to_json(self) -> str:
         """The history as Hudi keeps it in the files of ``.hoodie/.schema``."""
         return schema_history_json(self.versions)
@@ -113,8 +99,9 @@ _TABLE = -1
 class _Ids:
     """Gives ids, and remembers which names had which.
 
-    ``present`` holds the fields of a record in the version before, ``known`` all that a record ever had, both by the
-    id of the field, element or value that is the record.
+    ``present`` holds the fields of a record in the version before, ``known`` the last of each name that a record ever
+    had, ``inner`` the ids of elements, or of keys and values: all by the id of the field, element or value that is the
+    record, list or map.
     """
 
     instant: str = ""
@@ -146,7 +133,7 @@ class _Ids:
         self.present[holder] = fields
         return RecordType(fields=fields)
 
-    def _id_of(self, new: Field, known: dict[str, Field]) -> int:
+    def _id_of(self, new: Field, known: Mapping[str, Field]) -> int:
         old = known.get(new.name)
         return old.id if old is not None and can_become(old.type, new.type) else self._next()
 
@@ -182,20 +169,20 @@ class _Ids:
 
 
 def _renames(
-    instant: str, before: Sequence[Field], after: Sequence[Field], path: str, known: dict[str, Field]
+    instant: str, before: Sequence[Field], after: Sequence[Field], path: str, known: Mapping[str, Field]
 ) -> Iterable[Ambiguity]:
     """The pairs of a field that went and a new one that may be the same under another name."""
     stay = {one.name for one in before} & {one.name for one in after}
     for old_place, old in _places(before, stay):
         for new_place, new in _places(after, stay):
-            is_new = new.name not in known
-            if is_new and abs(old_place - new_place) <= _NEAR and can_become(old.type, new.type):
+            is_new = new.name not in known or known[new.name].id != new.id
+            if is_new and abs(old_place - new_place) <= _NEAR and _looks_like(old.type, new.type):
                 paths = child_path(path, old.name), child_path(path, new.name)
                 yield Ambiguity(kind=AmbiguityKind.RENAME_OR_NEW, instant=instant, before=paths[0], after=paths[1])
 
 
 def _returns(
-    instant: str, before: Sequence[Field], after: Sequence[Field], path: str, known: dict[str, Field]
+    instant: str, before: Sequence[Field], after: Sequence[Field], path: str, known: Mapping[str, Field]
 ) -> Iterable[Ambiguity]:
     """The fields that have got an id that was theirs before the last version."""
     were = {one.name for one in before}
@@ -203,6 +190,13 @@ def _returns(
         if new.name not in were and new.name in known and known[new.name].id == new.id:
             place = child_path(path, new.name)
             yield Ambiguity(kind=AmbiguityKind.SAME_OR_ANOTHER, instant=instant, before=place, after=place)
+
+
+def _looks_like(old: FieldType, new: FieldType) -> bool:
+    """Whether a field of one type may have become one of the other; of records, those that have a field in common."""
+    if isinstance(old, RecordType) and isinstance(new, RecordType):
+        return bool({one.name for one in old.fields} & {one.name for one in new.fields}) and can_become(old, new)
+    return can_become(old, new)
 
 
 def _places(fields: Sequence[Field], stay: set[str]) -> Iterable[tuple[int, Field]]:
@@ -213,91 +207,3 @@ def _places(fields: Sequence[Field], stay: set[str]) -> Iterable[tuple[int, Fiel
             staying += 1
         else:
             yield staying, one
-
-
-def plain_schema(leading: Iterable[str], record: AvroRecord) -> InternalSchema:
-    """The columns of a writer's schema after some text columns, which it may have as well; ids are by position.
-
-    Raises:
-        UnsupportedTableError: a decimal has more digits than any Arrow type.
-    """
-    texts = tuple(leading)
-    own = (_nullable_field(one.name, one.type) for one in record.fields if one.name not in texts)
-    return internal_from_arrow(pa.schema(chain((pa.field(name, pa.string()) for name in texts), own)))
-
-
-def _nullable_field(name: str, avro: AvroType) -> "pa.Field[Any]":
-    type_, nullable = _nullable_type(avro)
-    return pa.field(name, type_, nullable)
-
-
-def _nullable_type(avro: AvroType) -> tuple[Any, bool]:
-    """The Arrow type with what Avro says about nulls inside, and whether the value itself may be null."""
-    match avro:
-        case AvroUnion():
-            members = avro.members
-            inner = _nullable_type(members[0])[0] if len(members) == 1 else arrow_type(avro)
-            return inner, NULL in avro.branches
-        case AvroRecord():
-            return pa.struct([_nullable_field(one.name, one.type) for one in avro.fields]), False
-        case AvroArray():
-            return pa.list_(_nullable_field("element", avro.items)), False
-        case AvroMap():
-            return pa.map_(pa.string(), _nullable_field("value", avro.values)), False
-        case _:
-            return arrow_type(avro), avro == NULL
-
-
-def schema_history_json(versions: Sequence[InternalSchema]) -> str:
-    """A history, oldest version first, as Hudi keeps it (``SerDeHelper``)."""
-    documents = [
-        {
-            "max_column_id": version.max_column_id,
-            "version_id": version.version_id,
-            **_document(RecordType(fields=version.fields)),
-        }
-        for version in reversed(versions)
-    ]
-    return json.dumps({"schemas": documents}, ensure_ascii=False, separators=(",", ":"))
-
-
-def _document(type_: RecordType | ArrayType | MapType) -> dict[str, Any]:
-    match type_:
-        case RecordType():
-            return {"type": "record", "fields": [_field_document(one) for one in type_.fields]}
-        case ArrayType():
-            return {
-                "type": "array",
-                "element_id": type_.element_id,
-                "element": _type_document(type_.element),
-                "element_optional": type_.element_optional,
-            }
-        case MapType():
-            return {
-                "type": "map",
-                "key_id": type_.key_id,
-                "key": _type_document(type_.key),
-                "value_id": type_.value_id,
-                "value": _type_document(type_.value),
-                "value_optional": type_.value_optional,
-            }
-
-
-def _field_document(one: Field) -> dict[str, Any]:
-    document = {"id": one.id, "name": one.name, "optional": one.optional, "type": _type_document(one.type)}
-    return document if one.doc is None else document | {"doc": one.doc}
-
-
-def _type_document(type_: FieldType) -> str | dict[str, Any]:
-    return _document(type_) if isinstance(type_, RecordType | ArrayType | MapType) else type_name(type_)
-
-
-# ``count`` numbers ids elsewhere; here they outlive a schema.
-__all__ = [
-    "Ambiguity",
-    "AmbiguityKind",
-    "SchemaProposal",
-    "infer_schema_history",
-    "plain_schema",
-    "schema_history_json",
-]

@@ -115,7 +115,7 @@ class RealtimeFileSplit:
             context = _context_from_json(split.pop("context"), payloads or {})
             split["log_paths"] = tuple(split["log_paths"])
             return cls(context=context, partition_values=values, **split)
-        except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+        except (LookupError, ValueError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
             if isinstance(error, QueryError):
                 raise
             raise QueryError("split", f"text that is no split ({error})", "the JSON of a RealtimeFileSplit") from error

@@ -131,6 +131,7 @@ def test_views_stay_at_their_instant_until_refresh(connection: duckdb.DuckDBPyCo
     held_back.rename(last)
     assert connection.execute("SELECT count(*) FROM memory.trips").fetchall() == before == [(60,)]
     attached.refresh()
+    assert connection.execute("SELECT current_database()").fetchall() == [("elsewhere",)]
     assert connection.execute("SELECT count(*) FROM memory.trips").fetchall() == [(65,)]
     assert attached.instant == "20261121133045879"
     attached.detach()

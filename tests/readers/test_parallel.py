@@ -155,9 +155,13 @@ def test_nothing_is_read_before_the_first_batch_is_asked_for() -> None:
 
 
 def test_the_end_is_not_waited_for() -> None:
+    def slow() -> Iterator[pa.RecordBatch]:
+        yield batch(1)
+        time.sleep(0.005)
+
     began = time.perf_counter()
     for _ in range(10):
-        read([numbers(1), numbers(2), numbers(3)])
+        assert read([slow, slow]) == [1, 1]
     assert time.perf_counter() - began < 0.5
 
 

@@ -1,0 +1,267 @@
+"""What a table's timeline and files tell of its schema: its versions, the columns of one file, a proposed history.
+
+A table written with schema-on-read keeps its versions, with column ids, in ``.hoodie/.schema`` and in its commits
+(``FileBasedInternalSchemaStorageManager``). Of any other table the versions are the schemas in its commits, archived
+ones among them, as far as they differ.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_bridge.config import QueryType, TableConfig
+from hudi_bridge.errors import CorruptBaseFileError, CorruptLogFileError, CorruptTableError, QueryError
+from hudi_bridge.logformat.block import LogBlock
+from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.logformat.scan import scan_blocks
+from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
+from hudi_bridge.schema.difference import Change, schema_changes
+from hudi_bridge.schema.file_columns import ColumnMapping, map_columns
+from hudi_bridge.schema.infer import SchemaProposal, infer_schema_history
+from hudi_bridge.schema.internal import (
+    InternalSchema,
+    parse_internal_schema,
+    parse_schema_history,
+    schema_for_instant,
+    to_arrow,
+)
+from hudi_bridge.schema.plain import plain_from_arrow, plain_from_avro
+from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
+from hudi_bridge.splits.partitions import columns_from_path
+from hudi_bridge.splits.query_schema import META_COLUMNS, OPERATION_COLUMN, read_query_schema, schema_as_read
+from hudi_bridge.storage import Storage
+from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_metadata
+from hudi_bridge.timeline.history import load_history, read_archived_commits
+from hudi_bridge.timeline.instant import COMMIT_ACTIONS
+from hudi_bridge.timeline.timeline import Timeline
+
+_PLACE = ".hoodie/.schema"
+_INSTANT = re.compile(r"[0-9]{1,32}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaVersion:
+    """One version of a table's schema, in force from ``instant`` on.
+
+    With ``has_ids``, ``schema`` is Hudi's own, and ``changes`` tell renames from drops and adds. Otherwise it is that
+    of a commit, its ids say no more than the positions of the columns, and changes go by name. ``changes`` are those
+    since the version before; the first version has none.
+    """
+
+    instant: str
+    has_ids: bool
+    schema: InternalSchema
+    arrow_schema: pa.Schema
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileColumns:
+    """How the columns of a base file, or of one block of a log file, become those of a query.
+
+    ``instant_time`` wrote them; ``offset`` is the block's place in the file, None in a base file.
+    """
+
+    path: str
+    offset: int | None
+    instant_time: str
+    columns: tuple[ColumnMapping, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StoredSchema:
+    """The columns of a base file or log block, as they are stored."""
+
+    offset: int | None
+    instant_time: str
+    arrow: pa.Schema
+
+
+def read_schema_history(storage: Storage, config: TableConfig, timeline: Timeline) -> tuple[SchemaVersion, ...]:
+    """The versions of a table's schema, oldest first.
+
+    Without column ids, all commits are read, archived ones too; a commit that carries no schema is passed over.
+
+    Raises:
+        CorruptTableError: a commit, or a schema, cannot be parsed.
+    """
+    newest = timeline.latest_commit()
+    query = read_query_schema(storage, config, timeline, newest.requested_time if newest else "")
+    if query.ids is not None and query.history is not None:
+        known = {schema.version_id: schema for schema in parse_schema_history(query.history, _PLACE)}
+        latest = parse_internal_schema(query.ids, _PLACE)
+        schemas = [known[version] for version in sorted(known) if version < latest.version_id]
+        times = [str(schema.version_id) for schema in (*schemas, latest)]
+        if times[0] == "0":
+            times[0] = _first_commit_time(storage, config, timeline) or times[0]
+        return _versions([*zip(times, [*schemas, latest], strict=True)], has_ids=True)
+    commits = _iter_commits(storage, config, timeline)
+    found = ((time, _schema_of_commit(metadata, config, time)) for time, metadata in commits)
+    return _versions(_distinct((time, schema) for time, schema in found if schema is not None), has_ids=False)
+
+
+def propose_schema_history(storage: Storage, config: TableConfig, timeline: Timeline) -> SchemaProposal:
+    """A history with column ids for a table that keeps none, from its commits, archived ones too.
+
+    Where a commit carries no schema, one of the files that it wrote tells it, if it is still there. Nothing is
+    written.
+
+    Raises:
+        CorruptTableError: a commit, a file or a schema cannot be parsed.
+    """
+
+    def schemas() -> Iterator[tuple[str, InternalSchema]]:
+        for time, metadata in _iter_commits(storage, config, timeline):
+            schema = _schema_of_commit(metadata, config, time) or _schema_of_files(storage, config, metadata)
+            if schema is not None:
+                yield time, schema
+
+    return infer_schema_history(schemas())
+
+
+def read_file_columns(
+    storage: Storage, config: TableConfig, timeline: Timeline, query_instant: str, path: str
+) -> tuple[FileColumns, ...]:
+    """How a base file, or each data block of a log file, is read by a snapshot query as of an instant.
+
+    ``path`` is relative to the table. The whole log file is held in memory.
+
+    Raises:
+        QueryError: the path is not that of a data file of the table.
+        CorruptTableError: the file, or a schema, cannot be parsed.
+    """
+    query = read_query_schema(storage, config, timeline, query_instant)
+    path_columns = columns_from_path(config, QueryType.SNAPSHOT)
+    columns = schema_as_read(query.arrow, config, path_columns)
+    history = parse_schema_history(query.history, _PLACE) if query.history is not None else ()
+    query_ids = parse_internal_schema(query.ids, _PLACE) if query.ids is not None else None
+    path = path.removeprefix(f"{storage.table_path}/")
+    return tuple(
+        FileColumns(
+            path=path,
+            offset=stored.offset,
+            instant_time=stored.instant_time,
+            columns=map_columns(
+                stored.arrow,
+                columns,
+                file_ids=schema_for_instant(history, stored.instant_time),
+                query_ids=query_ids,
+                path_columns=path_columns,
+            ),
+        )
+        for stored in _read_stored_schemas(storage, path)
+    )
+
+
+def _versions(schemas: Iterable[tuple[str, InternalSchema]], *, has_ids: bool) -> tuple[SchemaVersion, ...]:
+    listed = list(schemas)
+    changes = [schema_changes(before, after, by_id=has_ids) for (_, before), (_, after) in pairwise(listed)]
+    return tuple(
+        SchemaVersion(
+            instant=instant, has_ids=has_ids, schema=schema, arrow_schema=to_arrow(schema), changes=since_before
+        )
+        for (instant, schema), since_before in zip(listed, [(), *changes], strict=False)
+    )
+
+
+def _distinct(schemas: Iterable[tuple[str, InternalSchema]]) -> Iterator[tuple[str, InternalSchema]]:
+    """The schemas that differ from the one before."""
+    last = None
+    for instant, schema in schemas:
+        if schema != last:
+            yield instant, schema
+        last = schema
+
+
+def _archived_times(storage: Storage, config: TableConfig, timeline: Timeline) -> list[str]:
+    """The archived commits that are no longer on the active timeline, oldest first."""
+    history = {one.requested_time for one in load_history(storage, config) if one.action in COMMIT_ACTIONS}
+    return sorted(time for time in history if _INSTANT.fullmatch(time) and not timeline.contains(time))
+
+
+def _first_commit_time(storage: Storage, config: TableConfig, timeline: Timeline) -> str | None:
+    active = [one.requested_time for one in timeline.commits()]
+    return min([*_archived_times(storage, config, timeline)[:1], *active[:1]], default=None)
+
+
+def _iter_commits(storage: Storage, config: TableConfig, timeline: Timeline) -> Iterator[tuple[str, CommitMetadata]]:
+    """The metadata of all commits, archived ones too, oldest first."""
+    archived = read_archived_commits(storage, config, _archived_times(storage, config, timeline))
+    active = {one.requested_time: one for one in timeline.commits()}
+    for time in sorted({*archived, *active}):
+        yield time, archived[time] if time in archived else read_commit_metadata(storage, config, active[time])
+
+
+def _leading_columns(config: TableConfig) -> tuple[str, ...]:
+    if not config.populates_meta_fields:
+        return ()
+    return (*META_COLUMNS, OPERATION_COLUMN) if config.allow_operation_field else META_COLUMNS
+
+
+def _schema_of_commit(metadata: CommitMetadata, config: TableConfig, time: str) -> InternalSchema | None:
+    if metadata.schema_text is None:
+        return None
+    return plain_from_avro(parse_avro_schema(metadata.schema_text, f"commit {time}"), _leading_columns(config))
+
+
+def _schema_of_files(storage: Storage, config: TableConfig, metadata: CommitMetadata) -> InternalSchema | None:
+    """The schema of the first file of a commit that is still there and has rows."""
+    for stat in metadata.write_stats:
+        if _is_data_file(stat.path) and storage.exists(stat.path):
+            for stored in _read_stored_schemas(storage, stat.path):
+                return plain_from_arrow(stored.arrow, _leading_columns(config))
+    return None
+
+
+def _is_data_file(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return parse_base_file_name(name) is not None or parse_log_file_name(name) is not None
+
+
+def _read_stored_schemas(storage: Storage, path: str) -> tuple[_StoredSchema, ...]:
+    """The schema of a base file, or those of a log file's data blocks in their order."""
+    expected = "a base file or log file, by its path from the table's folder"
+    if not _is_data_file(path):
+        raise QueryError("file", path, expected)
+    try:
+        file = storage.open_input(path)
+    except (OSError, CorruptTableError) as error:
+        raise QueryError("file", f"{path}, which cannot be opened", expected) from error
+    with file:
+        base = parse_base_file_name(path.rpartition("/")[2])
+        if base is not None:
+            return (_StoredSchema(offset=None, instant_time=base.instant_time, arrow=_base_schema(file, path)),)
+        blocks = scan_blocks(file.read_buffer(), path).blocks
+    return tuple(
+        _StoredSchema(offset=block.offset, instant_time=block.instant_time or "", arrow=_block_schema(block))
+        for block in blocks
+        if block.is_data
+    )
+
+
+def _base_schema(file: pa.NativeFile, path: str) -> pa.Schema:
+    try:
+        return _parquet_schema(file)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise CorruptBaseFileError(path, None, str(error).splitlines()[0], "a readable Parquet file") from error
+
+
+def _block_schema(block: LogBlock) -> pa.Schema:
+    if block.block_type is BlockType.PARQUET_DATA:
+        try:
+            return _parquet_schema(pa.BufferReader(block.content))
+        except (pa.ArrowInvalid, OSError) as error:
+            found = str(error).splitlines()[0]
+            raise CorruptLogFileError(block.path, block.content_offset, found, "a readable Parquet file") from error
+    if block.schema_text is None:
+        raise CorruptLogFileError(block.path, block.offset, "a data block without SCHEMA", "the writer's schema")
+    return arrow_schema(parse_avro_schema(block.schema_text, block.path, block.offset))
+
+
+def _parquet_schema(file: pa.NativeFile) -> pa.Schema:
+    with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as parquet:
+        return parquet.schema_arrow
