@@ -64,7 +64,7 @@ def merged(
         keep = np.ones(piece.num_rows, dtype=np.bool_)
         keep[merge.gone(met)] = False
         out.append(piece.filter(pa.array(keep)))
-        if merge.merges_fields:
+        if merge.merges_rows:
             out.append(merge.merged_rows(piece.take(pa.array(met.rows)), met))
     table = pa.concat_tables([pa.Table.from_batches(out, SCHEMA), merge.remaining_log_rows()])
     assert table.column("_hoodie_record_key").null_count == 0

@@ -7,7 +7,8 @@ import pytest
 from hudi_bridge.config import MergeMode, TableConfig, parse_table_config, with_read_options
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.ordering import COMMIT_TIME, DEFAULT_PAYLOAD, EVENT_TIME, OVERWRITE_LATEST
-from hudi_bridge.merge.payloads import FieldFill, MergeRule, infer_merge_mode, merge_rule
+from hudi_bridge.merge.payloads import FieldFill, MergeRule, infer_merge_mode
+from hudi_bridge.merge.payloads import merge_rule as merge_rule_with
 from tests.table_writer import TableWriter, at
 
 EVENT_TIME_ID = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
@@ -31,6 +32,10 @@ def config(version: int, **stated: str) -> TableConfig:
 
 def with_payload(version: int, payload: str, **stated: str) -> TableConfig:
     return config(version, hoodie__compaction__payload__class=payload, **stated)
+
+
+def merge_rule(table: TableConfig) -> MergeRule:
+    return merge_rule_with(table, {})
 
 
 def rule(kind: str, *ordering_fields: str, **changes: Any) -> MergeRule:

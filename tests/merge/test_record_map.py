@@ -23,7 +23,7 @@ def upserts(
 ) -> LogRecords:
     """A data block of rows (key, ts, a, b, ...)."""
     batch = pa.RecordBatch.from_pylist([dict(zip(schema.names, row, strict=False)) for row in rows], schema)
-    return data_records(batch, batch.column(0), merge_rule, frozenset(absent))
+    return data_records(batch, batch.column(0), merge_rule, absent=frozenset(absent))
 
 
 def deletes(merge_rule: MergeRule, *records: tuple[str, int | None]) -> LogRecords:

@@ -1,6 +1,6 @@
 """Random histories of random schemas: reading old batches by id equals rewriting their values version by version."""
 
-import datetime
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
@@ -40,7 +40,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     WIDEST: st.integers(-(10**8), 10**8).map(lambda units: Decimal(units).scaleb(-4)),
     pa.string(): TEXTS,
     pa.binary(): TEXTS.map(str.encode),
-    pa.date32(): st.dates(datetime.date(1900, 1, 1), datetime.date(2100, 1, 1)),
+    pa.date32(): st.dates(dt.date(1900, 1, 1), dt.date(2100, 1, 1)),
 }
 """Such values that a chain of numeric promotions ends where a single one does, whatever its steps."""
 
@@ -135,7 +135,7 @@ class Editor:
             case MapType():
                 return replace(type_, value=self.changed_type(type_.value, type_.value_id))
         promotions = further_promotions(self.first_types[id_], type_)
-        return self.pick(promotions) if promotions else type_  # type: ignore[no-any-return]
+        return self.pick(promotions) if promotions else type_
 
     def schema(self, version_id: int, record: RecordType) -> InternalSchema:
         return InternalSchema(version_id=version_id, max_column_id=self.next_id - 1, fields=record.fields)
@@ -161,7 +161,9 @@ def values_of(type_: FieldType) -> st.SearchStrategy[Any]:
         case ArrayType():
             return st.none() | st.lists(values_of(type_.element), max_size=2)
         case MapType():
-            return st.none() | st.dictionaries(TEXTS, values_of(type_.value), max_size=2).map(lambda map_: [*map_.items()])
+            return st.none() | st.dictionaries(TEXTS, values_of(type_.value), max_size=2).map(
+                lambda map_: [*map_.items()]
+            )
     return st.none() | VALUES[type_]
 
 
@@ -177,7 +179,9 @@ def rewritten(value: Any, old: FieldType, new: FieldType) -> Any:
         case RecordType(), RecordType():
             known = {one.id: one for one in old.fields}
             return {
-                one.name: rewritten(value[known[one.id].name], known[one.id].type, one.type) if one.id in known else None
+                one.name: rewritten(value[known[one.id].name], known[one.id].type, one.type)
+                if one.id in known
+                else None
                 for one in new.fields
             }
         case ArrayType(), ArrayType():
@@ -196,7 +200,7 @@ def promoted(value: Any, new: Any) -> Any:
             return None
     if pa.types.is_date(new):
         try:
-            return datetime.date.fromisoformat(value)
+            return dt.date.fromisoformat(value)
         except ValueError:
             return None
     if pa.types.is_floating(new):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudi_bridge import HudiTable
 from hudi_bridge.merge import fold, ordering
 from hudi_bridge.merge.ordering import Version
 from hudi_bridge.merge.payloads import FieldFill, MergeRule
@@ -80,12 +81,12 @@ def changes(*kinds: str) -> st.SearchStrategy[list[Change]]:
     return st.lists(one, min_size=1, max_size=14)
 
 
-@pytest.mark.parametrize("narrow", [0, 64], ids=["by rounds", "one by one"])
 @pytest.mark.parametrize("name", TABLES)
-def test_merging_equals_the_plain_rules(name: str, narrow: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold, "_NARROW_ROUND", narrow)
+def test_merging_equals_the_plain_rules(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The tables are small, so that no key would be left to the rounds.
+    monkeypatch.setattr(fold, "_NARROW_ROUND", 1)
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(base=BASE_ROWS, log=changes("upsert", "upsert", "delete"))
     def check(base: list[Row], log: list[Change]) -> None:
         check_against_the_plain_rules(name, base, log)
@@ -95,7 +96,7 @@ def test_merging_equals_the_plain_rules(name: str, narrow: int, monkeypatch: pyt
 
 @pytest.mark.parametrize("name", ["commit time", "event time", "event time, defaults ignored"])
 def test_partial_updates_equal_the_plain_rules(name: str) -> None:
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(base=BASE_ROWS, log=changes("upsert", "partial", "delete"))
     def check(base: list[Row], log: list[Change]) -> None:
         check_against_the_plain_rules(name, base, log)
@@ -105,12 +106,22 @@ def test_partial_updates_equal_the_plain_rules(name: str) -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_cutting_the_same_records_into_other_blocks_and_files_changes_nothing(name: str) -> None:
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=8, deadline=None)
     @given(base=BASE_ROWS, log=changes("upsert", "delete"), data=st.data())
     def check(base: list[Row], log: list[Change], data: st.DataObject) -> None:
         cuts = data.draw(st.lists(st.integers(0, 3), min_size=len(log), max_size=len(log)))
         other = [Change(kind=one.kind, row=one.row, cut=cut) for one, cut in zip(log, cuts, strict=True)]
         assert read(name, base, log)[1] == read(name, base, other)[1]
+
+    check()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_logs_that_outgrow_their_memory_are_merged_in_parts(name: str) -> None:
+    @settings(max_examples=8, deadline=None)
+    @given(base=BASE_ROWS, log=changes("upsert", "delete"))
+    def check(base: list[Row], log: list[Change]) -> None:
+        assert read(name, base, log)[1] == read(name, base, log, log_memory_bytes=100)[1]
 
     check()
 
@@ -121,10 +132,13 @@ def check_against_the_plain_rules(name: str, base: Sequence[Row], log: Sequence[
     assert rows == in_order(merged(rule, base, log))
 
 
-def read(name: str, base: Sequence[Row], log: Sequence[Change]) -> tuple[MergeRule | None, list[tuple[Any, ...]]]:
+def read(
+    name: str, base: Sequence[Row], log: Sequence[Change], log_memory_bytes: int | None = None
+) -> tuple[MergeRule | None, list[tuple[Any, ...]]]:
     """The rule of the table of these records, and its rows."""
     with tempfile.TemporaryDirectory() as folder:
-        table = write(Path(folder), name, base, log).open()
+        write(Path(folder), name, base, log)
+        table = HudiTable.open(folder, log_memory_bytes=log_memory_bytes)
         rows = table.snapshot().to_table(columns=NAMES).to_pylist()
         return table.splits()[0].context.merge_rule, in_order(rows)
 

@@ -1,0 +1,67 @@
+"""Other ways through the same merge: in parts of the record keys, and by key where the logs tell row positions."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hudi_bridge import HudiTable
+from hudi_bridge.merge.key_parts import part_of_keys
+from hudi_bridge.readers import log_record_scanner
+from hudi_bridge.readers.log_record_scanner import LogScan
+from tests.compare import differences
+from tests.golden_cases import golden_case
+
+TABLES = (
+    "a_story_v9_120",
+    "b_commit_time_120",
+    "b_default_payload_0150",
+    "b_event_time_120",
+    "b_multi_ordering_120",
+    "b_partial_update_payload_0150",
+    "b_partial_update_payload_120",
+    "b_sql_partial_120",
+    "d_log_only_120",
+    "e_virtual_keys_120",
+    "g_logs_rename_readd_120",
+)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_merging_in_parts_gives_the_same_rows(name: str) -> None:
+    path = str(golden_case(name) / "table")
+    whole, parts = HudiTable.open(path), HudiTable.open(path, log_memory_bytes=300)
+    split = max(parts.splits(), key=lambda one: one.log_size_bytes)
+    rule = split.context.merge_rule
+    assert rule is not None
+    assert LogScan(parts._storage, split, rule, split.context.schema.names, 300).parts > 1
+    assert not differences(whole.snapshot().to_table(), parts.snapshot().to_table())
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if name.endswith("_120")])
+def test_merging_by_position_gives_the_same_rows_as_by_key(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(golden_case(name) / "table")
+    by_position = HudiTable.open(path).snapshot().to_table()
+    monkeypatch.setattr(log_record_scanner, "parse_record_positions", lambda *_: None)
+    assert not differences(by_position, HudiTable.open(path).snapshot().to_table())
+
+
+def test_positions_are_used_where_all_blocks_tell_them() -> None:
+    table = HudiTable.open(str(golden_case("b_event_time_120") / "table"))
+    split = max(table.splits(), key=lambda one: one.log_size_bytes)
+    rule = split.context.merge_rule
+    assert rule is not None
+    records = LogScan(table._storage, split, rule, split.context.schema.names, 1 << 30).records()
+    assert records.base_positions is not None
+    assert len(records.base_positions) == len(records)
+
+
+def test_equal_keys_are_in_one_part_and_parts_are_about_equal(tmp_path: Path) -> None:
+    del tmp_path
+    keys = pa.array([f"order-{number:09d}" for number in range(20_000)] + ["", "ü✓", "x" * 5_000])
+    parts = part_of_keys(keys, 8)
+    assert np.array_equal(parts, part_of_keys(pa.concat_arrays([pa.array(["a"]), keys]).slice(1), 8))
+    sizes = np.bincount(parts, minlength=8)
+    assert sizes.min() > 2_000
+    assert len(part_of_keys(keys.slice(0, 0), 8)) == 0

@@ -1,0 +1,256 @@
+"""The dataset in the hands of its users: pyarrow's own API, pandas, Polars, DuckDB."""
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_bridge import HudiDataset, HudiTable, QueryError, QueryType
+from tests.compare import differences
+from tests.table_writer import META_FIELDS, TableWriter, at
+
+FIELDS = (("id", "string"), ("ts", "long"), ("value", "string"), ("part", "string"))
+ROWS = [
+    {"id": "a", "ts": 2, "value": "new", "part": "p"},
+    {"id": "c", "ts": 1, "value": None, "part": "p"},
+    {"id": "d", "ts": 4, "value": "log", "part": "p"},
+    {"id": "a", "ts": 1, "value": "old", "part": "q"},
+    {"id": "b", "ts": 1, "value": "old", "part": "q"},
+]
+"""What a snapshot of the table is."""
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> HudiTable:
+    """Two partitions; in one of them an update, a delete and an insert."""
+    writer = TableWriter(folder=tmp_path_factory.mktemp("table"), fields=FIELDS, partition_fields=("part",)).create()
+    old = [{"id": "a", "ts": 1, "value": "old"}, {"id": "b", "ts": 1, "value": "old"}]
+    base = [row | {"part": "p"} for row in (*old, {"id": "c", "ts": 1, "value": None})]
+    writer.base_file(at(1), base, partition="p", file_id="p-0", row_group_size=2)
+    writer.base_file(at(1), [row | {"part": "q"} for row in old], partition="q", file_id="q-0")
+    writer.commit(at(1))
+    changed = [row for row in ROWS if row["value"] in ("new", "log")]
+    blocks = [writer.data_block(at(2), changed, partition="p"), writer.delete_block(at(2), [("b", 1)], partition="p")]
+    writer.log_file(at(2), blocks, partition="p", file_id="p-0")
+    writer.commit(at(2))
+    return writer.open()
+
+
+@pytest.fixture
+def dataset(table: HudiTable) -> HudiDataset:
+    return table.snapshot()
+
+
+NAMES = ["id", "ts", "value", "part"]
+EXPECTED = pa.Table.from_pylist(ROWS, pa.schema([(name, pa.int64() if name == "ts" else pa.string()) for name in NAMES]))
+
+
+def test_what_a_dataset_says_of_itself(dataset: HudiDataset) -> None:
+    assert isinstance(dataset, ds.Dataset)
+    assert dataset.schema.names == [*META_FIELDS, *NAMES]
+    assert (dataset.query_type, dataset.instant) == (QueryType.SNAPSHOT, at(2))
+    assert [split.partition_path for split in dataset.splits()] == ["p", "q"]
+    assert [split.partition_path for split in dataset.splits(pc.field("part") == "q")] == ["q"]
+    assert dataset.left_out_log_files() == 0
+
+
+def test_all_rows(dataset: HudiDataset) -> None:
+    assert differences(EXPECTED, dataset.to_table(columns=NAMES)) == []
+    assert dataset.to_table().schema == dataset.schema
+    assert dataset.count_rows() == len(ROWS)
+    assert dataset.count_rows(pc.field("id") == "a") == 2
+    for options in ({}, {"use_threads": False}, {"batch_size": 1}):
+        assert differences(EXPECTED, dataset.scanner(columns=NAMES, **options).to_table()) == []
+        assert differences(EXPECTED, pa.Table.from_batches(dataset.to_batches(columns=NAMES, **options))) == []
+
+
+def test_options_of_pyarrow_s_own_readers_are_taken(dataset: HudiDataset) -> None:
+    options = {"batch_readahead": 1, "fragment_readahead": 1, "cache_metadata": False, "memory_pool": None}
+    for found in (dataset.to_table(columns=NAMES, **options), dataset.scanner(columns=NAMES, **options).to_table()):
+        assert differences(EXPECTED, found) == []
+
+
+def test_columns_in_any_order_and_number(dataset: HudiDataset) -> None:
+    assert dataset.to_table(columns=["ts", "id"]).schema.names == ["ts", "id"]
+    assert dataset.scanner(columns=["ts", "id"]).to_table().schema.names == ["ts", "id"]
+    assert dataset.to_table(columns=[]).num_columns == 0
+    assert dataset.to_table(columns=["id", "id"]).column_names == ["id", "id"]
+    assert dataset.scanner(columns=[]).count_rows() == len(ROWS)
+    for columns in (["nope"], {"x": pc.field("nope")}):
+        with pytest.raises(QueryError, match="nope"):
+            dataset.to_table(columns=columns)
+        with pytest.raises(QueryError, match="nope"):
+            dataset.scanner(columns=columns)
+
+
+def test_columns_may_be_expressions(dataset: HudiDataset) -> None:
+    found = dataset.to_table({"key": pc.field("id"), "next": pc.field("ts") + 1, "one": pc.scalar(1)}, pc.field("ts") > 1)
+    assert found.sort_by("key").to_pylist() == [{"key": "a", "next": 3, "one": 1}, {"key": "d", "next": 5, "one": 1}]
+    assert dataset.to_table(columns={"one": pc.scalar(1)}).num_rows == len(ROWS)
+    batches = dataset.to_batches(columns={"next": pc.field("ts") + 1})
+    assert sorted(value for batch in batches for value in batch.column("next").to_pylist()) == [2, 2, 2, 3, 5]
+
+
+def test_filters_by_position_are_those_of_the_schema(dataset: HudiDataset) -> None:
+    position = dataset.schema.get_field_index("id")
+    for columns in (["value"], ["part", "id"], None):
+        found = dataset.to_table(columns=columns, filter=pc.field(position) == "d")
+        assert found.num_rows == 1
+        assert found.column(0)[0].as_py() in ("log", "p", at(2))
+
+
+def test_filters_add_up(dataset: HudiDataset) -> None:
+    narrow = dataset.filter(pc.field("part") == "p").filter(pc.field("ts") > 1)
+    assert sorted(narrow.to_table().column("id").to_pylist()) == ["a", "d"]
+    assert narrow.to_table(filter=pc.field("id") == "d").num_rows == 1
+    assert narrow.count_rows() == 2
+    assert [split.partition_path for split in narrow.splits()] == ["p"]
+    assert dataset.count_rows() == len(ROWS)
+    with pytest.raises(QueryError, match="nope"):
+        dataset.filter(pc.field("nope") == 1).to_table()
+
+
+def test_head_reads_no_more_than_it_needs(dataset: HudiDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert dataset.head(2).num_rows == 2
+    assert dataset.head(100, columns=["id"]).num_rows == len(ROWS)
+    assert dataset.head(1, filter=pc.field("id") == "d").column("value").to_pylist() == ["log"]
+    assert dataset.head(0).num_rows == 0
+
+
+def test_a_scanner_of_pyarrow(dataset: HudiDataset) -> None:
+    scanner = dataset.scanner(columns=["id"], filter=pc.field("part") == "q")
+    assert scanner.projected_schema.names == ["id"]
+    assert scanner.to_reader().read_all().num_rows == 2
+    assert dataset.scanner().count_rows() == len(ROWS)
+    assert dataset.scanner().head(3).num_rows == 3
+
+
+def test_rows_sorted_and_joined(dataset: HudiDataset) -> None:
+    assert dataset.sort_by([("ts", "descending")]).to_table().column("id").to_pylist()[0] == "d"
+    names = ds.dataset(pa.table({"id": ["a", "d"], "name": ["Ann", "Dan"]}))
+    joined = dataset.filter(pc.field("part") == "p").join(names, keys="id", join_type="inner").to_table()
+    assert sorted(joined.column("name").to_pylist()) == ["Ann", "Dan"]
+    narrow = dataset.filter(pc.field("id") == "a")
+    assert dataset.join(narrow, keys=["id", "part"], join_type="inner", right_suffix="_r").to_table().num_rows == 2
+    other = ds.dataset(pa.table({"ts": pa.array([1, 4], pa.int64()), "epoch": ["x", "y"]}))
+    asof = dataset.sort_by("ts").to_table().select(["id", "ts"])
+    assert asof.num_rows == len(ROWS)
+    assert dataset.join_asof(other, on="ts", by=[], tolerance=-10).to_table().num_rows == len(ROWS)
+
+
+def test_what_a_merged_table_cannot_offer(dataset: HudiDataset) -> None:
+    for refused in (
+        lambda: dataset.take([0, 1]),
+        lambda: dataset.take(pa.array([0])),
+        lambda: list(dataset.get_fragments()),
+        lambda: dataset.replace_schema(pa.schema([])),
+        lambda: ds.dataset([dataset, dataset]),
+    ):
+        with pytest.raises(QueryError):
+            refused()
+    with pytest.raises(TypeError, match="splits"):
+        pickle.dumps(dataset)
+
+
+def test_arrow_streams(dataset: HudiDataset) -> None:
+    assert differences(EXPECTED, pa.table(dataset).select(NAMES)) == []
+    assert pa.RecordBatchReader.from_stream(dataset).read_all().num_rows == len(ROWS)
+
+
+def test_a_dataset_can_be_written(dataset: HudiDataset, tmp_path: Path) -> None:
+    ds.write_dataset(dataset, tmp_path, format="parquet", partitioning=["part"], partitioning_flavor="hive")
+    assert pq.read_table(tmp_path, partitioning="hive").num_rows == len(ROWS)
+
+
+def test_a_dataset_can_be_read_again_and_at_once(dataset: HudiDataset) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: dataset.to_table(columns=NAMES), range(8)))
+    assert all(differences(EXPECTED, one) == [] for one in found)
+
+
+def test_pandas(dataset: HudiDataset) -> None:
+    frame = dataset.to_table(columns=NAMES).to_pandas().sort_values(["part", "id"], ignore_index=True)
+    assert frame["id"].tolist() == ["a", "c", "d", "a", "b"]
+    assert frame["ts"].sum() == 9
+    assert frame["value"].isna().tolist() == [False, True, False, False, False]
+
+
+def test_polars(dataset: HudiDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    to_batches = HudiDataset.to_batches
+
+    def recorded(self: HudiDataset, columns: Any = None, filter: Any = None, **options: Any) -> Any:  # noqa: A002
+        asked.append(columns)
+        assert filter is not None or len(asked) > 1
+        return to_batches(self, columns, filter, **options)
+
+    monkeypatch.setattr(HudiDataset, "to_batches", recorded)
+    lazy = pl.scan_pyarrow_dataset(dataset)
+    found = lazy.filter((pl.col("part") == "p") & (pl.col("ts") >= 2)).select("id", "ts").collect()
+    assert sorted(found.rows()) == [("a", 2), ("d", 4)]
+    assert asked == [["id", "ts"]]
+    assert lazy.select(pl.len()).collect().item() == len(ROWS)
+    assert lazy.filter(pl.col("id").is_in(["c", "d"])).collect().height == 2
+    assert lazy.filter(pl.col("value").is_null()).select("id").collect().item() == "c"
+    assert lazy.head(1).collect().height == 1
+
+
+def test_duckdb(dataset: HudiDataset) -> None:
+    hudi_rows = dataset
+    with duckdb.connect() as connection:
+        connection.register("registered", hudi_rows)
+        for name in ("hudi_rows", "registered"):
+            rows = connection.sql(f"SELECT id, ts FROM {name} WHERE part = 'p' AND ts >= 2 ORDER BY id").fetchall()
+            assert rows == [("a", 2), ("d", 4)]
+            assert connection.sql(f"SELECT count(*) FROM {name}").fetchall() == [(len(ROWS),)]
+            grouped = f"SELECT part, sum(ts) FROM {name} WHERE value IS NOT NULL GROUP BY part ORDER BY part"
+            assert connection.sql(grouped).fetchall() == [("p", 6), ("q", 2)]
+            assert connection.sql(f"SELECT id FROM {name} WHERE id IN ('d', 'x') OR value LIKE 'ol%'").fetchall() != []
+            both = f"SELECT count(*) FROM {name} l JOIN {name} r USING (id) WHERE l.part = 'p' AND r.part = 'q'"
+            assert connection.sql(both).fetchall() == [(1,)]
+            assert connection.sql(f"SELECT id FROM {name} LIMIT 1").fetchall() != []
+
+
+def test_errors_reach_the_engine_s_user(tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path).create()
+    writer.base_file(at(1), [{"id": "a", "ts": 1, "value": "x"}])
+    writer.commit(at(1))
+    dataset = writer.open().snapshot()
+    (path,) = tmp_path.glob("*.parquet")
+    path.write_bytes(b"no parquet")
+    with duckdb.connect() as connection, pytest.raises(duckdb.Error, match="readable Parquet"):
+        connection.register("rows", dataset)
+        connection.sql("SELECT sum(ts) FROM rows").fetchall()
+
+
+def test_an_empty_table(tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path).create()
+    writer.commit(at(1))
+    dataset = writer.open().snapshot()
+    assert dataset.to_table().schema == dataset.schema
+    assert dataset.count_rows() == 0
+    assert dataset.head(1).num_rows == 0
+    assert dataset.scanner(columns=["id"], filter=pc.field("ts") > 1).to_table().num_rows == 0
+    with duckdb.connect() as connection:
+        connection.register("rows", dataset)
+        assert connection.sql("SELECT count(*), sum(ts) FROM rows").fetchall() == [(0, None)]
+
+
+def test_skipped_log_blocks_are_counted(dataset: HudiDataset) -> None:
+    skipped = dataset.skipped_log_blocks()
+    assert (skipped.corrupt, skipped.later, skipped.uncommitted, skipped.rolled_back, skipped.compacted) == (0,) * 5
+
+
+def test_read_optimized_leaves_logs_out(table: HudiTable) -> None:
+    dataset = table.read_optimized()
+    assert dataset.left_out_log_files() == 1
+    assert dataset.count_rows() == 5
+    assert dataset.count_rows(pc.field("value") == "new") == 0
