@@ -31,6 +31,6 @@ def parse_record_positions(block: LogBlock, base_instant_time: str, records: int
     except ValueError as error:
         found = f"RECORD_POSITIONS that cannot be read: {error}"
         raise CorruptLogFileError(block.path, block.offset, found, "a portable Roaring bitmap") from error
-    if len(bitmap) != records:
+    if len(bitmap) != records or (records and bitmap.max() > np.iinfo(np.int64).max):
         return None
     return np.fromiter(bitmap, dtype=np.int64, count=records)

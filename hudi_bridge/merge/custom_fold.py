@@ -7,6 +7,7 @@ of a delete; two rows are combined by the payload.
 import numpy as np
 import pyarrow as pa
 
+from hudi_bridge.errors import MergeError
 from hudi_bridge.merge import ordering
 from hudi_bridge.merge.arrays import Column, Positions
 from hudi_bridge.merge.custom_payload import RecordPayload, Row, ask_payload, rows_of_payload
@@ -61,6 +62,8 @@ def _combine_one(
         if row is None:
             row = _row(rows, row_of_version[kept])
         row = ask_payload(payload, "pre_combine", record_key, row, _row(rows, row_of_version[later]))
+        if row is None:
+            raise MergeError(type(payload).__name__, record_key, "pre_combine returned None, expected a row")
         if versions.ranks[later] >= versions.ranks[kept]:
             kept = later
     return kept, row

@@ -114,7 +114,7 @@ FILTERS = st.recursive(
 def tables(draw: st.DrawFn) -> list[tuple[str, list[Row], list[list[Row]], list[tuple[str, int | None]]]]:
     """For each partition its path, base rows, log rows of two writes, and deletes."""
     pieces = []
-    for partition in draw(st.sets(st.sampled_from(PARTITIONS), min_size=1)):
+    for partition in draw(st.sets(st.sampled_from(PARTITIONS), min_size=1, max_size=2)):
         rows = st.lists(ROWS.map(lambda row, partition=partition: row | {"part": partition}), max_size=7)
         deletes = st.lists(st.tuples(VALUES["id"], st.one_of(st.none(), VALUES["ts"])), max_size=2)
         pieces.append((partition, draw(rows), [draw(rows), draw(rows)], draw(deletes)))
@@ -134,7 +134,7 @@ def write(folder: Path, name: str, pieces: Sequence[tuple[str, list[Row], list[l
     for number, (partition, base, logs, deletes) in enumerate(pieces):
         where = {"file_id": f"f{number}-0", "partition": partition}
         if base:
-            table.base_file(at(1), base, row_group_size=2, **where)
+            table.base_file(at(1), base, row_group_size=3, **where)
         for later, rows in enumerate(logs, start=2):
             blocks = [table.data_block(at(later), rows, **where)] if rows else []
             if deletes and later == 3:
@@ -148,8 +148,8 @@ def write(folder: Path, name: str, pieces: Sequence[tuple[str, list[Row], list[l
 
 @pytest.mark.parametrize("name", TABLES)
 def test_pushing_a_filter_down_changes_nothing(name: str) -> None:
-    @settings(max_examples=10, deadline=None)
-    @given(pieces=tables(), filters=st.lists(FILTERS, min_size=3, max_size=6), data=st.data())
+    @settings(max_examples=8, deadline=None)
+    @given(pieces=tables(), filters=st.lists(FILTERS, min_size=2, max_size=5), data=st.data())
     def check(pieces: Any, filters: list[pc.Expression], data: st.DataObject) -> None:
         with tempfile.TemporaryDirectory() as folder:
             table = write(Path(folder), name, pieces).open()
