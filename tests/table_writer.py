@@ -4,7 +4,7 @@ Tables of version 6 have timeline layout 1 and log files named after the base in
 log files named after their own instant. Rows are dictionaries of the table's own fields; the meta fields are added.
 """
 
-import datetime
+import datetime as dt
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,6 +49,12 @@ _WRAPPERS = {"int": 2, "long": 3, "string": 7}
 def at(number: int) -> str:
     """The instant of a number below 600; later for higher numbers, and a valid time."""
     return f"202601010000{number * 100:05d}"
+
+
+def sorted_column(rows: pa.Table, name: str) -> list[Any]:
+    """The values of a column of rows that have no order."""
+    values: list[Any] = rows.column(name).to_pylist()
+    return sorted(values)
 
 
 def completion_of(instant: str) -> str:
@@ -246,8 +252,8 @@ class TableWriter:
 def _one_wrapped(kind: Any, value: Any) -> bytes:
     if value is None:
         return wrapped(0)
-    if isinstance(value, datetime.date):
-        return wrapped(8, avro_long((value - datetime.date(1970, 1, 1)).days))
+    if isinstance(value, dt.date):
+        return wrapped(8, avro_long((value - dt.date(1970, 1, 1)).days))
     if kind in ("int", "long"):
         return wrapped(_WRAPPERS[kind], avro_long(value))
     if kind == "string":

@@ -23,6 +23,10 @@ from hudi_bridge.errors import (
     UnsupportedTableError,
 )
 
+GONE = (
+    "p: the file is gone; it was removed (cleaned) after the read as of 001 was planned; "
+    "open the table again and read it"
+)
 CASES: tuple[tuple[type[HudiReadError], dict[str, Any], str], ...] = (
     (TableNotFoundError, {"path": "/t", "reason": "gone"}, "/t: not a Hudi table: gone"),
     (QueryError, {"argument": "a", "found": "b", "expected": "c"}, "a: found b, expected c"),
@@ -45,14 +49,12 @@ CASES: tuple[tuple[type[HudiReadError], dict[str, Any], str], ...] = (
     (
         DataFileGoneError,
         {"path": "p", "query_instant": "001", "newest_instant": "002"},
-        "p: the file is gone; it was removed (cleaned) after the read as of 001 was planned; open the table again and "
-        "read it as of 002",
+        f"{GONE} as of 002",
     ),
     (
         DataFileGoneError,
         {"path": "p", "query_instant": "001", "newest_instant": None},
-        "p: the file is gone; it was removed (cleaned) after the read as of 001 was planned; open the table again and "
-        "read it as it stands now",
+        f"{GONE} as it stands now",
     ),
     (
         SchemaEvolutionError,
@@ -77,7 +79,9 @@ def test_errors_say_what_they_know(kind: type[HudiReadError], facts: dict[str, A
 
 @pytest.mark.parametrize(("kind", "facts", "sentence"), CASES)
 @pytest.mark.parametrize("protocol", [0, 2, pickle.HIGHEST_PROTOCOL])
-def test_errors_survive_pickling(kind: type[HudiReadError], facts: dict[str, Any], sentence: str, protocol: int) -> None:
+def test_errors_survive_pickling(
+    kind: type[HudiReadError], facts: dict[str, Any], sentence: str, protocol: int
+) -> None:
     for found in (pickle.loads(pickle.dumps(kind(**facts), protocol)), copy(kind(**facts))):
         assert type(found) is kind
         assert str(found) == sentence
@@ -95,7 +99,10 @@ def test_the_tree() -> None:
     for kind, _, _ in CASES:
         assert issubclass(kind, HudiReadError)
         for base, built_in in BUILT_INS.items():
-            assert issubclass(kind, built_in) is (issubclass(kind, base) or any(issubclass(kind, other) for other, same in BUILT_INS.items() if same is built_in))
+            assert issubclass(kind, built_in) is (
+                issubclass(kind, base)
+                or any(issubclass(kind, other) for other, same in BUILT_INS.items() if same is built_in)
+            )
     for kind in (CorruptTimelineError, CorruptLogFileError, CorruptBaseFileError):
         assert issubclass(kind, CorruptTableError)
     assert issubclass(InstantNotReadableError, QueryError)

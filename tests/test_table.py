@@ -1,13 +1,12 @@
 """A table as users open it."""
 
-import datetime
 from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
 
 from hudi_bridge import HudiTable, InstantNotReadableError, QueryError, QueryType
-from tests.table_writer import META_FIELDS, TableWriter, at
+from tests.table_writer import META_FIELDS, TableWriter, at, sorted_column
 
 
 @pytest.fixture(params=[6, 9])
@@ -37,8 +36,7 @@ def test_what_a_table_says_of_itself(writer: TableWriter) -> None:
 def test_time_travel(writer: TableWriter) -> None:
     table = writer.open()
     found = {
-        instant: sorted(table.snapshot(instant).to_table().column("value").to_pylist())
-        for instant in (None, at(3), at(2), at(1))
+        instant: sorted_column(table.snapshot(instant).to_table(), "value") for instant in (None, at(3), at(2), at(1))
     }
     assert found == {None: ["three", "two"], at(3): ["three", "two"], at(2): ["two"], at(1): ["one"]}
     assert table.snapshot(at(2)).instant == at(2)
@@ -47,9 +45,10 @@ def test_time_travel(writer: TableWriter) -> None:
 
 def test_spellings_of_an_instant(writer: TableWriter) -> None:
     table = writer.open()
-    moment = datetime.datetime.strptime(at(2)[:14], "%Y%m%d%H%M%S")
-    for text in (f"{moment} .{at(2)[14:]}".replace(" .", "."), at(2), at(2)[:14], "2026-01-02"):
+    assert at(2) == "20260101000000200"
+    for text in ("2026-01-01 00:00:00.200", "2026-01-01 00:00:00", at(2), at(2)[:14], "2026-01-02"):
         assert "two" in table.snapshot(text).to_table().column("value").to_pylist(), text
+    assert table.snapshot("2026-01-01").count_rows() == 0
     assert table.snapshot("2025-12-31").count_rows() == 0
     for text in ("yesterday", "", "20260101", "2026-13-01"):
         with pytest.raises(QueryError, match="as_of"):

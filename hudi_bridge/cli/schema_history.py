@@ -39,7 +39,6 @@ Infer = Annotated[
 ]
 
 
-
 def _fields(**types: Any) -> "list[pa.Field[Any]]":  # noqa: ANN401 - pyarrow has no common class in its stubs
     return [pa.field(name, type_) for name, type_ in types.items()]
 

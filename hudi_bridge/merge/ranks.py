@@ -41,7 +41,7 @@ def ordering_ranks(columns: Sequence[Column], rows: int, rule: MergeRule, *, aga
 def _sequence_parts(column: Column) -> tuple[Column, Column]:
     """The file numbers and the positions of texts like ``000005.1234``; null for a text of another form."""
     parts = pc.extract_regex(column.cast(pa.string()), r"^(?P<file>[0-9]{1,18})\.(?P<position>[0-9]{1,18})$")
-    return tuple(pc.struct_field(parts, name).cast(pa.int64()) for name in ("file", "position"))  # type: ignore[return-value]
+    return tuple(pc.struct_field(parts, name).cast(pa.int64()) for name in ("file", "position"))
 
 
 def _column_ranks(column: Column, *, nulls_as_zero: bool) -> Ranks:

@@ -13,15 +13,14 @@ from hudi_bridge.merge.ordering import COMMIT_TIME, DEFAULT_PAYLOAD, EVENT_TIME,
 from hudi_bridge.merge.payloads import FieldFill, MergeRule
 from hudi_bridge.merge.record_map import build_record_map
 
-SCHEMA = pa.schema(
-    [
-        ("_hoodie_commit_time", pa.string()),
-        ("_hoodie_record_key", pa.string()),
-        ("ts", pa.int64()),
-        ("a", pa.string()),
-        ("b", pa.string()),
-    ]
-)
+TYPES: dict[str, pa.DataType] = {
+    "_hoodie_commit_time": pa.string(),
+    "_hoodie_record_key": pa.string(),
+    "ts": pa.int64(),
+    "a": pa.string(),
+    "b": pa.string(),
+}
+SCHEMA = pa.schema(TYPES)
 Row = tuple[Any, ...]
 
 
@@ -65,7 +64,7 @@ def merged(
         keep[merge.gone(met)] = False
         out.append(piece.filter(pa.array(keep)))
         if merge.merges_rows:
-            out.append(merge.merged_rows(piece.take(pa.array(met.rows)), met))
+            out.append(merge.merged_rows(piece.take(met.rows), met))
     table = pa.concat_tables([pa.Table.from_batches(out, SCHEMA), merge.remaining_log_rows()])
     assert table.column("_hoodie_record_key").null_count == 0
     return sorted((tuple(row.values())[1:] for row in table.to_pylist()), key=str)

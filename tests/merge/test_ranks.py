@@ -1,6 +1,6 @@
 """Ranks compare as the ordering values do in plain Python."""
 
-import datetime
+import datetime as dt
 import itertools
 import math
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ from hudi_bridge.merge.ranks import ordering_ranks
 
 NULLS_AS_ZERO = MergeRule(kind=EVENT_TIME, ordering_fields=("o",))
 NULLS_LOWEST = MergeRule(kind=DEFAULT_PAYLOAD, ordering_fields=("o",))
-ZONED = datetime.timezone(datetime.timedelta(hours=2))
 
 
-def moments(tz: datetime.tzinfo | None) -> st.SearchStrategy[Any]:
+def moments(tz: dt.tzinfo | None) -> st.SearchStrategy[Any]:
     timezones = st.none() if tz is None else st.just(tz)
-    return st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2200, 1, 1), timezones=timezones)
+    naive = dt.datetime.fromisoformat
+    return st.datetimes(naive("1900-01-01"), naive("2200-01-01"), timezones=timezones)
 
 
 def signed(bits: int) -> st.SearchStrategy[int]:
@@ -43,7 +43,7 @@ VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.decimal128(38, 0): st.integers(-(10**38) + 1, 10**38 - 1).map(Decimal),
     pa.date32(): st.dates(),
     pa.timestamp("us"): moments(None),
-    pa.timestamp("us", "UTC"): moments(datetime.UTC),
+    pa.timestamp("us", "UTC"): moments(dt.UTC),
     pa.timestamp("ms"): moments(None).map(lambda moment: moment.replace(microsecond=0)),
     pa.time64("us"): st.times(),
     pa.time32("ms"): st.times().map(lambda time: time.replace(microsecond=0)),
@@ -74,7 +74,7 @@ def test_ranks_compare_as_values_do(kind: pa.DataType, rule: MergeRule) -> None:
     @settings(max_examples=15, deadline=None)
     @given(values=st.lists(st.one_of(st.none(), VALUES[kind]), max_size=12))
     def check(values: list[Any]) -> None:
-        column = pa.array(values, kind)
+        column: Any = pa.array(values, kind)
         null = 0 if rule is NULLS_AS_ZERO and kind in NUMBERS else None
         rows = [(null if value is None else comparable(value),) for value in column.to_pylist()]
         check_all_pairs([column], rows, rule)

@@ -6,12 +6,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hudi_bridge.merge.log_records import LogRecords, data_records, delete_records
+from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, data_records, delete_records
 from hudi_bridge.merge.ordering import COMMIT_TIME, DEFAULT_PAYLOAD, EVENT_TIME, OVERWRITE_LATEST
 from hudi_bridge.merge.payloads import FieldFill, MergeRule
-from hudi_bridge.merge.record_map import LogRecordMap, build_record_map
+from hudi_bridge.merge.record_map import build_record_map
 
-SCHEMA = pa.schema([("_hoodie_record_key", pa.string()), ("ts", pa.int64()), ("a", pa.string()), ("b", pa.string())])
+TYPES: dict[str, pa.DataType] = {
+    "_hoodie_record_key": pa.string(),
+    "ts": pa.int64(),
+    "a": pa.string(),
+    "b": pa.string(),
+}
+SCHEMA = pa.schema(TYPES)
+
+
+def schema_with(**columns: pa.DataType) -> pa.Schema:
+    """The key, and some columns."""
+    return pa.schema({"_hoodie_record_key": pa.string()} | columns)
 
 
 def rule(kind: str, **changes: Any) -> MergeRule:
@@ -45,7 +56,8 @@ def rows_of(found: LogRecordMap) -> dict[str, tuple[Any, ...]]:
     assert len(found) == len(found.keys) == len(found.is_delete) == len(found.marked) == len(found.always_deletes)
     rows = [tuple(row.values())[1:] for row in found.rows.to_pylist()]
     assert found.keys.slice(0, len(rows)).to_pylist() == found.rows.column(0).to_pylist()
-    return dict(zip(found.keys.to_pylist(), [*rows, *[()] * (len(found) - len(rows))], strict=True))
+    keys: list[Any] = found.keys.to_pylist()
+    return dict(zip(keys, [*rows, *[()] * (len(found) - len(rows))], strict=True))
 
 
 def test_blocks_without_repeated_keys_pass_as_they_are() -> None:
@@ -90,7 +102,7 @@ def test_deletes_come_after_the_rows() -> None:
 
 
 def test_a_flagged_row_is_a_delete() -> None:
-    schema = pa.schema([("_hoodie_record_key", pa.string()), ("ts", pa.int64()), ("_hoodie_is_deleted", pa.bool_())])
+    schema = schema_with(ts=pa.int64(), _hoodie_is_deleted=pa.bool_())
     event_time = rule(EVENT_TIME)
     block = upserts(event_time, ("k", 1, True), ("l", 1, None), ("m", 1, False), schema=schema)
     found = build_record_map([block], event_time, schema, {})
@@ -102,7 +114,7 @@ def test_a_flagged_row_is_a_delete() -> None:
 
 
 def test_operations_that_delete() -> None:
-    schema = pa.schema([("_hoodie_record_key", pa.string()), ("ts", pa.int64()), ("_hoodie_operation", pa.string())])
+    schema = schema_with(ts=pa.int64(), _hoodie_operation=pa.string())
     event_time = rule(EVENT_TIME)
     block = upserts(
         event_time, ("i", 1, "I"), ("b", 1, "-U"), ("u", 1, "U"), ("d", 1, "D"), ("n", 1, None), schema=schema
@@ -125,7 +137,7 @@ def test_a_marked_row_folds_as_a_delete_in_1x_and_as_a_row_in_0x() -> None:
 
 def test_an_int_zero_is_the_default_ordering_of_a_delete_and_a_long_zero_is_none() -> None:
     for kind, always in ((pa.int32(), True), (pa.int64(), False)):
-        schema = pa.schema([("_hoodie_record_key", pa.string()), ("ts", kind), ("_hoodie_is_deleted", pa.bool_())])
+        schema = schema_with(ts=kind, _hoodie_is_deleted=pa.bool_())
         block = upserts(rule(EVENT_TIME), ("k", 0, True), ("l", None, True), ("m", 0, False), schema=schema)
         assert block.always_deletes.tolist() == [always, True, False]
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge.errors import CorruptBaseFileError, DataFileGoneError, SchemaEvolutionError
-from tests.table_writer import KEY_AND_VALUE, Row, TableWriter, at
+from tests.table_writer import KEY_AND_VALUE, Row, TableWriter, at, sorted_column
 
 Reads = list[tuple[int, frozenset[str]]]
 """The row groups and columns that were read."""
@@ -71,19 +71,21 @@ def test_only_the_wanted_columns_are_read(tmp_path: Path, reads: Reads) -> None:
 def test_merging_reads_keys_and_ordering_beside_the_wanted_columns(tmp_path: Path, reads: Reads) -> None:
     late = {"id": "a", "ts": 9, "value": "new"}
     event_time = table_of(tmp_path / "event", rows(*"abcd"), late).open().snapshot()
-    assert sorted(event_time.to_table(columns=["value"]).column("value").to_pylist()) == ["b", "c", "d", "new"]
+    assert sorted_column(event_time.to_table(columns=["value"]), "value") == ["b", "c", "d", "new"]
     assert {name for _, names in reads for name in names} == {"value", "_hoodie_record_key", "ts"}
     reads.clear()
     option = {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}
     commit_time = table_of(tmp_path / "commit", rows(*"abcd"), late, options=option).open().snapshot()
-    assert sorted(commit_time.to_table(columns=["value"]).column("value").to_pylist()) == ["b", "c", "d", "new"]
+    assert sorted_column(commit_time.to_table(columns=["value"]), "value") == ["b", "c", "d", "new"]
     assert {name for _, names in reads for name in names} == {"value", "_hoodie_record_key"}
 
 
-def test_the_wanted_columns_of_row_groups_that_cannot_pass_are_not_read_under_logs(tmp_path: Path, reads: Reads) -> None:
+def test_the_wanted_columns_of_row_groups_that_cannot_pass_are_not_read_under_logs(
+    tmp_path: Path, reads: Reads
+) -> None:
     dataset = table_of(tmp_path, rows(*"abcdef"), {"id": "a", "ts": 9, "value": "new"}).open().snapshot()
     found = dataset.to_table(columns=["value"], filter=pc.field("ts") >= 4)
-    assert sorted(found.column("value").to_pylist()) == ["e", "f", "new"]
+    assert sorted_column(found, "value") == ["e", "f", "new"]
     assert {group for group, names in reads if "value" in names} == {2}
 
 
@@ -91,7 +93,12 @@ def test_rows_of_nan_are_found(tmp_path: Path) -> None:
     fields = (*KEY_AND_VALUE, ("x", "double"))
     base = [*rows("a", "b", x=2.0), *rows("c", "d", x=math.nan), *rows("e", x=2.0), *rows("f", x=math.nan)]
     dataset = table_of(tmp_path, base, fields=fields).open().snapshot()
-    for row_filter in (pc.field("x") != 2.0, ~(pc.field("x") <= 5.0), pc.is_nan(pc.field("x")), ~pc.field("x").isin([2.0])):
+    for row_filter in (
+        pc.field("x") != 2.0,
+        ~(pc.field("x") <= 5.0),
+        pc.is_nan(pc.field("x")),
+        ~pc.field("x").isin([2.0]),
+    ):
         found = dataset.to_table(columns=["id"], filter=row_filter)
         assert found.column("id").to_pylist() == ["c", "d", "f"]
 
@@ -137,7 +144,13 @@ def test_a_damaged_file_is_named(tmp_path: Path, log: tuple[Row, ...]) -> None:
     (path,) = tmp_path.glob("*.parquet")
     whole = path.read_bytes()
     cut = len(whole) // 2
-    for damaged in (b"", b"PAR1", whole[:-20], whole[:4] + b"\xff" * (cut - 4) + whole[cut:], b"PAR1" + b"\0" * 99 + b"PAR1"):
+    for damaged in (
+        b"",
+        b"PAR1",
+        whole[:-20],
+        whole[:4] + b"\xff" * (cut - 4) + whole[cut:],
+        b"PAR1" + b"\0" * 99 + b"PAR1",
+    ):
         path.write_bytes(damaged)
         with pytest.raises(CorruptBaseFileError) as caught:
             table.open().snapshot().to_table()
@@ -145,7 +158,9 @@ def test_a_damaged_file_is_named(tmp_path: Path, log: tuple[Row, ...]) -> None:
 
 
 @pytest.mark.parametrize("log", [(), ({"id": "a", "ts": 9, "value": "new"},)], ids=["alone", "with logs"])
-def test_a_file_that_was_cleaned_is_named_with_the_instant_to_read_instead(tmp_path: Path, log: tuple[Row, ...]) -> None:
+def test_a_file_that_was_cleaned_is_named_with_the_instant_to_read_instead(
+    tmp_path: Path, log: tuple[Row, ...]
+) -> None:
     table = table_of(tmp_path, rows(*"abc"), *log)
     dataset = table.open().snapshot()
     dataset.splits()

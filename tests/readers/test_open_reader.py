@@ -20,7 +20,7 @@ def table(tmp_path: Path, request: Any) -> HudiTable:
     fields = (*KEY_AND_VALUE, ("part", "string"))
     writer = TableWriter(folder=tmp_path, version=request.param, fields=fields, partition_fields=("part",)).create()
     for part in "pq":
-        where = {"partition": part, "file_id": f"f{part}-0"}
+        where: dict[str, Any] = {"partition": part, "file_id": f"f{part}-0"}
         rows = [{"id": key, "ts": 1, "value": "old", "part": part} for key in "abc"]
         writer.base_file(at(1), rows, row_group_size=2, **where)
         blocks = [

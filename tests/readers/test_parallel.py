@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from hudi_bridge.errors import CorruptLogFileError
-from hudi_bridge.readers import parallel
 from hudi_bridge.readers.parallel import iter_parallel
 
 Source = Callable[[], Iterator[pa.RecordBatch]]
@@ -36,7 +35,7 @@ def workers() -> list[threading.Thread]:
 
 @pytest.fixture(autouse=True)
 def four_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(parallel.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr("hudi_bridge.readers.parallel.os.cpu_count", lambda: 4)
     yield
     assert workers() == []
 
@@ -167,7 +166,7 @@ def test_the_end_is_not_waited_for() -> None:
 
 def test_batches_are_not_held_back() -> None:
     table = pa.table({"n": list(range(1000))})
-    dead = []
+    dead: list[int] = []
 
     def source() -> Iterator[pa.RecordBatch]:
         one = table.to_batches()[0]

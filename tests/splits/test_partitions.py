@@ -1,6 +1,6 @@
 """Partition columns from paths, and the pruning of folders before they are listed."""
 
-import datetime
+import datetime as dt
 import operator
 from collections.abc import Mapping
 from functools import reduce
@@ -17,12 +17,17 @@ from hudi_bridge.config import QueryType, TableConfig, parse_table_config
 from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.splits.partitions import columns_from_path, list_partitions, partition_values
 from hudi_bridge.storage import FileInfo, Storage
-from tests.table_writer import KEY_AND_VALUE, TableWriter, at
+from tests.table_writer import KEY_AND_VALUE, TableWriter, at, sorted_column
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
-SCHEMA = pa.schema(
-    [("id", pa.string()), ("text", pa.string()), ("number", pa.int32()), ("day", pa.date32()), ("x", pa.float64())]
-)
+TYPES: dict[str, pa.DataType] = {
+    "id": pa.string(),
+    "text": pa.string(),
+    "number": pa.int32(),
+    "day": pa.date32(),
+    "x": pa.float64(),
+}
+SCHEMA = pa.schema(TYPES)
 
 
 def config(fields: str, version: int = 9, **stated: str) -> TableConfig:
@@ -65,7 +70,7 @@ def values(path: str, table: TableConfig) -> dict[str, Any] | None:
         (NULL, config("text", 6), None),
         ("7", config("number"), {"number": 7}),
         ("seven", config("number"), None),
-        ("2021-01-02", config("day"), {"day": datetime.date(2021, 1, 2)}),
+        ("2021-01-02", config("day"), {"day": dt.date(2021, 1, 2)}),
         ("2.50", config("x"), {"x": 2.5}),
         ("2.50", config("x", 6), None),
         ("a/7", config("text,number"), {"text": "a", "number": 7}),
@@ -179,7 +184,7 @@ LEVEL = st.text(st.sampled_from("ab/=% "), min_size=1, max_size=5).filter(
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "text": LEVEL,
     "number": st.integers(-3, 3),
-    "day": st.dates(datetime.date(2021, 1, 1), datetime.date(2021, 1, 4)),
+    "day": st.dates(dt.date(2021, 1, 1), dt.date(2021, 1, 4)),
 }
 COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.ge)
 
@@ -261,7 +266,7 @@ def test_only_the_folders_of_wanted_partitions_are_listed(tmp_path: Path, monkey
 
     monkeypatch.setattr(Storage, "list_directory", counted)
     found = table.snapshot().to_table(columns=["value"], filter=pc.field("text") == "b")
-    assert sorted(found.column("value").to_pylist()) == ["b/1", "b/2"]
+    assert sorted_column(found, "value") == ["b/1", "b/2"]
     assert not [path for path in listed if path.startswith("a")]
 
 
@@ -272,7 +277,7 @@ def test_a_slash_in_one_of_several_fields_leaves_the_columns_to_the_files(tmp_pa
     }
     dataset = partitioned(tmp_path, "other,text", rows).open().snapshot()
     assert dataset.to_table(filter=pc.field("text") == "2021/01/02").column("value").to_pylist() == ["us/2021/01/02"]
-    assert sorted(dataset.to_table().column("text").to_pylist()) == ["2021/01/01", "2021/01/02"]
+    assert sorted_column(dataset.to_table(), "text") == ["2021/01/01", "2021/01/02"]
 
 
 def test_dropped_columns_come_from_the_path(tmp_path: Path) -> None:

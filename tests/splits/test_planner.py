@@ -187,7 +187,9 @@ def test_a_hundred_thousand_splits_stay_small(tmp_path: Path, monkeypatch: pytes
     def many_slices(*_: object) -> Iterator[object]:
         for number in range(MEASURED):
             name = f"{number:08d}-bee4-49fd-bbf8-28ac514178e5-0"
-            base = replace(piece.base_file, path=f"2026/01/01/{name}_0-1-1_{at(1)}.parquet") if piece.base_file else None
+            base = (
+                replace(piece.base_file, path=f"2026/01/01/{name}_0-1-1_{at(1)}.parquet") if piece.base_file else None
+            )
             logs = (replace(piece.log_files[0], path=f"2026/01/01/.{name}_{at(2)}.log.1_0-1-1"),)
             yield replace(piece, file_id=name, base_file=base, log_files=logs)
 
