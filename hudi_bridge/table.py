@@ -10,6 +10,14 @@ import pyarrow.compute as pc
 from hudi_bridge.config import QueryType, TableConfig, read_table_config, with_read_options
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.schema.infer import SchemaProposal
+from hudi_bridge.schema_history import (
+    FileColumns,
+    SchemaVersion,
+    propose_schema_history,
+    read_file_columns,
+    read_schema_history,
+)
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.read_options import ReadOptions
@@ -109,6 +117,26 @@ class HudiTable:
     def file_slices(self, as_of: str | None = None) -> tuple[FileSlice, ...]:
         """The file slices of a snapshot."""
         return self._planner(as_of).file_slices(QueryType.SNAPSHOT)
+
+    @cached_property
+    def schema_history(self) -> tuple[SchemaVersion, ...]:
+        """The versions of the schema, oldest first, each with what it has changed."""
+        return read_schema_history(self._storage, self.config, self.timeline)
+
+    def propose_schema_history(self) -> SchemaProposal:
+        """A history with column ids for a table that keeps none; nothing is written."""
+        return propose_schema_history(self._storage, self.config, self.timeline)
+
+    def file_columns(self, path: str, as_of: str | None = None) -> tuple[FileColumns, ...]:
+        """How the columns of a base file, or of each data block of a log file, become those of a snapshot.
+
+        ``path`` is relative to the table.
+
+        Raises:
+            QueryError: the path is not that of a data file of the table.
+        """
+        instant = self._planner(as_of).query_instant
+        return read_file_columns(self._storage, self.config, self.timeline, instant, path)
 
     @cached_property
     def _latest(self) -> SplitPlanner:

@@ -4,6 +4,7 @@ import pyarrow as pa
 
 from hudi_bridge.cli import options
 from hudi_bridge.cli.output import Destination, Format, write
+from hudi_bridge.cli.schema_history import File, History, Infer, write_schema_history
 from hudi_bridge.config import QueryType
 from hudi_bridge.facts import column_facts, file_slice_facts, split_facts, table_facts, timeline_facts
 from hudi_bridge.table import HudiTable
@@ -23,11 +24,19 @@ def info(
 
 def schema(
     table: options.Table,
+    *,
+    history: History = False,
+    file: File = None,
+    infer: Infer = False,
     as_of: options.AsOf = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
 ) -> None:
-    """The columns and their Arrow types."""
+    """The columns and their Arrow types, or how they came to be."""
+    if history or infer or file is not None:
+        destination = Destination.of(output_format, output)
+        write_schema_history(HudiTable.open(table), destination, history=history, file=file, infer=infer, as_of=as_of)
+        return
     _print(column_facts(HudiTable.open(table), as_of), Destination.of(output_format, output))
 
 
