@@ -5,7 +5,8 @@ what it yields. The filter is applied exactly, so that nobody has to check it ag
 plan of the instant is made once.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import fields
 from functools import partial
 from typing import Any
@@ -136,7 +137,14 @@ class HudiDataset(ds.Dataset):
         self, num_rows: int, columns: Columns = None, filter: pc.Expression | None = None, **options: Any
     ) -> pa.Table:
         """The first rows to arrive; no more is read than they need."""
-        return self.scanner(columns, filter, **options).head(num_rows)
+        # Arrow's scanner would read ahead.
+        rows, missing = [], num_rows
+        with closing(self._batches(columns, filter, **options)) as batches:
+            while missing > 0 and (batch := next(batches, None)) is not None:
+                rows.append(batch.slice(0, missing))
+                missing -= rows[-1].num_rows
+        table = pa.Table.from_batches(rows, schema=self._schema_of(self._names(columns)))
+        return _in_memory(table).to_table(columns=dict(columns)) if isinstance(columns, Mapping) else table
 
     def count_rows(self, filter: pc.Expression | None = None, **options: Any) -> int:  # type: ignore[override]
         """The number of rows."""
@@ -186,13 +194,21 @@ class HudiDataset(ds.Dataset):
     def _reader(
         self, columns: Columns, row_filter: pc.Expression | None, *, use_threads: bool = True, **_: Any
     ) -> pa.RecordBatchReader:
+        batches = self._batches(columns, row_filter, use_threads=use_threads)
+        return pa.RecordBatchReader.from_batches(self._schema_of(self._names(columns)), batches)
+
+    def _batches(
+        self, columns: Columns, row_filter: pc.Expression | None, *, use_threads: bool = True, **_: Any
+    ) -> Generator[pa.RecordBatch, None, None]:
         request = RowRequest.of(self.schema, self._names(columns), self._combined(row_filter))
         splits = self._planner.splits(self._query_type, request.row_filter)
         # Several splits keep the cores busy by themselves.
         alone = use_threads and len(splits) == 1
         sources = [partial(_read, self._storage, split, request, use_threads=alone) for split in splits]
-        schema = pa.schema([self.schema.field(name) for name in request.columns])
-        return pa.RecordBatchReader.from_batches(schema, iter_parallel(sources, use_threads=use_threads))
+        return iter_parallel(sources, use_threads=use_threads)
+
+    def _schema_of(self, names: Sequence[str]) -> pa.Schema:
+        return pa.schema([self.schema.field(name) for name in names])
 
 
 def _read(

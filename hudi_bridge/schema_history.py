@@ -205,7 +205,8 @@ def _leading_columns(config: TableConfig) -> tuple[str, ...]:
 def _schema_of_commit(metadata: CommitMetadata, config: TableConfig, time: str) -> InternalSchema | None:
     if metadata.schema_text is None:
         return None
-    return plain_from_avro(parse_avro_schema(metadata.schema_text, f"commit {time}"), _leading_columns(config))
+    avro = parse_avro_schema(metadata.schema_text, f"commit {time}")
+    return plain_from_avro(avro, _leading_columns(config), config.partition_fields)
 
 
 def _schema_of_files(storage: Storage, config: TableConfig, metadata: CommitMetadata) -> InternalSchema | None:
@@ -213,7 +214,7 @@ def _schema_of_files(storage: Storage, config: TableConfig, metadata: CommitMeta
     for stat in metadata.write_stats:
         if _is_data_file(stat.path) and storage.exists(stat.path):
             for stored in _read_stored_schemas(storage, stat.path):
-                return plain_from_arrow(stored.arrow, _leading_columns(config))
+                return plain_from_arrow(stored.arrow, _leading_columns(config), config.partition_fields)
     return None
 
 

@@ -6,7 +6,7 @@ memory does not grow with the number of splits and a slow consumer slows the wor
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from queue import Queue
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ _BATCHES_IN_QUEUE = 4
 BatchSource = Callable[[], Iterator[pa.RecordBatch]]
 
 
-def iter_parallel(sources: Sequence[BatchSource], *, use_threads: bool = True) -> Iterator[pa.RecordBatch]:
+def iter_parallel(sources: Sequence[BatchSource], *, use_threads: bool = True) -> Generator[pa.RecordBatch, None, None]:
     """The batches of all sources; an error in one of them ends all.
 
     When the consumer stops early, the workers stop at their next batch.

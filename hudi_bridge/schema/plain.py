@@ -13,19 +13,25 @@ from hudi_bridge.schema.avro import NULL, AvroArray, AvroMap, AvroRecord, AvroTy
 from hudi_bridge.schema.internal import InternalSchema, internal_from_arrow
 
 
-def plain_from_avro(record: AvroRecord, leading: Sequence[str]) -> InternalSchema:
-    """The columns after the ``leading`` ones, which are text, whether or not the record has them too.
+def plain_from_avro(record: AvroRecord, leading: Sequence[str], trailing: Sequence[str]) -> InternalSchema:
+    """As ``plain_from_arrow``.
 
     Raises:
         UnsupportedTableError: a decimal has more digits than any Arrow type.
     """
-    return plain_from_arrow(pa.schema([_field(field.name, field.type) for field in record.fields]), leading)
+    return plain_from_arrow(pa.schema([_field(field.name, field.type) for field in record.fields]), leading, trailing)
 
 
-def plain_from_arrow(schema: pa.Schema, leading: Sequence[str]) -> InternalSchema:
-    """The columns after the ``leading`` ones, which are text, whether or not the schema has them too."""
+def plain_from_arrow(schema: pa.Schema, leading: Sequence[str], trailing: Sequence[str]) -> InternalSchema:
+    """The columns of a table whose writer may leave some out: those that are its own or come from partition paths.
+
+    The ``leading`` columns are text and come first, whether or not the writer has them; those of the ``trailing`` ones
+    that it lacks are text and come last.
+    """
     first = [pa.field(name, pa.string()) for name in leading]
-    return internal_from_arrow(pa.schema([*first, *(field for field in schema if field.name not in leading)]))
+    last = [pa.field(name, pa.string()) for name in trailing if name not in schema.names]
+    own = (field for field in schema if field.name not in leading)
+    return internal_from_arrow(pa.schema([*first, *own, *last]))
 
 
 def _field(name: str, avro: AvroType) -> "pa.Field[Any]":

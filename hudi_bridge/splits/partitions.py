@@ -174,5 +174,8 @@ def _possible_values(
     (name, value) = known[0]
     if name not in texts or not value.is_valid:
         return [partition_guarantee(known)]
-    start = value.as_py()
-    return [partition_guarantee(known), (pc.field(name) >= f"{start}/") & (pc.field(name) < f"{start}0")]
+    starts = {value.as_py(), levels[0].removeprefix(f"{name}=")}
+    return [
+        partition_guarantee(known),
+        *((pc.field(name) >= f"{start}/") & (pc.field(name) < f"{start}0") for start in sorted(starts)),
+    ]

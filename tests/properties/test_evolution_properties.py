@@ -85,19 +85,24 @@ class Editor:
         return options[self.draw(st.integers(0, len(options) - 1))]
 
     def new_type(self, id_: int, depth: int) -> FieldType:
-        kind = self.draw(st.integers(0, 9)) if depth else 0
-        if kind == 9:
-            key_id, value_id = self.new_id(), self.new_id()
-            value = self.new_type(value_id, depth - 1)
-            return MapType(key_id=key_id, key=pa.string(), value_id=value_id, value=value, value_optional=True)
-        if kind == 8:
-            element_id = self.new_id()
-            return ArrayType(element_id=element_id, element=self.new_type(element_id, depth - 1), element_optional=True)
-        if kind in (6, 7):
+        kind = self.pick(("primitive", "primitive", "record", "list", "map")) if depth else "primitive"
+        if kind == "record":
             return self.new_record(depth - 1)
+        if kind == "list":
+            element_id = self.new_id()
+            element = self.new_inner_type(element_id, depth - 1)
+            return ArrayType(element_id=element_id, element=element, element_optional=True)
+        if kind == "map":
+            key_id, value_id = self.new_id(), self.new_id()
+            value = self.new_inner_type(value_id, depth - 1)
+            return MapType(key_id=key_id, key=pa.string(), value_id=value_id, value=value, value_optional=True)
         primitive = self.pick(list(VALUES))
         self.first_types[id_] = primitive
         return primitive  # type: ignore[no-any-return]
+
+    def new_inner_type(self, id_: int, depth: int) -> FieldType:
+        """The type of elements or values, in every other case a record."""
+        return self.new_record(depth) if self.draw(st.booleans()) else self.new_type(id_, depth)
 
     def new_field(self, name: str, depth: int) -> Field:
         id_ = self.new_id()
@@ -123,6 +128,8 @@ class Editor:
             case "move":
                 fields.insert(at, fields.pop())
             case _:
+                nested = [place for place, one in enumerate(fields) if not isinstance(one.type, pa.DataType)]
+                at = self.pick(nested) if nested and self.draw(st.booleans()) else at
                 fields[at] = replace(fields[at], type=self.changed_type(fields[at].type, fields[at].id))
         return RecordType(fields=tuple(fields))
 

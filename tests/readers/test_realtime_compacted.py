@@ -155,12 +155,12 @@ def test_a_log_file_that_was_cleaned_is_named(table: TableWriter) -> None:
 
 def test_log_records_are_let_go_of_when_their_split_is_read(tmp_path: Path) -> None:
     table = TableWriter(folder=tmp_path).create()
-    for number in range(6):
+    for number in range(4):
         table.log_file(at(1), [table.data_block(at(1), [row("k", 1, "x")])], file_id=f"f{number}-0")
     table.commit(at(1))
     alive = []
     for _ in table.open().snapshot().to_batches(use_threads=False):
         gc.collect()
         alive.append(sum(isinstance(one, LogRecordMap) for one in gc.get_objects()))
-    assert len(alive) == 6
+    assert len(alive) == 4
     assert max(alive) <= 2

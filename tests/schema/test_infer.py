@@ -209,8 +209,11 @@ AVRO = """{"type": "record", "name": "r", "fields": [
 ]}"""
 
 
+LEADING = ["_hoodie_commit_time", "_hoodie_record_key"]
+
+
 def test_a_plain_schema_is_as_optional_as_avro_has_it() -> None:
-    schema = plain_from_avro(parse_avro_schema(AVRO, "text"), ["_hoodie_commit_time", "_hoodie_record_key"])
+    schema = plain_from_avro(parse_avro_schema(AVRO, "text"), LEADING, ["n", "part"])
     assert [(one.id, one.name, one.optional) for one in schema.fields] == [
         (0, "_hoodie_commit_time", True),
         (1, "_hoodie_record_key", True),
@@ -220,6 +223,7 @@ def test_a_plain_schema_is_as_optional_as_avro_has_it() -> None:
         (5, "l", False),
         (6, "m", True),
         (7, "u", True),
+        (8, "part", True),
     ]
     assert schema == plain_from_arrow(
         pa.schema(
@@ -232,5 +236,6 @@ def test_a_plain_schema_is_as_optional_as_avro_has_it() -> None:
                 pa.field("u", LONG),
             ]
         ),
-        ["_hoodie_commit_time", "_hoodie_record_key"],
+        LEADING,
+        ["part"],
     )

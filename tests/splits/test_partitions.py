@@ -170,6 +170,15 @@ def test_values_with_slashes_are_not_lost(version: int, style: Mapping[str, str]
     assert f"{prefix}2021" not in folders.listed
 
 
+@pytest.mark.parametrize("version", [6, 9])
+def test_values_with_an_equals_sign_and_slashes_are_not_lost(version: int) -> None:
+    names = ["k=v/1", "k=v/2", "k=w/1"]
+    assert Folders(*names).partitions(config("text", version), pc.field("text") == "k=v/2") == ["k=v/2"]
+    several = [f"{name}/7" for name in names]
+    row_filter = (pc.field("text") == "k=v/2") & (pc.field("number") == 7)
+    assert "k=v/2/7" in Folders(*several).partitions(config("text,number", version), row_filter)
+
+
 def test_a_null_partition_is_kept_where_its_rows_may_pass() -> None:
     for version in (6, 9):
         table = config("text", version)

@@ -1,0 +1,150 @@
+"""A base file and a record key -> the rows of the key.
+
+The key range and the Bloom filter of the footer, then the statistics of the row groups, say what need not be read.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.merge.arrays import Positions
+from hudi_bridge.merge.payloads import MergeRule
+from hudi_bridge.readers.base_file import BaseFile
+from hudi_bridge.readers.footer_index import FooterAnswer, parse_footer_index
+from hudi_bridge.readers.record_keys import key_columns, record_keys
+from hudi_bridge.readers.record_versions import RecordVersion
+from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.storage import Storage
+
+
+class BaseCheck(StrEnum):
+    """How it was found out whether a base file holds a key."""
+
+    NO_BASE_FILE = "not there"
+    KEY_RANGE = "ruled out by key range"
+    BLOOM_FILTER = "ruled out by Bloom filter"
+    READ = "read"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaseRows:
+    """The rows of a key in a base file of ``file_rows`` rows, with all columns of the query, and their places in it."""
+
+    check: BaseCheck
+    file_rows: int
+    rows: pa.RecordBatch
+    places: Positions
+
+
+def find_base_rows(storage: Storage, split: RealtimeFileSplit, record_key: str) -> BaseRows:
+    """The rows of a key in the base file of a split; more than one only if a writer allowed duplicates.
+
+    Raises:
+        CorruptBaseFileError: the file is not readable Parquet, or its index of keys does not parse.
+        DataFileGoneError: the file no longer exists.
+    """
+    if split.base_path is None:
+        return _nothing(split, BaseCheck.NO_BASE_FILE)
+    with BaseFile.open(storage, split, split.base_path, use_threads=False) as base:
+        check = _ask_footer(base, split.context, record_key)
+        if check is not BaseCheck.READ:
+            return _nothing(split, check)
+        return _read(base, split, record_key)
+
+
+def base_versions(found: BaseRows, split: RealtimeFileSplit, rule: MergeRule | None) -> tuple[RecordVersion, ...]:
+    """The rows as versions; the ordering values are given if the rule compares any."""
+    fields = rule.ordering_fields if rule is not None and rule.orders_logs else ()
+    rows = (pa.Table.from_batches([found.rows.slice(place, 1)]) for place in range(found.rows.num_rows))
+    return tuple(
+        RecordVersion(
+            instant_time=split.base_instant_time,
+            path=split.base_path or "",
+            block_number=None,
+            offset=None,
+            ordering=tuple(row.column(name)[0].as_py() for name in fields),
+            delete=None,
+            is_partial=False,
+            absent=frozenset(),
+            is_delete=False,
+            always_deletes=False,
+            marked=False,
+            row=row,
+        )
+        for row in rows
+    )
+
+
+def _nothing(split: RealtimeFileSplit, check: BaseCheck) -> BaseRows:
+    rows = pa.RecordBatch.from_pylist([], schema=split.context.schema)
+    return BaseRows(check=check, file_rows=0, rows=rows, places=np.zeros(0, dtype=np.int64))
+
+
+def _ask_footer(base: BaseFile, context: ReadContext, record_key: str) -> BaseCheck:
+    # Without meta columns, the footer's keys need not be spelled as those that are built from the key fields.
+    if not context.populates_meta_fields:
+        return BaseCheck.READ
+    answer = parse_footer_index(base.arrow_schema.metadata or {}, base.path).ask(record_key)
+    return {
+        FooterAnswer.OUT_OF_RANGE: BaseCheck.KEY_RANGE,
+        FooterAnswer.NOT_IN_FILTER: BaseCheck.BLOOM_FILTER,
+        FooterAnswer.MAY_HOLD: BaseCheck.READ,
+    }[answer]
+
+
+def _read(base: BaseFile, split: RealtimeFileSplit, record_key: str) -> BaseRows:
+    context = split.context
+    keys = base.view(key_columns(context))
+    groups = keys.matching_row_groups(RowRequest.of(context.schema, (), _key_filter(context, record_key)))
+    places: list[int] = []
+    pieces = []
+    for group in groups:
+        start = int(base.row_group_starts[group])
+        hits: list[int] = []
+        for batch in keys.batches(group):
+            equal = pc.equal(record_keys(batch, context), pa.scalar(record_key)).fill_null(False)  # noqa: FBT003
+            hits += (np.flatnonzero(equal.to_numpy(zero_copy_only=False)) + start).tolist()
+            start += batch.num_rows
+        if hits:
+            pieces += _rows_at(base, context, group, hits)
+            places += hits
+    return BaseRows(
+        check=BaseCheck.READ if groups else BaseCheck.KEY_RANGE,
+        file_rows=int(base.row_group_starts[-1]),
+        rows=pa.Table.from_batches(pieces, context.schema).combine_chunks().to_batches()[0]
+        if pieces
+        else _nothing(split, BaseCheck.READ).rows,
+        places=np.array(places, dtype=np.int64),
+    )
+
+
+def _rows_at(base: BaseFile, context: ReadContext, group: int, places: list[int]) -> list[pa.RecordBatch]:
+    """The rows of a row group at some places of the file, ascending, with all columns."""
+    everything = base.view(context.schema.names)
+    start = int(base.row_group_starts[group])
+    pieces = []
+    for stored in everything.stored_batches(group):
+        end = start + stored.num_rows
+        chosen = [place - start for place in places if start <= place < end]
+        if chosen:
+            pieces.append(everything.evolve(stored.take(pa.array(chosen, pa.int64()))))
+        if places[-1] < end:
+            break
+        start = end
+    return pieces
+
+
+def _key_filter(context: ReadContext, record_key: str) -> pc.Expression | None:
+    """What rows of the key pass, for row group statistics; None where the key's text does not tell the value."""
+    names = key_columns(context)
+    kind = context.schema.field(names[0]).type
+    if len(names) > 1 or not (pa.types.is_string(kind) or pa.types.is_integer(kind)):
+        return None
+    try:
+        return pc.field(names[0]) == pa.scalar(record_key).cast(kind)
+    except pa.ArrowInvalid:
+        return None

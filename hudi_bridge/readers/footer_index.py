@@ -1,0 +1,80 @@
+"""What a base file's Parquet footer says of its record keys: their range and a Bloom filter of them.
+
+Both can only rule a key out. Log files hold keys that neither covers, so they never rule out a file slice.
+
+Source: ``HoodieBloomFilterWriteSupport``, ``HoodieAvroWriteSupport`` and ``BloomFilterTypeCode`` of Hudi.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hudi_bridge.errors import CorruptBaseFileError
+from hudi_bridge.readers.bloom_filter import SIMPLE, BloomFilter, parse_bloom_filter
+
+_FILTERS = (b"org.apache.hudi.bloomfilter", b"com.uber.hoodie.bloomfilter")
+_FILTER_TYPE = b"hoodie_bloom_filter_type_code"
+_MIN_KEY = b"hoodie_min_record_key"
+_MAX_KEY = b"hoodie_max_record_key"
+
+
+class FooterAnswer(StrEnum):
+    """What a footer says of a key."""
+
+    OUT_OF_RANGE = "outside of the key range"
+    NOT_IN_FILTER = "not in the Bloom filter"
+    MAY_HOLD = "may hold the key"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FooterIndex:
+    """The key range, both ends included, and the Bloom filter of a base file; None for what is not there."""
+
+    key_range: tuple[str, str] | None
+    bloom_filter: BloomFilter | None
+
+    def ask(self, record_key: str) -> FooterAnswer:
+        """Whether the base file can hold a key."""
+        if self.key_range is not None and _is_outside(record_key, *self.key_range):
+            return FooterAnswer.OUT_OF_RANGE
+        asked = self.bloom_filter
+        if asked is not None and not asked.is_saturated and not asked.may_hold(record_key):
+            return FooterAnswer.NOT_IN_FILTER
+        return FooterAnswer.MAY_HOLD
+
+
+def parse_footer_index(footer: Mapping[bytes, bytes], path: str) -> FooterIndex:
+    """The index in the key-value pairs of a Parquet footer.
+
+    Raises:
+        CorruptBaseFileError: a part of the index does not parse.
+    """
+    bloom_filter = None
+    stored = next((footer[name] for name in _FILTERS if name in footer), None)
+    if stored is not None:
+        type_code = _text(footer.get(_FILTER_TYPE, SIMPLE.encode()), path)
+        bloom_filter = parse_bloom_filter(stored, type_code, path)
+    key_range = None
+    if _MIN_KEY in footer and _MAX_KEY in footer:
+        key_range = (_text(footer[_MIN_KEY], path), _text(footer[_MAX_KEY], path))
+    return FooterIndex(key_range=key_range, bloom_filter=bloom_filter)
+
+
+def _text(value: bytes, path: str) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise CorruptBaseFileError(path, None, f"a footer entry that is not text: {error.reason}", "UTF-8") from error
+
+
+def _is_outside(key: str, least: str, greatest: str) -> bool:
+    """Whether a key lies outside of the range in both orders that a writer may have compared by.
+
+    Writers of Avro records compare Java strings, by UTF-16 code units; the row writer of Spark compares UTF-8 bytes.
+    """
+    return all(
+        not least.encode(order, "surrogatepass")
+        <= key.encode(order, "surrogatepass")
+        <= greatest.encode(order, "surrogatepass")
+        for order in ("utf-16-be", "utf-8")
+    )

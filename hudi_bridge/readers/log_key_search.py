@@ -1,0 +1,218 @@
+"""Log files and a record key -> the versions of the key, those that count and those that do not.
+
+Log files have no index of keys. An Avro block that nowhere has the bytes of the key is passed over; of any other block
+the columns that merging needs are decoded, and the rest if it holds the key.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.errors import DataFileGoneError, HudiReadError
+from hudi_bridge.logformat.block import LogBlock
+from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.logformat.scan import ScanResult, live_blocks, scan_blocks
+from hudi_bridge.merge.arrays import Booleans
+from hudi_bridge.merge.log_records import LogRecords, selected
+from hudi_bridge.merge.payloads import DELETE_OPERATIONS, IS_DELETED_COLUMN, OPERATION_COLUMN, MergeRule
+from hudi_bridge.readers.log_record_scanner import BlockDecoder, read_log_file
+from hudi_bridge.readers.record_versions import RecordVersion, UncountedVersion, Unreadable
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.storage import Storage, memory_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogVersions:
+    """What log files hold of a key.
+
+    ``versions`` are those that count, in the order in which they are merged; ``blocks`` holds the same versions as
+    merging takes them, one entry for each block. ``base_rows_told`` is the number of rows that the base file has at
+    least if every block that counts tells the places of its records in it; None if one does not, or nobody asked.
+    """
+
+    versions: tuple[RecordVersion, ...]
+    blocks: tuple[LogRecords, ...]
+    base_rows_told: int | None
+    uncounted: tuple[UncountedVersion, ...]
+    unreadable: tuple[Unreadable, ...]
+
+
+def find_log_versions(
+    storage: Storage,
+    split: RealtimeFileSplit,
+    rule: MergeRule,
+    record_key: str,
+    other_paths: Sequence[str],
+    *,
+    with_places: bool,
+) -> LogVersions:
+    """The versions of a key in the log files of a split, and in others of its file group that do not count as a whole.
+
+    ``with_places`` asks every block for the places of its records in the base file, for which all are decoded. Holds
+    the log files in memory, or maps them from disk if they are larger than the memory for logs.
+
+    Raises:
+        CorruptLogFileError: a log file of the split is damaged in a way that Hudi does not skip.
+        DataFileGoneError: a log file of the split no longer exists.
+    """
+    scans = {path: _scan(storage, split, path) for path in split.log_paths}
+    live = live_blocks(scans.values(), latest_instant=split.latest_instant, is_valid=split.context.is_committed).blocks
+    others, unreadable = _scan_others(storage, split, other_paths)
+    scans |= others
+    for scan in scans.values():
+        unreadable += [Unreadable(path=bad.path, offset=bad.offset, reason=bad.reason) for bad in scan.corrupt]
+    search = _KeySearch(split, rule, record_key, scans)
+    told = search.base_rows_told(live) if with_places else None
+    blocks = []
+    versions: list[RecordVersion] = []
+    for block in live:
+        records = search.complete_records(block)
+        if records is not None:
+            blocks.append(records)
+            versions += search.versions(block, records)
+    uncounted, undecodable = search.uncounted({(block.path, block.offset) for block in live})
+    return LogVersions(
+        versions=tuple(versions),
+        blocks=tuple(blocks),
+        base_rows_told=told,
+        uncounted=tuple(uncounted),
+        unreadable=(*unreadable, *undecodable),
+    )
+
+
+def _scan(storage: Storage, split: RealtimeFileSplit, path: str) -> ScanResult:
+    on_disk = split.log_size_bytes > (split.context.log_memory_bytes or memory_bytes() // 4)
+    return scan_blocks(read_log_file(storage, split, path, on_disk=on_disk), path)
+
+
+def _scan_others(
+    storage: Storage, split: RealtimeFileSplit, paths: Sequence[str]
+) -> tuple[dict[str, ScanResult], list[Unreadable]]:
+    scans = {}
+    unreadable = []
+    for path in paths:
+        try:
+            scans[path] = _scan(storage, split, path)
+        except DataFileGoneError:
+            continue  # The rollback of an unfinished write removes its files at any time.
+        except HudiReadError as error:
+            unreadable.append(Unreadable(path=path, offset=None, reason=str(error)))
+    return scans, unreadable
+
+
+class _KeySearch:
+    """Looks for a key in the blocks of log files, given in log file order."""
+
+    def __init__(
+        self, split: RealtimeFileSplit, rule: MergeRule, record_key: str, scans: Mapping[str, ScanResult]
+    ) -> None:
+        self._split = split
+        self._rule = rule
+        self._record_key = record_key
+        self._blocks = [block for scan in scans.values() for block in scan.blocks]
+        self._numbers = {
+            (block.path, block.offset): number
+            for scan in scans.values()
+            for number, block in enumerate(scan.blocks, start=1)
+        }
+        self._bytes_of_key = re.compile(re.escape(record_key.encode("utf-8", "surrogatepass")))
+        self._of_keys = BlockDecoder(split, rule, ())
+        self._of_all = BlockDecoder(split, rule, split.context.schema.names)
+
+    def base_rows_told(self, blocks: Iterable[LogBlock]) -> int | None:
+        """As for ``LogVersions``."""
+        told = 0
+        for block in blocks:
+            places = self._of_keys.decode(block).base_positions
+            if places is None:
+                return None
+            told = max(told, int(places.max(initial=-1)) + 1)
+        return told
+
+    def complete_records(self, block: LogBlock) -> LogRecords | None:
+        """The records of the key in a block, with all columns of the query; None if there are none."""
+        records = self.records(block)
+        if records is None or records.rows is None:
+            return records
+        complete = self._of_all.decode(block)
+        return selected(complete, self._is_of_key(complete))
+
+    def records(self, block: LogBlock) -> LogRecords | None:
+        """The records of the key in a block, with the columns that merging needs; None if there are none."""
+        is_text = block.block_type is BlockType.AVRO_DATA and self._split.context.populates_meta_fields
+        if is_text and self._bytes_of_key.search(memoryview(block.content)) is None:
+            return None
+        records = self._of_keys.decode(block)
+        chosen = self._is_of_key(records)
+        return selected(records, chosen) if chosen.any() else None
+
+    def versions(self, block: LogBlock, records: LogRecords) -> Iterator[RecordVersion]:
+        """Records of a block, each with its place."""
+        for place in range(len(records.keys)):
+            row = None if records.rows is None else pa.Table.from_batches([records.rows.slice(place, 1)])
+            yield RecordVersion(
+                instant_time=block.instant_time or "",
+                path=block.path,
+                block_number=self._numbers[block.path, block.offset],
+                offset=block.offset,
+                ordering=tuple(column[place].as_py() for column in records.ordering),
+                delete="delete block" if row is None else _delete_text(row, self._rule, marked=records.marked[place]),
+                is_partial=block.is_partial,
+                absent=records.absent,
+                is_delete=bool(records.is_delete[place]),
+                always_deletes=bool(records.always_deletes[place]),
+                marked=bool(records.marked[place]),
+                row=self._split.context.schema.empty_table() if row is None else row,
+            )
+
+    def uncounted(self, counted: set[tuple[str, int]]) -> tuple[list[UncountedVersion], list[Unreadable]]:
+        """The versions in blocks other than those counted, and blocks that cannot be decoded."""
+        found: list[UncountedVersion] = []
+        undecodable = []
+        for position, block in enumerate(self._blocks):
+            holds_records = block.is_data or block.block_type is BlockType.DELETE
+            if not holds_records or (block.path, block.offset) in counted:
+                continue
+            reason = _why_not_counted(position, self._blocks, self._split.context)
+            try:
+                records = self.records(block)
+            except HudiReadError as error:
+                undecodable.append(Unreadable(path=block.path, offset=block.offset, reason=f"{reason}; {error}"))
+                continue
+            if records is not None:
+                versions = self.versions(block, records)
+                found += [UncountedVersion(version=version, reason=reason) for version in versions]
+        return found, undecodable
+
+    def _is_of_key(self, records: LogRecords) -> Booleans:
+        equal = pc.equal(records.keys, pa.scalar(self._record_key)).fill_null(False)  # noqa: FBT003
+        found: Booleans = equal.to_numpy(zero_copy_only=False)
+        return found
+
+
+def _delete_text(row: pa.Table, rule: MergeRule, *, marked: bool) -> str | None:
+    values = row.to_pylist()[0]
+    if values.get(IS_DELETED_COLUMN) is True:
+        return IS_DELETED_COLUMN
+    if values.get(OPERATION_COLUMN) in DELETE_OPERATIONS:
+        return f"{OPERATION_COLUMN} {values[OPERATION_COLUMN]}"
+    return " = ".join(rule.delete_marker) if marked and rule.delete_marker is not None else None
+
+
+def _why_not_counted(position: int, blocks: Sequence[LogBlock], context: ReadContext) -> str:
+    """Why a block with records is not among those that count, given all blocks in log file order."""
+    instant = blocks[position].instant_time or ""
+    for later in blocks[position + 1 :]:
+        if later.is_rollback and later.target_instant_time == instant:
+            return f"rolled back by {later.instant_time}"
+    if not context.is_committed(instant):
+        pending = instant in context.pending_instants
+        return "uncommitted: its commit is pending" if pending else "uncommitted: its commit never completed"
+    if instant > context.latest_instant:
+        return f"later than {context.latest_instant}"
+    if any(instant in block.compacted_block_times for block in blocks):
+        return "replaced by the block of a log compaction"
+    return "its file slice is not committed"

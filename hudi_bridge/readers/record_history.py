@@ -1,0 +1,143 @@
+"""The story of one record key: every version that a snapshot met, which of them won and why, and what is left.
+
+Versions that do not count are part of the story: rolled back, not committed, or later than the instant of the query.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_bridge.readers.base_key_search import BaseCheck
+from hudi_bridge.readers.record_verdicts import Verdict
+from hudi_bridge.readers.record_versions import RecordVersion, UncountedVersion, Unreadable, ordering_text
+
+_FACTS: Mapping[str, Any] = {
+    "partition_path": pa.string(),
+    "file_id": pa.string(),
+    "number": pa.int32(),
+    "kind": pa.string(),
+    "instant_time": pa.string(),
+    "commit_time": pa.string(),
+    "ordering": pa.string(),
+    "delete": pa.string(),
+    "counts": pa.bool_(),
+    "wins": pa.bool_(),
+    "verdict": pa.string(),
+    "path": pa.string(),
+    "block_number": pa.int32(),
+    "offset": pa.int64(),
+}
+HISTORY_SCHEMA = pa.schema(_FACTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileGroupHistory:
+    """What one file group holds of a record key, and what comes of it.
+
+    ``versions`` are those that count: rows of the base file, then log versions in the order in which they are merged;
+    they are numbered from 1. ``verdicts`` are the meetings of two of them, in order. ``winner`` is the number of the
+    last one standing, which may be a delete, None without versions. ``sources`` holds for each column of the resulting
+    row the number of the version that its value comes from. ``result`` has the rows of the key that a snapshot returns:
+    at most one, unless the base file holds several, of which only one meets the log.
+
+    ``uncounted`` are versions that a snapshot does not see. ``unreadable`` are damaged places in log files, where the
+    key may or may not have been. ``base_check`` says how much of the base file had to be read, ``log_files`` how many
+    log files were.
+    """
+
+    partition_path: str
+    file_id: str
+    base_check: BaseCheck
+    log_files: int
+    versions: tuple[RecordVersion, ...]
+    verdicts: tuple[Verdict, ...]
+    winner: int | None
+    sources: tuple[tuple[str, int], ...]
+    result: pa.Table
+    uncounted: tuple[UncountedVersion, ...]
+    unreadable: tuple[Unreadable, ...]
+
+    @property
+    def holds_key(self) -> bool:
+        """Whether any version was found, even one that does not count."""
+        return bool(self.versions or self.uncounted)
+
+    def verdict_texts(self, number: int) -> tuple[str, ...]:
+        """How the version of a number came off against those before it; nothing for a version that came first."""
+        numbers = {one for verdict in self.verdicts for one in (verdict.winner, verdict.loser)}
+        if self.versions[number - 1].is_base_row:
+            is_left_out = bool(self.verdicts) and number not in numbers
+            return ("no log version meets this row",) if is_left_out else ()
+        own = (verdict for verdict in self.verdicts if max(verdict.winner, verdict.loser) == number)
+        return tuple(_verdict_text(number, verdict) for verdict in own)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordHistory:
+    """The story of a record key as of an instant, in every file group that was asked, by partition and file id.
+
+    ``rule`` says by which rule versions of the table's records are merged.
+    """
+
+    record_key: str
+    instant: str
+    rule: str
+    schema: pa.Schema
+    asked: tuple[FileGroupHistory, ...]
+
+    @property
+    def file_groups(self) -> tuple[FileGroupHistory, ...]:
+        """The file groups that hold the key; more than one where it is in several partitions."""
+        return tuple(group for group in self.asked if group.holds_key)
+
+    @property
+    def result(self) -> pa.Table:
+        """The rows of the key that a snapshot returns."""
+        return pa.concat_tables([self.schema.empty_table(), *(group.result for group in self.asked)])
+
+    def to_table(self) -> pa.Table:
+        """One row per version, those that do not count after the others of their file group.
+
+        ``number`` is null for versions that do not count; ``verdict`` says how a version came off against those before
+        it, or why it does not count; ``wins`` marks the last one standing.
+        """
+        rows = [row for group in self.file_groups for row in _fact_rows(group)]
+        return pa.Table.from_pylist(rows, schema=HISTORY_SCHEMA)
+
+
+def _verdict_text(number: int, verdict: Verdict) -> str:
+    wins = verdict.winner == number
+    other = verdict.loser if wins else verdict.winner
+    filled = ""
+    if verdict.filled:
+        # What fills the winner comes from the loser's side.
+        columns = ", ".join(verdict.filled)
+        filled = f"; {columns} from {other}" if wins else f"; but {columns} from it"
+    return f"{'replaces' if wins else 'loses to'} {other}: {verdict.reason}{filled}"
+
+
+def _fact_rows(group: FileGroupHistory) -> Iterator[Mapping[str, Any]]:
+    for number, version in enumerate(group.versions, start=1):
+        wins = number == group.winner
+        verdict = "; ".join(group.verdict_texts(number))
+        yield _fact_row(group, version) | {"number": number, "counts": True, "wins": wins, "verdict": verdict}
+    for uncounted in group.uncounted:
+        facts = _fact_row(group, uncounted.version)
+        yield facts | {"number": None, "counts": False, "wins": False, "verdict": uncounted.reason}
+
+
+def _fact_row(group: FileGroupHistory, version: RecordVersion) -> dict[str, Any]:
+    return {
+        "partition_path": group.partition_path,
+        "file_id": group.file_id,
+        "kind": version.kind,
+        "instant_time": version.instant_time,
+        "commit_time": version.commit_time,
+        "ordering": ordering_text(version.ordering) if version.ordering else None,
+        "delete": version.delete,
+        "path": version.path,
+        "block_number": version.block_number,
+        "offset": version.offset,
+    }

@@ -1,0 +1,187 @@
+"""The files of a snapshot -> the story of one record key.
+
+File groups are traced side by side. The row that is left is merged by the functions that merge whole file slices.
+"""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_bridge.config import QueryType, TableConfig
+from hudi_bridge.merge.columnar import Meetings, SliceMerge, joined, no_meetings
+from hudi_bridge.merge.payloads import MergeRule
+from hudi_bridge.merge.record_map import build_record_map
+from hudi_bridge.readers.base_key_search import BaseRows, base_versions, find_base_rows
+from hudi_bridge.readers.field_defaults import field_defaults
+from hudi_bridge.readers.log_key_search import LogVersions, find_log_versions
+from hudi_bridge.readers.record_history import FileGroupHistory, RecordHistory
+from hudi_bridge.readers.record_keys import record_keys
+from hudi_bridge.readers.record_verdicts import Judgement, judge
+from hudi_bridge.splits.file_names import parse_log_file_name
+from hudi_bridge.splits.partitions import partition_guarantee, partition_values
+from hudi_bridge.splits.planner import SplitPlanner
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.storage import FileInfo, Storage
+
+_GROUPS_AT_ONCE = 4
+_NO_LOG = LogVersions(versions=(), blocks=(), base_rows_told=None, uncounted=(), unreadable=())
+
+
+def trace_record(
+    storage: Storage, config: TableConfig, planner: SplitPlanner, record_key: str, partition_path: str | None = None
+) -> RecordHistory:
+    """The story of a key in a planner's snapshot, in all partitions or in one.
+
+    Holds the log files of some file groups at a time in memory.
+
+    Raises:
+        CorruptTableError: a file of the snapshot is damaged.
+        DataFileGoneError: a file of the snapshot no longer exists.
+        UnsupportedTableError: the table's records cannot be merged correctly.
+    """
+    context = planner.context(QueryType.SNAPSHOT)
+    rule = context.merge_rule
+    slices = _slices(config, planner, None if partition_path is None else partition_path.strip("/"))
+    trace_group = partial(_trace_group, storage, rule, record_key)
+    with ThreadPoolExecutor(_GROUPS_AT_ONCE) as pool:
+        asked = tuple(pool.map(trace_group, *zip(*slices, strict=True))) if slices else ()
+    return RecordHistory(
+        record_key=record_key, instant=planner.query_instant, rule=_rule_text(rule), schema=context.schema, asked=asked
+    )
+
+
+def _slices(
+    config: TableConfig, planner: SplitPlanner, partition_path: str | None
+) -> list[tuple[RealtimeFileSplit, tuple[str, ...]]]:
+    """The splits of the snapshot, each with those log files of its file group that do not count as a whole.
+
+    A file group that has no others is there, too, as a split without files.
+    """
+    context = planner.context(QueryType.SNAPSHOT)
+    only = None
+    if partition_path is not None:
+        values = partition_values(partition_path, config, context.schema, context.path_columns)
+        only = partition_guarantee(values) if values else None
+    splits = {(split.partition_path, split.file_id): split for split in planner.splits(QueryType.SNAPSHOT, only)}
+    others: dict[tuple[str, str], list[str]] = {group: [] for group in splits}
+    for path, files in planner.partition_files(QueryType.SNAPSHOT, only).items():
+        for file_id, log_path in _uncounted_log_files(files, context):
+            others.setdefault((path, file_id), []).append(log_path)
+    slices = []
+    for group in sorted(others):
+        if partition_path is None or group[0] == partition_path:
+            split = splits.get(group) or _empty_split(group, config, context)
+            # In older layouts, log files after a pending compaction are named after it, and are read all the same.
+            slices.append((split, tuple(path for path in others[group] if path not in split.log_paths)))
+    return slices
+
+
+def _uncounted_log_files(files: Iterable[FileInfo], context: ReadContext) -> list[tuple[str, str]]:
+    """File ids and paths of the log files whose names say that a snapshot does not read them, in log file order.
+
+    Log files of earlier file slices are not among them: what they hold has become part of a base file.
+    """
+    names = ((parse_log_file_name(info.name), info.path) for info in files if info.name.startswith("."))
+    found = [
+        (name, path)
+        for name, path in names
+        if name is not None
+        and not name.is_cdc
+        and (name.instant_time > context.latest_instant or not context.is_committed(name.instant_time))
+    ]
+    found.sort(key=lambda item: item[0].sort_key)
+    return [(name.file_id, path) for name, path in found]
+
+
+def _empty_split(group: tuple[str, str], config: TableConfig, context: ReadContext) -> RealtimeFileSplit:
+    values = partition_values(group[0], config, context.schema, context.path_columns)
+    return RealtimeFileSplit(
+        context=context,
+        partition_path=group[0],
+        partition_values=values or (),
+        file_id=group[1],
+        base_instant_time="",
+        base_path=None,
+        log_paths=(),
+        base_size_bytes=0,
+        log_size_bytes=0,
+    )
+
+
+def _trace_group(
+    storage: Storage,
+    rule: MergeRule | None,
+    record_key: str,
+    split: RealtimeFileSplit,
+    other_paths: tuple[str, ...],
+) -> FileGroupHistory:
+    """The story of a key in one file group."""
+    base = find_base_rows(storage, split, record_key)
+    base_rows = base_versions(base, split, rule)
+    log = _NO_LOG
+    if rule is not None:
+        # Which of several base rows of a key the log meets may depend on the places that it tells.
+        with_places = len(base_rows) > 1
+        log = find_log_versions(storage, split, rule, record_key, other_paths, with_places=with_places)
+    if rule is None or not log.versions:
+        result = pa.Table.from_batches([base.rows])
+        sources = tuple((name, 1) for name in result.schema.names) if base_rows else ()
+        judgement = Judgement(verdicts=(), winner=1 if base_rows else None, sources=sources)
+    else:
+        result, met = _merged(base, log, split.context, rule)
+        met_row = None if met is None else (met + 1, base_rows[met])
+        judgement = judge(met_row, log.versions, log.blocks, len(base_rows) + 1, split.context, rule)
+    return FileGroupHistory(
+        partition_path=split.partition_path,
+        file_id=split.file_id,
+        base_check=base.check,
+        log_files=len(split.log_paths) + len(other_paths),
+        versions=base_rows + log.versions,
+        verdicts=judgement.verdicts,
+        winner=judgement.winner,
+        sources=judgement.sources,
+        result=result,
+        uncounted=log.uncounted,
+        unreadable=log.unreadable,
+    )
+
+
+def _merged(base: BaseRows, log: LogVersions, context: ReadContext, rule: MergeRule) -> tuple[pa.Table, int | None]:
+    """What a snapshot makes of the rows of a key, and which of its base rows the log meets."""
+    defaults = field_defaults(context)
+    merge = SliceMerge(build_record_map(log.blocks, rule, context.schema, defaults), rule, defaults)
+    meetings = _meet(merge, base, log, context, rule)
+    stays = np.ones(base.rows.num_rows, dtype=np.bool_)
+    stays[merge.gone(meetings)] = False
+    pieces = [base.rows.filter(pa.array(stays))]
+    if merge.merges_rows and len(meetings.rows):
+        pieces.append(merge.merged_rows(base.rows.take(pa.array(meetings.rows, pa.int64())), meetings))
+    result = pa.concat_tables([pa.Table.from_batches(pieces), merge.remaining_log_rows()])
+    return result, int(meetings.rows[0]) if len(meetings.rows) else None
+
+
+def _meet(merge: SliceMerge, base: BaseRows, log: LogVersions, context: ReadContext, rule: MergeRule) -> Meetings:
+    ordering = [base.rows.column(name) for name in rule.ordering_fields] if rule.orders_base else []
+    if log.base_rows_told is None or log.base_rows_told > base.file_rows:
+        return merge.meet(record_keys(base.rows, context), ordering)
+    by_row = (
+        merge.meet_at(int(place), 1, [column.slice(row, 1) for column in ordering])
+        for row, place in enumerate(base.places)
+    )
+    return joined([no_meetings(), *by_row])
+
+
+def _rule_text(rule: MergeRule | None) -> str:
+    if rule is None:
+        return "copy on write"
+    parts = [rule.kind if rule.payload is None else f"{rule.kind}, {type(rule.payload).__name__}"]
+    if rule.ordering_fields and rule.orders_logs:
+        parts.append(f"ordered by {', '.join(rule.ordering_fields)}")
+    if rule.delete_marker is not None:
+        parts.append(f"{' = '.join(rule.delete_marker)} deletes")
+    if rule.fill is not None:
+        parts.append(f"{rule.fill} are filled from the version that loses")
+    return ", ".join(parts)

@@ -1,0 +1,87 @@
+"""The versions of one record key that files hold, as values."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+COMMIT_TIME_COLUMN = "_hoodie_commit_time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordVersion:
+    """One version of a record: a row of a base file, or a record of a log block.
+
+    ``instant_time`` is that of the base file or of the block. ``block_number`` counts the blocks of the log file from
+    1; it and ``offset``, the byte at which the block starts, are None for a base row. ``ordering`` is empty where no
+    ordering value is asked for. ``delete`` says what makes the version a delete, None if nothing does. ``absent`` names
+    the columns of ``row`` that a partial update left out. ``row`` has one row, or none if the version is in a delete
+    block.
+    ``is_delete``, ``always_deletes`` and ``marked`` are as in ``merge.log_records``.
+    """
+
+    instant_time: str
+    path: str
+    block_number: int | None
+    offset: int | None
+    ordering: tuple[object, ...]
+    delete: str | None
+    is_partial: bool
+    absent: frozenset[str]
+    is_delete: bool
+    always_deletes: bool
+    marked: bool
+    row: pa.Table
+
+    @property
+    def is_base_row(self) -> bool:
+        """Whether the version is in a base file."""
+        return self.block_number is None
+
+    @property
+    def kind(self) -> str:
+        """What the version is, in two words at most."""
+        if self.is_base_row:
+            return "base row"
+        if self.delete is not None:
+            return "delete"
+        return "partial update" if self.is_partial else "log row"
+
+    @property
+    def commit_time(self) -> str | None:
+        """The commit that last wrote the row; None for a delete block and in a table without meta columns."""
+        if not self.row.num_rows or COMMIT_TIME_COLUMN not in self.row.schema.names:
+            return None
+        value: str | None = self.row.column(COMMIT_TIME_COLUMN)[0].as_py()
+        return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncountedVersion:
+    """A version that a snapshot does not see, and why; its ``row`` holds only the columns that merging needs."""
+
+    version: RecordVersion
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A place in a log file where nobody can tell whether it held a key; ``offset`` is None for the whole file."""
+
+    path: str
+    offset: int | None
+    reason: str
+
+
+def value_text(value: object) -> str:
+    """A value for people."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def ordering_text(values: tuple[object, ...]) -> str:
+    """Ordering values for people, in parentheses if there are several."""
+    texts = [value_text(value) for value in values]
+    return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
