@@ -29,6 +29,51 @@ from hudi_bridge.storage import Storage
 Columns = Sequence[str] | Mapping[str, pc.Expression] | None
 
 
+class BatchScanner(ds.Scanner):
+    """One scan of record batches that are filtered and projected already.
+
+    Arrow's own scanner reads ahead in threads, which a consumer that ends early leaves behind.
+    """
+
+    def __init__(self, reader: pa.RecordBatchReader) -> None:
+        """A scan of what the reader has left."""
+        self._reader = reader
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        """The columns of the batches."""
+        return self._reader.schema
+
+    @property
+    def dataset_schema(self) -> pa.Schema:
+        """The columns of the batches."""
+        return self._reader.schema
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The batches, as they are consumed."""
+        return self._reader
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The batches, as they are consumed."""
+        return iter(self._reader)
+
+    def to_table(self) -> pa.Table:
+        """All rows."""
+        return self._reader.read_all()
+
+    def head(self, num_rows: int) -> pa.Table:
+        """The first rows to arrive."""
+        rows, missing = [], num_rows
+        while missing > 0 and (batch := next(self._reader, None)) is not None:
+            rows.append(batch.slice(0, missing))
+            missing -= rows[-1].num_rows
+        return pa.Table.from_batches(rows, schema=self._reader.schema)
+
+    def count_rows(self) -> int:
+        """The number of rows."""
+        return sum(batch.num_rows for batch in self._reader)
+
+
 class HudiDataset(ds.Dataset):
     """The rows of a table as of one instant, under one query type."""
 
@@ -97,7 +142,6 @@ class HudiDataset(ds.Dataset):
         self,
         columns: Columns = None,
         filter: pc.Expression | None = None,
-        batch_size: int = 131_072,
         *,
         use_threads: bool = True,
         **_: Any,
@@ -110,12 +154,9 @@ class HudiDataset(ds.Dataset):
             QueryError: a column or the filter does not fit the table.
         """
         reader = self._reader(columns, filter, use_threads=use_threads)
-        return ds.Scanner.from_batches(
-            reader,
-            columns=dict(columns) if isinstance(columns, Mapping) else None,
-            batch_size=batch_size,
-            use_threads=use_threads,
-        )
+        if isinstance(columns, Mapping):
+            return ds.Scanner.from_batches(reader, columns=dict(columns), use_threads=use_threads)
+        return BatchScanner(reader)
 
     def to_batches(  # type: ignore[override]
         self, columns: Columns = None, filter: pc.Expression | None = None, **options: Any
@@ -137,13 +178,9 @@ class HudiDataset(ds.Dataset):
         self, num_rows: int, columns: Columns = None, filter: pc.Expression | None = None, **options: Any
     ) -> pa.Table:
         """The first rows to arrive; no more is read than they need."""
-        # Arrow's scanner would read ahead.
-        rows, missing = [], num_rows
         with closing(self._batches(columns, filter, **options)) as batches:
-            while missing > 0 and (batch := next(batches, None)) is not None:
-                rows.append(batch.slice(0, missing))
-                missing -= rows[-1].num_rows
-        table = pa.Table.from_batches(rows, schema=self._schema_of(self._names(columns)))
+            reader = pa.RecordBatchReader.from_batches(self._schema_of(self._names(columns)), batches)
+            table = BatchScanner(reader).head(num_rows)
         return _in_memory(table).to_table(columns=dict(columns)) if isinstance(columns, Mapping) else table
 
     def count_rows(self, filter: pc.Expression | None = None, **options: Any) -> int:  # type: ignore[override]

@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 from hudi_bridge.config import QueryType, TableConfig, read_table_config, with_read_options
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.readers.record_history import RecordHistory
+from hudi_bridge.readers.record_trace import trace_record
 from hudi_bridge.schema.infer import SchemaProposal
 from hudi_bridge.schema_history import (
     FileColumns,
@@ -137,6 +139,19 @@ class HudiTable:
         """
         instant = self._planner(as_of).query_instant
         return read_file_columns(self._storage, self.config, self.timeline, instant, path)
+
+    def history_of(
+        self, record_key: str, *, partition_path: str | None = None, as_of: str | None = None
+    ) -> RecordHistory:
+        """The story of a record: each of its versions, which of them win and why, and the row that a snapshot returns.
+
+        ``record_key`` is as in ``_hoodie_record_key``; ``partition_path`` narrows the search to one partition;
+        ``as_of`` as for ``snapshot``.
+
+        Raises:
+            InstantNotReadableError: files of that instant are gone, or a write before it has not completed.
+        """
+        return trace_record(self._storage, self.config, self._planner(as_of), record_key, partition_path)
 
     @cached_property
     def _latest(self) -> SplitPlanner:

@@ -23,6 +23,7 @@ PUBLIC = {
     "QueryType",
     "RealtimeCompactedReader",
     "RealtimeFileSplit",
+    "RecordPayload",
     "SchemaEvolutionError",
     "TableNotFoundError",
     "UnsupportedTableError",

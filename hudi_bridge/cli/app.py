@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hudi_bridge.cli import facts, read, sql
+from hudi_bridge.cli import facts, read, sql, trace
 
 app = typer.Typer(
     help="Reads the true, current rows of Apache Hudi merge-on-read tables.",
@@ -22,6 +22,7 @@ app.command()(facts.slices)
 app.command()(facts.splits)
 app.command()(read.read)
 app.command()(sql.sql)
+app.command()(trace.trace)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer calls it with the option's value

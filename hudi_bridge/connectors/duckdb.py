@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from hudi_bridge.dataset import BatchScanner
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.facts import (
     FILE_SLICES_SCHEMA,
@@ -156,7 +157,7 @@ class _Source(ds.Dataset):
         schema = pa.schema([self._schema.field(name) for name in names])
         with self._noting_errors():
             batches = self._read(names, filter)
-        return _Scan(pa.RecordBatchReader.from_batches(schema, self._noting(batches)))
+        return BatchScanner(pa.RecordBatchReader.from_batches(schema, self._noting(batches)))
 
     def _noting(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with self._noting_errors():
@@ -170,20 +171,6 @@ class _Source(ds.Dataset):
             # A copy has no traceback, which would keep the batches of the failed scan alive.
             self._errors.append(copy.copy(error))
             raise
-
-
-class _Scan(ds.Scanner):
-    """One scan of a source. Arrow's own scanner reads ahead in threads, which a query that ends early leaves behind."""
-
-    def __init__(self, reader: pa.RecordBatchReader) -> None:
-        self._reader = reader
-
-    @property
-    def projected_schema(self) -> pa.Schema:
-        return self._reader.schema
-
-    def to_reader(self) -> pa.RecordBatchReader:
-        return self._reader
 
 
 @dataclass(frozen=True, slots=True)

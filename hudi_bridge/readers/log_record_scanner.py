@@ -72,7 +72,7 @@ class LogScan:
         self._rule = rule
         self._blocks = read_live_blocks(storage, split, on_disk=split.log_size_bytes > log_memory_bytes).blocks
         self._log_memory_bytes = log_memory_bytes
-        self._decoder = _BlockDecoder(split, rule, columns)
+        self._decoder = BlockDecoder(split, rule, columns)
 
     @property
     def parts(self) -> int:
@@ -90,13 +90,18 @@ class LogScan:
 
 def read_live_blocks(storage: Storage, split: RealtimeFileSplit, *, on_disk: bool = False) -> LiveBlocks:
     """The blocks of a split's log files that count as of its instant, oldest first; ``on_disk`` keeps out of memory."""
-    scans = [scan_blocks(_read(storage, split, path, on_disk=on_disk), path) for path in split.log_paths]
+    scans = [scan_blocks(read_log_file(storage, split, path, on_disk=on_disk), path) for path in split.log_paths]
     for corrupt in (block for scan in scans for block in scan.corrupt):
         _LOG.warning("%s at byte %d: skipped a corrupt block: %s", corrupt.path, corrupt.offset, corrupt.reason)
     return live_blocks(scans, latest_instant=split.latest_instant, is_valid=split.context.is_committed)
 
 
-def _read(storage: Storage, split: RealtimeFileSplit, path: str, *, on_disk: bool) -> pa.Buffer:
+def read_log_file(storage: Storage, split: RealtimeFileSplit, path: str, *, on_disk: bool) -> pa.Buffer:
+    """The bytes of a log file, in memory or on disk.
+
+    Raises:
+        DataFileGoneError: there is no such file.
+    """
     try:
         if on_disk:
             return storage.map_bytes(path)
@@ -106,7 +111,7 @@ def _read(storage: Storage, split: RealtimeFileSplit, path: str, *, on_disk: boo
         raise data_file_gone(storage, split, path) from error
 
 
-class _BlockDecoder:
+class BlockDecoder:
     """Decodes the blocks of one split; parsed schemas and evolution plans are shared by blocks of one writer schema."""
 
     def __init__(self, split: RealtimeFileSplit, rule: MergeRule, columns: Iterable[str]) -> None:
@@ -121,6 +126,11 @@ class _BlockDecoder:
         self._evolutions: dict[tuple[str, str], Evolution] = {}
 
     def decode(self, block: LogBlock) -> LogRecords:
+        """The records of a data or delete block.
+
+        Raises:
+            CorruptLogFileError: the content is not what its header says.
+        """
         if block.block_type is BlockType.DELETE:
             return self._deletes(block)
         rows = with_path_columns(self._rows(block), self.schema, self._split)

@@ -66,7 +66,9 @@ class RowRequest:
 
     def apply(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Of rows that have the needed columns: those that pass the filter, with the wanted columns."""
-        rows = _filtered(rows, self.row_filter)
+        if self.row_filter is not None:
+            # In the filter's own columns and their order, which a reference by position counts in.
+            rows = rows.filter(pa.array(self.passes(rows.select(list(self.filter_columns)))))
         return rows.select(list(self.columns))
 
 

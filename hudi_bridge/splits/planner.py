@@ -154,8 +154,11 @@ class SplitPlanner:
             raise CorruptTableError(path, None, "a partition path", expected)
         return values or ()
 
-    def _file_groups(self, query_type: QueryType, row_filter: pc.Expression | None) -> Iterable[FileGroup]:
-        partitions = list_partitions(
+    def partition_files(
+        self, query_type: QueryType, row_filter: pc.Expression | None = None
+    ) -> Mapping[str, tuple[FileInfo, ...]]:
+        """The files in the partitions that a query reads, whether or not it reads them, by partition path."""
+        return list_partitions(
             self._storage,
             self._config,
             self.schema(query_type),
@@ -163,6 +166,9 @@ class SplitPlanner:
             row_filter,
             self._list_directory,
         )
+
+    def _file_groups(self, query_type: QueryType, row_filter: pc.Expression | None) -> Iterable[FileGroup]:
+        partitions = self.partition_files(query_type, row_filter)
         for path in sorted(partitions):
             if path not in self._groups:
                 self._groups[path] = build_file_groups(path, partitions[path], self._facts)

@@ -102,7 +102,7 @@ def test_a_consumer_that_stops_early_stops_the_workers() -> None:
 
     batches = iter_parallel([endless, endless, endless])
     assert len(list(islice(batches, 5))) == 5
-    batches.close()  # type: ignore[attr-defined]
+    batches.close()
     assert workers() == []
     produced = len(made)
     time.sleep(0.02)
@@ -121,7 +121,7 @@ def test_a_slow_consumer_slows_the_workers_down() -> None:
     next(batches)
     time.sleep(0.05)
     assert len(made) <= 10
-    batches.close()  # type: ignore[attr-defined]
+    batches.close()
 
 
 def test_a_source_that_is_left_early_is_closed() -> None:
@@ -136,7 +136,7 @@ def test_a_source_that_is_left_early_is_closed() -> None:
 
     batches = iter_parallel([source, source])
     next(batches)
-    batches.close()  # type: ignore[attr-defined]
+    batches.close()
     assert len(closed) == 2
 
 
