@@ -11,7 +11,7 @@ from hudi_bridge.config import TableConfig, read_table_config
 from hudi_bridge.errors import CorruptBaseFileError, CorruptLogFileError, CorruptTableError, QueryError
 from hudi_bridge.readers.evolution import plan_file_evolution
 from hudi_bridge.schema.difference import Change, ChangeKind
-from hudi_bridge.schema.file_columns import Outcome
+from hudi_bridge.schema.file_columns import Outcome, map_columns
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, MapType, RecordType
 from hudi_bridge.schema_history import (
     SchemaVersion,
@@ -461,3 +461,16 @@ def test_a_damaged_schema_of_a_commit_is_named(tmp_path: Path) -> None:
     for read in (read_schema_history, propose_schema_history):
         with pytest.raises(CorruptTableError, match=at(1)):
             read(*parts_of(tmp_path))
+
+
+def test_the_field_that_cannot_be_read_is_named() -> None:
+    stored = pa.schema([("s", pa.struct([("x", pa.string())])), ("l", pa.list_(pa.string())), ("z", pa.int32())])
+    wanted = pa.schema(
+        [("s", pa.struct([("x", pa.bool_())])), ("l", pa.list_(pa.bool_())), ("z", pa.list_(pa.int32()))]
+    )
+    found = map_columns(stored, wanted, file_ids=None, query_ids=None, path_columns=())
+    assert [(one.column, one.file_column, str(one)) for one in found] == [
+        ("s.x", "s.x", "refused: string cannot be read as bool"),
+        ("l.element", "l.element", "refused: string cannot be read as bool"),
+        ("z", "z", "refused: int32 cannot be read as list<item: int32>"),
+    ]
