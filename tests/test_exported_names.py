@@ -24,6 +24,7 @@ PUBLIC = {
     "RealtimeCompactedReader",
     "RealtimeFileSplit",
     "RecordPayload",
+    "RecordPayload",
     "SchemaEvolutionError",
     "TableNotFoundError",
     "UnsupportedTableError",
