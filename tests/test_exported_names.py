@@ -24,7 +24,6 @@ PUBLIC = {
     "RealtimeCompactedReader",
     "RealtimeFileSplit",
     "RecordPayload",
-    "RecordPayload",
     "SchemaEvolutionError",
     "TableNotFoundError",
     "UnsupportedTableError",
