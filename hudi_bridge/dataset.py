@@ -115,7 +115,8 @@ class HudiDataset(ds.Dataset):
 
     def splits(self, filter: pc.Expression | None = None) -> tuple[RealtimeFileSplit, ...]:
         """The splits that a scan with the filter reads."""
-        return self._planner.splits(self._query_type, self._combined(filter))
+        request = RowRequest.of(self.schema, row_filter=self._combined(filter))
+        return self._planner.splits(self._query_type, request.row_filter)
 
     def left_out_log_files(self) -> int:
         """How many log files hold later changes that this query does not read; 0 for a snapshot."""

@@ -17,6 +17,9 @@ Each class takes facts and builds its sentence in ``__str__``, so that errors su
 to a driver with every field intact.
 """
 
+import errno
+from typing import Self
+
 
 class HudiReadError(Exception):
     """Base of everything that reading a Hudi table can raise on purpose."""
@@ -27,8 +30,12 @@ class TableNotFoundError(HudiReadError, FileNotFoundError):
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)
+        self.errno, self.filename = errno.ENOENT, path
         self.path = path
         self.reason = reason
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:
+        return type(self), (self.path, self.reason)
 
     def __str__(self) -> str:
         return f"{self.path}: not a Hudi table: {self.reason}"
@@ -51,7 +58,8 @@ class InstantNotReadableError(QueryError):
     """Raised for time travel to an instant whose files are no longer, or not yet, all there."""
 
     def __init__(self, instant: str, reason: str, earliest: str | None) -> None:
-        super(QueryError, self).__init__(instant, reason, earliest)
+        super().__init__("as_of", instant, f"an instant from {earliest} on" if earliest else "a readable instant")
+        self.args = (instant, reason, earliest)
         self.instant = instant
         self.reason = reason
         self.earliest = earliest
@@ -109,9 +117,13 @@ class DataFileGoneError(HudiReadError, FileNotFoundError):
 
     def __init__(self, path: str, query_instant: str, newest_instant: str | None) -> None:
         super().__init__(path, query_instant, newest_instant)
+        self.errno, self.filename = errno.ENOENT, path
         self.path = path
         self.query_instant = query_instant
         self.newest_instant = newest_instant
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str, str | None]]:
+        return type(self), (self.path, self.query_instant, self.newest_instant)
 
     def __str__(self) -> str:
         instead = f"as of {self.newest_instant}" if self.newest_instant else "as it stands now"

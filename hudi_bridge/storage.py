@@ -55,10 +55,15 @@ class Storage:
             TableNotFoundError: no file system can be opened for the path.
         """
         if filesystem is not None:
-            if not isinstance(filesystem, fs.FileSystem):
+            if isinstance(filesystem, fs.FileSystem):
+                root = table_path.partition("://")[2] if "://" in table_path else table_path
+            else:
+                # The file system lists paths as it spells them itself.
+                root = filesystem._strip_protocol(table_path)  # noqa: SLF001 - what fsspec's own functions call
                 filesystem = fs.PyFileSystem(fs.FSSpecHandler(filesystem))  # type: ignore[abstract]  # complete in C++
-            bare = table_path.partition("://")[2] if "://" in table_path else table_path
-            return cls(table_path=table_path, root=bare.rstrip("/"), filesystem=filesystem)
+            return cls(table_path=table_path, root=root.rstrip("/"), filesystem=filesystem)
+        if table_path.startswith("file:/") and "://" not in table_path:
+            table_path = table_path.replace("file:", "file://", 1)
         if "://" not in table_path:
             path = str(Path(table_path).expanduser().absolute()).rstrip("/")
             return cls(table_path=path, root=path, filesystem=fs.LocalFileSystem())
@@ -66,6 +71,8 @@ class Storage:
         uri = f"{_SCHEME_ALIASES.get(scheme, scheme)}://{rest}"
         try:
             found, root = fs.FileSystem.from_uri(uri)
+            if not root:
+                raise TableNotFoundError(table_path, "the URI names no folder")
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, ValueError) as error:
             raise TableNotFoundError(table_path, f"no file system for {urlsplit(uri).scheme}: {error}") from error
         return cls(table_path=table_path.rstrip("/"), root=root.rstrip("/"), filesystem=found)
@@ -85,15 +92,19 @@ class Storage:
             raise CorruptTableError(
                 path, None, "a path that leaves the table's folder", f"a path below {self.table_path}"
             )
-        return f"{self.root}/{path}" if path else self.root
+        return f"{self.root}/{path}" if path and self.root else path or self.root
 
     def list_directory(self, path: str, *, recursive: bool = False) -> tuple[FileInfo, ...]:
         """The entries of a folder, by name; nothing for a folder that does not exist."""
         selector = fs.FileSelector(self.resolve(path), allow_not_found=True, recursive=recursive)
         infos = self.filesystem.get_file_info(selector)
-        start = len(self.root) + 1
+        prefix = f"{self.root}/" if self.root else ""
         listed = (
-            FileInfo(path=info.path[start:], size_bytes=info.size or 0, is_dir=info.type == fs.FileType.Directory)
+            FileInfo(
+                path=info.path.removeprefix(prefix),
+                size_bytes=info.size or 0,
+                is_dir=info.type == fs.FileType.Directory,
+            )
             for info in infos
         )
         return tuple(sorted(listed, key=lambda info: info.path))

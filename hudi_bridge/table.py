@@ -12,6 +12,7 @@ from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.readers.record_history import RecordHistory
 from hudi_bridge.readers.record_trace import trace_record
+from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.infer import SchemaProposal
 from hudi_bridge.schema_history import (
     FileColumns,
@@ -114,7 +115,9 @@ class HudiTable:
         filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
     ) -> list[RealtimeFileSplit]:
         """The splits of a query, each of which can be read on its own by ``open_reader``."""
-        return list(self._planner(as_of).splits(query_type, filter))
+        planner = self._planner(as_of)
+        request = RowRequest.of(planner.schema(query_type), row_filter=filter)
+        return list(planner.splits(query_type, request.row_filter))
 
     def file_slices(self, as_of: str | None = None) -> tuple[FileSlice, ...]:
         """The file slices of a snapshot."""

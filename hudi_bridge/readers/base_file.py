@@ -79,7 +79,9 @@ class BaseFile:
             )
         except FileNotFoundError as error:
             raise data_file_gone(storage, split, path) from error
-        except (pa.ArrowInvalid, OSError) as error:
+        except (PermissionError, ConnectionError, TimeoutError):
+            raise
+        except (ValueError, OSError) as error:
             raise _corrupt(path, error) from error
         return cls(split, path, fragment, file, use_threads=use_threads)
 

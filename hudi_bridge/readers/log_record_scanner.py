@@ -134,9 +134,13 @@ class BlockDecoder:
         if block.block_type is BlockType.DELETE:
             return self._deletes(block)
         rows = with_path_columns(self._rows(block), self.schema, self._split)
+        keys = record_keys(rows, self._split.context)
+        if keys.null_count:
+            found = f"{keys.null_count} records without a record key"
+            raise CorruptLogFileError(block.path, block.offset, found, "a record key in each record")
         return data_records(
             rows,
-            record_keys(rows, self._split.context),
+            keys,
             self._rule,
             absent=self._absent(block),
             base_positions=parse_record_positions(block, self._split.base_instant_time, rows.num_rows),

@@ -71,7 +71,8 @@ def build_file_groups(partition_path: str, files: Iterable[FileInfo], facts: Tim
 def _build_file_group(
     group: GroupId, base_files: Mapping[str, BaseFile], log_files: list[LogFile], facts: TimelineFacts
 ) -> FileGroup:
-    opened = set(base_files)
+    # Where logs are told apart by their own instants, one must not join the base file of a write that never completed.
+    opened = {instant for instant in base_files if not facts.logs_name_their_own_instant or facts.is_committed(instant)}
     if group in facts.pending_compactions:
         opened.add(facts.pending_compactions[group])
     keys = sorted(opened)

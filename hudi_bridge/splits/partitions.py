@@ -18,11 +18,14 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hudi_bridge.config import PartitionFieldKind, QueryType, TableConfig
+from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.storage import FileInfo, Storage
 
 _PARTITION_METADATA = ".hoodie_partition_metadata"
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _LISTING_THREADS = 16
+# Links that lead back up would have the descent go on for ever.
+_MOST_LEVELS = 16
 
 PartitionValues: TypeAlias = "tuple[tuple[str, pa.Scalar[Any]], ...]"
 """Partition columns with their values, in the order of the partition fields."""
@@ -132,7 +135,7 @@ def list_partitions(
 ) -> Mapping[str, tuple[FileInfo, ...]]:
     """The files of every partition that may hold rows passing the filter, by partition path."""
     found: dict[str, tuple[FileInfo, ...]] = {}
-    level = [""]
+    level, depth = [""], 0
     with ThreadPoolExecutor(_LISTING_THREADS) as pool:
         while level:
             if row_filter is not None:
@@ -144,7 +147,11 @@ def list_partitions(
                     found[path] = tuple(info for info in listing if not info.is_dir)
                 else:
                     folders += [info.path for info in listing if info.is_dir and not info.name.startswith(".")]
-            level = folders
+            level, depth = folders, depth + 1
+            if level and depth > _MOST_LEVELS:
+                raise CorruptTableError(
+                    level[0], None, f"folders {depth} levels deep", f"at most {_MOST_LEVELS} levels"
+                )
     if row_filter is not None and found:
         known = {path: partition_values(path, config, schema, path_columns) for path in found}
         guarantees = {path: [partition_guarantee(values or ())] for path, values in known.items()}
