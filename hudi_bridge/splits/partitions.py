@@ -24,8 +24,9 @@ from hudi_bridge.storage import FileInfo, Storage
 _PARTITION_METADATA = ".hoodie_partition_metadata"
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _LISTING_THREADS = 16
-# Links that lead back up would have the descent go on for ever.
-_MOST_LEVELS = 16
+# Where links lead back up, folders multiply from level to level.
+_USUAL_LEVELS = 12
+_MOST_DEEP_FOLDERS = 1000
 
 PartitionValues: TypeAlias = "tuple[tuple[str, pa.Scalar[Any]], ...]"
 """Partition columns with their values, in the order of the partition fields."""
@@ -148,10 +149,9 @@ def list_partitions(
                 else:
                     folders += [info.path for info in listing if info.is_dir and not info.name.startswith(".")]
             level, depth = folders, depth + 1
-            if level and depth > _MOST_LEVELS:
-                raise CorruptTableError(
-                    level[0], None, f"folders {depth} levels deep", f"at most {_MOST_LEVELS} levels"
-                )
+            if depth > _USUAL_LEVELS and len(level) > _MOST_DEEP_FOLDERS:
+                found_folders = f"{len(level)} folders {depth} levels deep"
+                raise CorruptTableError(level[0], None, found_folders, "partitions; do links lead back up?")
     if row_filter is not None and found:
         known = {path: partition_values(path, config, schema, path_columns) for path in found}
         guarantees = {path: [partition_guarantee(values or ())] for path, values in known.items()}
