@@ -1,4 +1,4 @@
-"""Names for the Arrow and NumPy types that are passed around, some of which are generic in the type stubs alone."""
+"""The Arrow and NumPy types that merging passes around, some of which are generic in the type stubs alone."""
 
 from typing import Any, TypeAlias
 
@@ -11,3 +11,8 @@ Value: TypeAlias = "pa.Scalar[Any]"
 Positions: TypeAlias = npt.NDArray[np.int64]
 Booleans: TypeAlias = npt.NDArray[np.bool_]
 Ranks: TypeAlias = npt.NDArray[np.int64]
+
+
+def as_booleans(column: Column) -> Booleans:
+    """A boolean column as a mask; null is false."""
+    return np.asarray(column.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)  # noqa: FBT003

@@ -7,11 +7,10 @@ Source: ``PartialUpdateHandler`` of Hudi 1.x; ``PartialUpdateAvroPayload``,
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.merge.arrays import Booleans, Column, Value
+from hudi_bridge.merge.arrays import Booleans, Column, Value, as_booleans
 from hudi_bridge.merge.payloads import FieldFill, MergeRule
 
 META_COLUMNS = frozenset(
@@ -47,15 +46,11 @@ def _lacks(column: Column, rule: MergeRule, default: "Value | None") -> Booleans
     if rule.fill is FieldFill.UNAVAILABLE:
         if not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
             return None
-        return _booleans(pc.equal(column, pa.scalar(rule.unavailable_value).cast(column.type)))
+        return as_booleans(pc.equal(column, pa.scalar(rule.unavailable_value).cast(column.type)))
     if rule.fill is FieldFill.DEFAULTS and default is not None:
-        return _booleans(pc.equal(column, default))
-    return _booleans(column.is_null())
+        return as_booleans(pc.equal(column, default))
+    return as_booleans(column.is_null())
 
 
 def _flat(column: "Column | pa.ChunkedArray[Any]") -> Column:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _booleans(column: Column) -> Booleans:
-    return np.asarray(column.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)  # noqa: FBT003

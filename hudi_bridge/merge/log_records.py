@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.merge.arrays import Booleans, Column, Positions
+from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
 from hudi_bridge.merge.payloads import DELETE_OPERATIONS, IS_DELETED_COLUMN, OPERATION_COLUMN, MergeRule
 
 
@@ -118,18 +118,18 @@ def _has_default_ordering(ordering: tuple[Column, ...], rows: int) -> Booleans:
     if len(ordering) != 1:
         return np.full(rows, not ordering)
     if pa.types.is_int32(ordering[0].type):
-        return _booleans(pc.equal(ordering[0].fill_null(0), pa.scalar(0)))
-    return _booleans(ordering[0].is_null())
+        return as_booleans(pc.equal(ordering[0].fill_null(0), pa.scalar(0)))
+    return as_booleans(ordering[0].is_null())
 
 
 def _flagged_deletes(rows: pa.RecordBatch) -> Booleans:
     flagged = np.zeros(rows.num_rows, dtype=np.bool_)
     position = rows.schema.get_field_index(IS_DELETED_COLUMN)
     if position >= 0 and pa.types.is_boolean(rows.schema.field(position).type):
-        flagged |= _booleans(rows.column(position))
+        flagged |= as_booleans(rows.column(position))
     position = rows.schema.get_field_index(OPERATION_COLUMN)
     if position >= 0:
-        flagged |= _booleans(pc.is_in(rows.column(position), value_set=pa.array(DELETE_OPERATIONS)))
+        flagged |= as_booleans(pc.is_in(rows.column(position), value_set=pa.array(DELETE_OPERATIONS)))
     return flagged
 
 
@@ -138,9 +138,5 @@ def _marked_deletes(rows: pa.RecordBatch, rule: MergeRule) -> Booleans:
         field, marker = rule.delete_marker
         position = rows.schema.get_field_index(field)
         if position >= 0:
-            return _booleans(pc.equal(rows.column(position).cast(pa.string()), pa.scalar(marker)))
+            return as_booleans(pc.equal(rows.column(position).cast(pa.string()), pa.scalar(marker)))
     return np.zeros(rows.num_rows, dtype=np.bool_)
-
-
-def _booleans(column: Column) -> Booleans:
-    return np.asarray(column.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)  # noqa: FBT003
