@@ -196,9 +196,19 @@ class HudiDataset(ds.Dataset):
         """The rows joined with those of another dataset, in memory."""
         return _in_memory(self.to_table().join(right_dataset.to_table(), *arguments, **options))
 
-    def join_asof(self, right_dataset: Any, *arguments: Any, **options: Any) -> ds.InMemoryDataset:
-        """The rows joined as of a column with those of another dataset, in memory."""
-        return _in_memory(self.to_table().join_asof(right_dataset.to_table(), *arguments, **options))
+    def join_asof(
+        self,
+        right_dataset: Any,
+        on: str,
+        by: Any,
+        tolerance: int,
+        right_on: Any = None,
+        right_by: Any = None,
+    ) -> ds.InMemoryDataset:
+        """The rows joined as of a column with those of another dataset, in memory; both are brought into order."""
+        left = self.to_table().sort_by(on)
+        right = right_dataset.to_table().sort_by(right_on or on)
+        return _in_memory(left.join_asof(right, on, by, tolerance, right_on, right_by))
 
     def take(self, indices: Any, **_: Any) -> pa.Table:  # type: ignore[override]
         """Not offered: the rows of a merged table have no fixed order."""
