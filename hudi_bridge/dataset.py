@@ -20,10 +20,9 @@ from hudi_bridge.errors import QueryError
 from hudi_bridge.logformat.scan import SkippedBlocks
 from hudi_bridge.readers.dispatch import reader_for
 from hudi_bridge.readers.log_record_scanner import read_live_blocks
-from hudi_bridge.readers.parallel import iter_parallel
+from hudi_bridge.readers.parallel import iter_parallel, most_at_once
 from hudi_bridge.readers.request import RowRequest, referenced_columns
-from hudi_bridge.splits.planner import SplitPlanner
-from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.splits.query_plan import QueryPlan, Split
 from hudi_bridge.storage import Storage
 
 Columns = Sequence[str] | Mapping[str, pc.Expression] | None
@@ -75,19 +74,17 @@ class BatchScanner(ds.Scanner):
 
 
 class HudiDataset(ds.Dataset):
-    """The rows of a table as of one instant, under one query type."""
+    """The rows of one query to a table."""
 
     def __init__(
         self,
         storage: Storage,
-        planner: SplitPlanner,
-        query_type: QueryType,
+        plan: QueryPlan,
         row_filter: pc.Expression | None = None,
     ) -> None:
         """A dataset over a plan; users get one from ``HudiTable``."""
         self._storage = storage
-        self._planner = planner
-        self._query_type = query_type
+        self._plan = plan
         self._row_filter = row_filter
 
     def __reduce__(self) -> Any:
@@ -95,49 +92,52 @@ class HudiDataset(ds.Dataset):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the table as of the instant."""
-        return self._planner.schema(self._query_type)
+        """The columns of the rows."""
+        return self._plan.schema
 
     @property
     def query_type(self) -> QueryType:
-        """Whether log files are merged in."""
-        return self._query_type
+        """The kind of query."""
+        return self._plan.query_type
 
     @property
     def instant(self) -> str:
         """The instant as of which the table is read."""
-        return self._planner.query_instant
+        return self._plan.instant
+
+    @property
+    def next_after(self) -> str | None:
+        """The ``after`` of the query for what comes next, None where a query has no place among the changes."""
+        return self._plan.next_after
 
     @property
     def partition_expression(self) -> pc.Expression:
         """What is known of every row: nothing."""
         return pc.scalar(True)  # noqa: FBT003 - a literal of the expression language
 
-    def splits(self, filter: pc.Expression | None = None) -> tuple[RealtimeFileSplit, ...]:
+    def splits(self, filter: pc.Expression | None = None) -> tuple[Split, ...]:
         """The splits that a scan with the filter reads."""
         request = RowRequest.of(self.schema, row_filter=self._combined(filter))
-        return self._planner.splits(self._query_type, request.row_filter)
+        return self._plan.splits(request.row_filter)
 
     def left_out_log_files(self) -> int:
         """How many log files hold later changes that this query does not read; 0 for a snapshot."""
-        if self._query_type is QueryType.SNAPSHOT:
-            return 0
-        snapshot = self._planner.file_slices(QueryType.SNAPSHOT)
-        return sum(len(piece.log_files) for piece in snapshot)
+        return self._plan.left_out_log_files()
 
     def skipped_log_blocks(self) -> SkippedBlocks:
         """How many log blocks a scan does not apply, and why; reads the log files, but decodes none.
 
         Corrupt blocks are those that a writer left behind torn, which Hudi skips, too.
         """
-        skipped = [read_live_blocks(self._storage, split).skipped for split in self.splits()]
+        slices = (piece for split in self.splits() for piece in split.slices)
+        skipped = [read_live_blocks(self._storage, piece).skipped for piece in slices]
         return SkippedBlocks(
             **{field.name: sum(getattr(one, field.name) for one in skipped) for field in fields(SkippedBlocks)}
         )
 
     def filter(self, expression: pc.Expression) -> "HudiDataset":
         """The same dataset with a filter that every scan applies."""
-        return HudiDataset(self._storage, self._planner, self._query_type, self._combined(expression))
+        return HudiDataset(self._storage, self._plan, self._combined(expression))
 
     def scanner(  # type: ignore[override]
         self,
@@ -249,10 +249,12 @@ class HudiDataset(ds.Dataset):
         self, columns: Columns, row_filter: pc.Expression | None, *, use_threads: bool = True, **_: Any
     ) -> Generator[pa.RecordBatch, None, None]:
         request = RowRequest.of(self.schema, self._names(columns), self._combined(row_filter))
-        splits = self._planner.splits(self._query_type, request.row_filter)
+        splits = self._plan.splits(request.row_filter)
         # Several splits keep the cores busy by themselves.
         alone = use_threads and len(splits) == 1
-        sources = [partial(_read, self._storage, split, request, use_threads=alone) for split in splits]
+        at_once = most_at_once(len(splits)) if use_threads else 1
+        read = partial(_read, self._storage, request, use_threads=alone, at_once=at_once)
+        sources = [partial(read, split) for split in splits]
         return iter_parallel(sources, use_threads=use_threads)
 
     def _schema_of(self, names: Sequence[str]) -> pa.Schema:
@@ -260,10 +262,10 @@ class HudiDataset(ds.Dataset):
 
 
 def _read(
-    storage: Storage, split: RealtimeFileSplit, request: RowRequest, *, use_threads: bool
+    storage: Storage, request: RowRequest, split: RealtimeFileSplit, *, use_threads: bool, at_once: int
 ) -> Iterator[pa.RecordBatch]:
     # The reader, which holds the log records of its split, lives no longer than the split is read.
-    yield from reader_for(storage, split, request, use_threads=use_threads).batches()
+    yield from reader_for(storage, split, request, use_threads=use_threads, at_once=at_once).batches()
 
 
 def _in_memory(table: pa.Table) -> ds.InMemoryDataset:

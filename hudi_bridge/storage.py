@@ -4,7 +4,6 @@ The only module that touches ``pyarrow.fs``. Paths that come out of file names, 
 outside input; ``Storage`` refuses those that would leave the table's folder.
 """
 
-import os
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -143,8 +142,3 @@ class Storage:
             FileNotFoundError: there is no such file.
         """
         return self.filesystem.open_input_file(self.resolve(path))
-
-
-def memory_bytes() -> int:
-    """The memory of this machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

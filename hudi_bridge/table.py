@@ -23,6 +23,7 @@ from hudi_bridge.schema_history import (
 )
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.planner import SplitPlanner
+from hudi_bridge.splits.query_plan import SnapshotPlan
 from hudi_bridge.splits.read_options import ReadOptions
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
@@ -57,7 +58,7 @@ class HudiTable:
         say of itself: ``hoodie.payload.delete.field`` and ``.marker``, ``hoodie.datasource.write.record.merger.impls``.
         ``payloads`` says what stands for the payload classes of your own, by the Java class that a table names.
         ``log_memory_bytes`` is what the log records of one file slice may take in memory, by default a quarter of the
-        machine's; larger ones are merged in several passes.
+        machine's for all that are read at once; larger ones are merged in several passes.
 
         Raises:
             TableNotFoundError: there is no Hudi table.
@@ -99,14 +100,14 @@ class HudiTable:
             InstantNotReadableError: files of that instant are gone, or a write before it has not completed.
             QueryError: the spelling is none of Hudi's.
         """
-        return HudiDataset(self._storage, self._planner(as_of), QueryType.SNAPSHOT)
+        return HudiDataset(self._storage, SnapshotPlan(self._planner(as_of), QueryType.SNAPSHOT))
 
     def read_optimized(self, as_of: str | None = None) -> HudiDataset:
         """The rows of the base files alone, without the changes that are still in logs.
 
         ``left_out_log_files()`` of the result says how many log files are not read. ``as_of`` as for ``snapshot``.
         """
-        return HudiDataset(self._storage, self._planner(as_of), QueryType.READ_OPTIMIZED)
+        return HudiDataset(self._storage, SnapshotPlan(self._planner(as_of), QueryType.READ_OPTIMIZED))
 
     def splits(
         self,

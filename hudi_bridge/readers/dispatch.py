@@ -10,6 +10,7 @@ from hudi_bridge.errors import QueryError
 from hudi_bridge.readers.read_optimized import ReadOptimizedReader
 from hudi_bridge.readers.realtime_compacted import RealtimeCompactedReader
 from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.splits.query_plan import Split
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -24,7 +25,7 @@ class SplitReader(Protocol):
 
 
 def open_reader(
-    split: RealtimeFileSplit,
+    split: Split,
     *,
     columns: Sequence[str] | None = None,
     row_filter: pc.Expression | None = None,
@@ -35,17 +36,22 @@ def open_reader(
     Raises:
         QueryError: a column or the filter does not fit the table.
     """
-    storage = Storage.open(split.table_path, filesystem)
+    storage = Storage.open(split.context.table_path, filesystem)
     return reader_for(storage, split, RowRequest.of(split.context.schema, columns, row_filter))
 
 
 def reader_for(
-    storage: Storage, split: RealtimeFileSplit, request: RowRequest, *, use_threads: bool = True
+    storage: Storage, split: RealtimeFileSplit, request: RowRequest, *, use_threads: bool = True, at_once: int = 1
 ) -> SplitReader:
-    """The reader of a split in a storage that is already open; with ``use_threads``, one split uses several cores."""
+    """The reader of a split in a storage that is already open; with ``use_threads``, one split uses several cores.
+
+    Splits that are read ``at_once``, this one among them, share the memory for logs.
+    """
+    if not isinstance(split, RealtimeFileSplit):
+        raise QueryError("split", type(split).__name__, "a split of a plan")
     rule = split.context.merge_rule
     if rule is not None and split.log_paths:
-        return RealtimeCompactedReader(storage, split, rule, request, use_threads=use_threads)
+        return RealtimeCompactedReader(storage, split, rule, request, use_threads=use_threads, at_once=at_once)
     if split.base_path is None:
         raise QueryError("split", "neither a base file nor log files to merge", "a split of a planner")
     return ReadOptimizedReader(storage, split, split.base_path, request, use_threads=use_threads)

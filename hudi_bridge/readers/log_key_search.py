@@ -18,10 +18,10 @@ from hudi_bridge.logformat.scan import ScanResult, live_blocks, scan_blocks
 from hudi_bridge.merge.arrays import Booleans
 from hudi_bridge.merge.log_records import LogRecords, selected
 from hudi_bridge.merge.payloads import DELETE_OPERATIONS, IS_DELETED_COLUMN, OPERATION_COLUMN, MergeRule
-from hudi_bridge.readers.log_record_scanner import BlockDecoder, read_log_file
+from hudi_bridge.readers.log_record_scanner import BlockDecoder, log_memory_bytes, read_log_file
 from hudi_bridge.readers.record_versions import RecordVersion, UncountedVersion, Unreadable
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
-from hudi_bridge.storage import Storage, memory_bytes
+from hudi_bridge.storage import Storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ def find_log_versions(
 
 
 def _scan(storage: Storage, split: RealtimeFileSplit, path: str) -> ScanResult:
-    on_disk = split.log_size_bytes > (split.context.log_memory_bytes or memory_bytes() // 4)
+    on_disk = split.log_size_bytes > log_memory_bytes(split.context)
     return scan_blocks(read_log_file(storage, split, path, on_disk=on_disk), path)
 
 

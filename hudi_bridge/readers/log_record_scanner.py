@@ -21,6 +21,7 @@ from hudi_bridge.logformat.hfile import read_hfile
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.record_positions import parse_record_positions
 from hudi_bridge.logformat.scan import LiveBlocks, live_blocks, scan_blocks
+from hudi_bridge.machine import memory_bytes
 from hudi_bridge.merge.key_parts import part_of_keys
 from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, data_records, delete_records, selected
 from hudi_bridge.merge.payloads import MergeRule
@@ -32,7 +33,7 @@ from hudi_bridge.readers.path_columns import with_path_columns, without_path_col
 from hudi_bridge.readers.record_keys import key_columns, record_keys
 from hudi_bridge.schema.avro import AvroRecord, arrow_schema, parse_avro_schema
 from hudi_bridge.schema.evolve import Evolution
-from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
 _MOST_PARTS = 1024
@@ -86,6 +87,11 @@ class LogScan:
         if parts > 1:
             decoded = (selected(records, part_of_keys(records.keys, parts) == part) for records in decoded)
         return build_record_map(list(decoded), self._rule, self._decoder.schema, field_defaults(self._split.context))
+
+
+def log_memory_bytes(context: ReadContext, at_once: int = 1) -> int:
+    """What the log records of one of several file slices that are read at once may take in memory."""
+    return context.log_memory_bytes or memory_bytes() // 4 // at_once
 
 
 def read_live_blocks(storage: Storage, split: RealtimeFileSplit, *, on_disk: bool = False) -> LiveBlocks:

@@ -16,13 +16,18 @@ _BATCHES_IN_QUEUE = 4
 BatchSource = Callable[[], Iterator[pa.RecordBatch]]
 
 
+def most_at_once(sources: int) -> int:
+    """How many of some sources are read at the same time."""
+    return max(1, min(sources, os.cpu_count() or 1))
+
+
 def iter_parallel(sources: Sequence[BatchSource], *, use_threads: bool = True) -> Generator[pa.RecordBatch, None, None]:
     """The batches of all sources; an error in one of them ends all.
 
     When the consumer stops early, the workers stop at their next batch.
     """
-    workers = min(len(sources), os.cpu_count() or 1)
-    if not use_threads or workers <= 1:
+    workers = most_at_once(len(sources))
+    if not use_threads or workers == 1:
         for source in sources:
             yield from source()
         return

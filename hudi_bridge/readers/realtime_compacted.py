@@ -20,11 +20,11 @@ from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFile, BaseFileColumns
 from hudi_bridge.readers.field_defaults import field_defaults
-from hudi_bridge.readers.log_record_scanner import LogScan
+from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
 from hudi_bridge.readers.meetings import MeetingFinder
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage, memory_bytes
+from hudi_bridge.storage import Storage
 
 
 class RealtimeCompactedReader:
@@ -42,12 +42,15 @@ class RealtimeCompactedReader:
         request: RowRequest,
         *,
         use_threads: bool = True,
+        at_once: int = 1,
     ) -> None:
+        """A reader of one of the splits that are read ``at_once``, which share the memory for logs."""
         self._storage = storage
         self._split = split
         self._rule = rule
         self._request = request
         self._use_threads = use_threads
+        self._log_memory_bytes = log_memory_bytes(split.context, at_once)
         self.schema = pa.schema([split.context.schema.field(name) for name in request.columns])
 
     @property
@@ -57,8 +60,7 @@ class RealtimeCompactedReader:
 
     @cached_property
     def _log_scan(self) -> LogScan:
-        memory = self._split.context.log_memory_bytes or memory_bytes() // 4
-        return LogScan(self._storage, self._split, self._rule, self._read_columns, memory)
+        return LogScan(self._storage, self._split, self._rule, self._read_columns, self._log_memory_bytes)
 
     @cached_property
     def _all_log_records(self) -> LogRecordMap:

@@ -30,7 +30,7 @@ class ReadContext:
     and not from files. ``field_defaults`` holds the values, as JSON, that the schema gives to missing fields, where
     they are not null. ``schema_ids`` is the query's schema with column ids and ``schema_history`` all its versions, as
     Hudi's JSON. ``log_memory_bytes`` is what the log records of a slice may take, None for a quarter of the machine's
-    memory.
+    memory, shared with those that are read at the same time.
     """
 
     table_path: str
@@ -73,6 +73,11 @@ class RealtimeFileSplit:
     log_paths: tuple[str, ...]
     base_size_bytes: int
     log_size_bytes: int
+
+    @property
+    def slices(self) -> "tuple[RealtimeFileSplit, ...]":
+        """The split itself, which is one slice."""
+        return (self,)
 
     @property
     def table_path(self) -> str:
