@@ -4,6 +4,7 @@ Tables of version 6 have timeline layout 1 and log files named after the base in
 log files named after their own instant. Rows are dictionaries of the table's own fields; the meta fields are added.
 """
 
+import base64
 import datetime as dt
 import io
 import json
@@ -15,6 +16,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyroaring import BitMap64
 
 from hudi_bridge.logformat.layout import BlockType, HeaderKey
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
@@ -199,8 +201,12 @@ class TableWriter:
         file_id: str = "f1-0",
         partition: str = "",
         only: Sequence[str] | None = None,
+        positions: Mapping[int, str] | None = None,
     ) -> bytes:
-        """A block of rows. With ``only``, the block of a partial update of those fields."""
+        """A block of rows. With ``only``, the block of a partial update of those fields.
+
+        ``positions`` are header entries that ``record_positions`` has made.
+        """
         schema = self._with_meta([name for name, _ in self.fields] if only is None else only)
         writer = fastavro.parse_schema(schema)
         datums = []
@@ -214,15 +220,24 @@ class TableWriter:
         header: dict[int, str] = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(schema)}
         if only is not None:
             header[HeaderKey.IS_PARTIAL] = "true"
-        return log_block(BlockType.AVRO_DATA, avro_content(datums), header)
+        return log_block(BlockType.AVRO_DATA, avro_content(datums), header | dict(positions or {}))
 
-    def delete_block(self, instant: str, deletes: Sequence[tuple[str, Any]], *, partition: str = "") -> bytes:
+    def delete_block(
+        self,
+        instant: str,
+        deletes: Sequence[tuple[str, Any]],
+        *,
+        partition: str = "",
+        positions: Mapping[int, str] | None = None,
+    ) -> bytes:
         """A block of deletes, each a record key with its ordering value (of several fields a tuple).
 
-        None, or a tuple of another length than there are ordering fields, is a delete without one.
+        None, or a tuple of another length than there are ordering fields, is a delete without one. ``positions`` as for
+        a block of rows.
         """
         payload = delete_list([(key, partition, self._wrapped(value)) for key, value in deletes])
-        return log_block(BlockType.DELETE, delete_content(payload), {HeaderKey.INSTANT_TIME: instant})
+        header: dict[int, str] = {HeaderKey.INSTANT_TIME: instant}
+        return log_block(BlockType.DELETE, delete_content(payload), header | dict(positions or {}))
 
     def _wrapped(self, value: Any) -> bytes:
         if value is None:
@@ -247,6 +262,15 @@ class TableWriter:
         return dict(zip(META_FIELDS, (instant, f"{instant}_0_0", str(key), partition, file_name), strict=True)) | dict(
             row
         )
+
+
+def record_positions(positions: Sequence[int], base_instant: str) -> dict[int, str]:
+    """The header entries of a block whose records, in this order, have these rows in the base file of an instant."""
+    bitmap = base64.b64encode(BitMap64(positions).serialize()).decode()
+    return {
+        HeaderKey.RECORD_POSITIONS: bitmap,
+        HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: base_instant,
+    }
 
 
 def _one_wrapped(kind: Any, value: Any) -> bytes:
