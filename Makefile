@@ -4,7 +4,6 @@ PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-BENCH_INSTALLED := $(VENV)/.installed-bench
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 BENCH ?= standard
 
@@ -37,7 +36,7 @@ golden: $(INSTALLED) ## Compare the golden tables with the answers of Hudi, as A
 matrix: $(INSTALLED) ## Compare the golden tables through every engine; print the counts
 	$(PYTEST) tests/test_golden.py --matrix
 
-bench: $(BENCH_INSTALLED) ## Time reads beside the Rust reader (BENCH=standard; Java needed once, to write the tables)
+bench: $(INSTALLED) ## Time reads beside the Rust reader (BENCH=standard; Java needed once, to write the tables)
 	$(BIN)/python -m benchmarks.run $(BENCH)
 
 format: $(INSTALLED) ## Format the code and sort its imports
@@ -62,6 +61,3 @@ $(INSTALLED): pyproject.toml constraints.txt
 		-e ".[cli,duckdb]" --group dev
 	@touch $@
 
-$(BENCH_INSTALLED): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet -c constraints.txt --group bench
-	@touch $@
