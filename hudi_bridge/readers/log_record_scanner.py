@@ -7,6 +7,7 @@ Source: ``BaseHoodieLogRecordReader`` of Hudi.
 """
 
 import logging
+from collections import deque
 from collections.abc import Iterable
 
 import numpy as np
@@ -71,21 +72,26 @@ class LogScan:
         """
         self._split = split
         self._rule = rule
-        self._blocks = read_live_blocks(storage, split, on_disk=split.log_size_bytes > log_memory_bytes).blocks
-        self._log_memory_bytes = log_memory_bytes
+        blocks = read_live_blocks(storage, split, on_disk=split.log_size_bytes > log_memory_bytes).blocks
+        decoded_bytes = sum(block.content.size * _DECODED_SIZE[block.block_type] for block in blocks)
+        self._blocks = deque(blocks)
+        self.parts = min(_MOST_PARTS, 1 + decoded_bytes // max(1, log_memory_bytes))
+        """In how many parts the records are to be merged, so that those of one part fit the memory for logs."""
         self._decoder = BlockDecoder(split, rule, columns)
 
-    @property
-    def parts(self) -> int:
-        """In how many parts the records are to be merged, so that those of one part fit the memory for logs."""
-        decoded_bytes = sum(block.content.size * _DECODED_SIZE[block.block_type] for block in self._blocks)
-        return min(_MOST_PARTS, 1 + decoded_bytes // max(1, self._log_memory_bytes))
+    def records(self) -> LogRecordMap:
+        """The surviving log records; asked for once, since each log file is let go of when it has been decoded."""
+        blocks = self._blocks
+        return self._record_map(self._decoder.decode(blocks.popleft()) for _ in range(len(blocks)))
 
-    def records(self, part: int = 0, parts: int = 1) -> LogRecordMap:
-        """The surviving log records, of one of several parts of the record keys."""
-        decoded: Iterable[LogRecords] = map(self._decoder.decode, self._blocks)
-        if parts > 1:
-            decoded = (selected(records, part_of_keys(records.keys, parts) == part) for records in decoded)
+    def records_of_part(self, part: int) -> LogRecordMap:
+        """The surviving log records of one of the parts of the record keys."""
+        decoded = map(self._decoder.decode, self._blocks)
+        return self._record_map(
+            selected(records, part_of_keys(records.keys, self.parts) == part) for records in decoded
+        )
+
+    def _record_map(self, decoded: Iterable[LogRecords]) -> LogRecordMap:
         return build_record_map(list(decoded), self._rule, self._decoder.schema, field_defaults(self._split.context))
 
 

@@ -75,9 +75,8 @@ class RealtimeCompactedReader:
             yield from self._rows(base)
 
     def _rows(self, base: BaseFile | None) -> Iterator[pa.RecordBatch]:
-        parts = self._log_scan.parts
-        if parts > 1:
-            yield from self._rows_in_parts(base, parts)
+        if self._log_scan.parts > 1:
+            yield from self._rows_in_parts(base)
             return
         merge = SliceMerge(self._all_log_records, self._rule, field_defaults(self._split.context))
         if base is not None:
@@ -100,13 +99,13 @@ class RealtimeCompactedReader:
                 for _ in finder.iter_meetings(group):
                     pass
 
-    def _rows_in_parts(self, base: BaseFile | None, parts: int) -> Iterator[pa.RecordBatch]:
+    def _rows_in_parts(self, base: BaseFile | None) -> Iterator[pa.RecordBatch]:
         """The rows where the logs are larger than the memory for them: once through the base file's keys for each part
         of the record keys, and once through the columns that are wanted.
         """
         gone: list[Positions] = [np.empty(0, dtype=np.int64)]
-        for part in range(parts):
-            merge = SliceMerge(self._log_scan.records(part, parts), self._rule, field_defaults(self._split.context))
+        for part in range(self._log_scan.parts):
+            merge = SliceMerge(self._log_scan.records_of_part(part), self._rule, field_defaults(self._split.context))
             if base is not None:
                 finder = MeetingFinder(base, merge, self._rule, self._split.context)
                 wanted = base.view(self._read_columns if merge.merges_rows else ())

@@ -12,6 +12,7 @@ from hudi_bridge.readers import log_record_scanner
 from hudi_bridge.readers.log_record_scanner import LogScan
 from tests.compare import differences
 from tests.golden_cases import golden_case
+from tests.table_writer import TableWriter, at
 
 TABLES = (
     "a_story_v9_120",
@@ -65,3 +66,25 @@ def test_equal_keys_are_in_one_part_and_parts_are_about_equal(tmp_path: Path) ->
     sizes = np.bincount(parts, minlength=8)
     assert sizes.min() > 2_000
     assert len(part_of_keys(keys.slice(0, 0), 8)) == 0
+
+
+def test_log_records_are_held_at_about_the_size_of_their_columns(tmp_path: Path) -> None:
+    count, kinds = 20_000, ("string", "long", "int", "double")
+    extra = tuple((f"c{number}", kinds[number % 4]) for number in range(18))
+    writer = TableWriter(folder=tmp_path / "t", fields=(("id", "string"), ("ts", "long"), *extra)).create()
+    writer.base_file(at(1), [])
+    writer.commit(at(1))
+    values = {name: "some text" if kind == "string" else 7 for name, kind in extra}
+    for number in range(4):
+        rows = [{"id": f"key-{row:08d}", "ts": row} | values for row in range(number, count, 4)]
+        writer.log_file(at(2 + number), [writer.data_block(at(2 + number), rows)])
+        writer.commit(at(2 + number))
+    table = writer.open()
+    (split,) = table.splits()
+    rule = split.context.merge_rule
+    assert rule is not None
+    records = LogScan(table._storage, split, rule, split.context.schema.names, 1 << 30).records()
+    assert len(records) == count
+    beside = sum(column.nbytes for column in (records.keys, *records.ordering))
+    beside += records.always_deletes.nbytes + records.marked.nbytes
+    assert records.rows.nbytes + beside < 1.5 * records.rows.nbytes
