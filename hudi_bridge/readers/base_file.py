@@ -49,7 +49,7 @@ class BaseFile:
         self.path = path
         self._fragment = fragment
         self._file = file
-        self.arrow_schema: pa.Schema = file.schema_arrow
+        self.arrow_schema = _written_out_schema(file.schema_arrow)
         rows = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
         self.row_group_starts = np.cumsum([0, *rows])
 
@@ -135,9 +135,7 @@ class BaseFileColumns:
         unchanged = {
             column.field.name
             for column in self._evolution.columns
-            if column.source == column.field.name
-            and (column.step is None or column.source in _REPETITIVE_COLUMNS)
-            and not _may_hold_nan(column.field.type)
+            if column.source == column.field.name and column.step is None and not _may_hold_nan(column.field.type)
         }
         if not unchanged.union(path_values(self._split)).issuperset(request.filter_columns):
             return list(self._base.row_groups)
@@ -194,7 +192,29 @@ class BaseFileColumns:
 
     def evolve(self, stored: pa.RecordBatch) -> pa.RecordBatch:
         """Stored rows with the query's columns."""
-        return with_path_columns(self._evolution.apply(stored), self.schema, self._split)
+        rows = _written_out(stored.select(list(self._evolution.file_columns)))
+        return with_path_columns(self._evolution.apply(rows), self.schema, self._split)
+
+
+def _written_out(stored: pa.RecordBatch) -> pa.RecordBatch:
+    for position, field in enumerate(stored.schema):
+        if _is_repetitive(field):
+            column: Any = stored.column(position)
+            stored = stored.set_column(position, _written_out_field(field), column.dictionary_decode())
+    return stored
+
+
+def _written_out_schema(stored: pa.Schema) -> pa.Schema:
+    fields = [_written_out_field(field) if _is_repetitive(field) else field for field in stored]
+    return pa.schema(fields, stored.metadata)  # type: ignore[arg-type]
+
+
+def _written_out_field(field: Any) -> Any:  # noqa: ANN401 - of any type
+    return field.with_type(field.type.value_type)
+
+
+def _is_repetitive(field: Any) -> bool:  # noqa: ANN401 - of any type
+    return field.name in _REPETITIVE_COLUMNS and pa.types.is_dictionary(field.type)
 
 
 def _may_hold_nan(kind: pa.DataType) -> bool:
