@@ -1,10 +1,12 @@
 """A file slice's base file alone."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pyarrow as pa
 
-from hudi_bridge.readers.base_file import BaseFile
+from hudi_bridge.readers.base_file import BaseFile, BaseFileColumns
+from hudi_bridge.readers.parallel import iter_ahead
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
@@ -33,6 +35,10 @@ class ReadOptimizedReader:
         """The rows of the base file that pass the filter, in its order."""
         with BaseFile.open(self._storage, self._split, self._base_path, use_threads=self._use_threads) as base:
             wanted = base.view(self._request.needed)
-            for group in wanted.matching_row_groups(self._request):
-                for stored in wanted.stored_batches(group):
-                    yield from wanted.passing(stored, self._request)
+            read = partial(self._stored_batches, wanted)
+            for stored in iter_ahead(read) if self._use_threads else read():
+                yield from wanted.passing(stored, self._request)
+
+    def _stored_batches(self, wanted: BaseFileColumns) -> Iterator[pa.RecordBatch]:
+        for group in wanted.matching_row_groups(self._request):
+            yield from wanted.stored_batches(group)

@@ -8,8 +8,9 @@ A filter is applied to base rows and log records on their own. It may keep row g
 keys: a base row may beat a log record, or be the first of several of its key.
 """
 
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFile, BaseFileColu
 from hudi_bridge.readers.field_defaults import field_defaults
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
 from hudi_bridge.readers.meetings import MeetingFinder
+from hudi_bridge.readers.parallel import begun, iter_ahead
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
@@ -78,23 +80,40 @@ class RealtimeCompactedReader:
         if self._log_scan.parts > 1:
             yield from self._rows_in_parts(base)
             return
-        merge = SliceMerge(self._all_log_records, self._rule, field_defaults(self._split.context))
-        if base is not None:
-            yield from self._base_rows(base, merge)
+        if base is None:
+            yield from self._log_rows(self._merge())
+            return
+        wanted = base.view(self._read_columns)
+        groups = wanted.matching_row_groups(self._request)
+        first = wanted.stored_batches(0)
+        # The base file is decoded beside the logs, and then beside its own merging.
+        with begun(first) if self._use_threads and 0 in groups else nullcontext(first) as first_group:
+            merge = self._merge()
+            read = partial(self._met_batches, base, wanted, groups, first_group, merge)
+            for stored, met in iter_ahead(read) if self._use_threads else read():
+                yield from wanted.passing(stored, self._request, without=merge.gone(met))
+                yield from self._merged_rows(wanted, stored, met, merge)
         yield from self._log_rows(merge)
 
-    def _base_rows(self, base: BaseFile, merge: SliceMerge) -> Iterator[pa.RecordBatch]:
-        wanted = base.view(self._read_columns)
+    def _merge(self) -> SliceMerge:
+        return SliceMerge(self._all_log_records, self._rule, field_defaults(self._split.context))
+
+    def _met_batches(
+        self,
+        base: BaseFile,
+        wanted: BaseFileColumns,
+        groups: Sequence[int],
+        first_group: Iterator[pa.RecordBatch],
+        merge: SliceMerge,
+    ) -> Iterator[tuple[pa.RecordBatch, Meetings]]:
+        """The stored rows of the row groups that may pass the filter, and which log records they meet."""
         finder = MeetingFinder(base, merge, self._rule, self._split.context)
-        # A row that fields of a log record complete may pass the filter although its row group cannot.
-        groups = base.row_groups if merge.merges_rows else wanted.matching_row_groups(self._request)
         for group in base.row_groups:
-            if group in groups:
+            # A row that fields of a log record complete may pass the filter although its row group cannot.
+            if group in groups or merge.merges_rows:
                 meetings = finder.meetings(group, wanted)
-                for stored in wanted.stored_batches(group):
-                    met = meetings(stored)
-                    yield from wanted.passing(stored, self._request, without=merge.gone(met))
-                    yield from self._merged_rows(wanted, stored, met, merge)
+                for stored in wanted.stored_batches(group) if group else first_group:
+                    yield stored, meetings(stored)
             elif self._rule.orders_base or group < max(groups, default=-1):
                 for _ in finder.iter_meetings(group):
                     pass

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_bridge.errors import CorruptLogFileError
-from hudi_bridge.readers.parallel import iter_parallel
+from hudi_bridge.readers.parallel import begun, iter_ahead, iter_parallel
 
 Source = Callable[[], Iterator[pa.RecordBatch]]
 DAMAGE = CorruptLogFileError("a.log", 7, "nothing", "something")
@@ -178,3 +178,53 @@ def test_batches_are_not_held_back() -> None:
         next(batches)
     assert len(dead) >= 18
     assert list(batches) == []
+
+
+def test_a_thread_runs_few_items_ahead_and_no_further() -> None:
+    made = []
+
+    def source() -> Iterator[int]:
+        for number in range(100):
+            made.append(number)
+            yield number
+
+    items = iter_ahead(source)
+    assert next(items) == 0
+    time.sleep(0.02)
+    assert len(made) <= 3
+    assert list(items) == list(range(1, 100))
+
+
+def test_an_error_ahead_comes_after_the_items_before_it() -> None:
+    def source() -> Iterator[int]:
+        yield 1
+        raise DAMAGE
+
+    items = iter_ahead(source)
+    assert next(items) == 1
+    with pytest.raises(CorruptLogFileError):
+        next(items)
+
+
+def test_the_first_item_is_made_while_the_consumer_does_something_else() -> None:
+    made = threading.Event()
+
+    def source() -> Iterator[int]:
+        made.set()
+        yield 1
+        yield 2
+
+    with begun(source()) as items:
+        assert made.wait(5)
+        assert list(items) == [1, 2]
+    with begun(iter(())) as nothing:
+        assert list(nothing) == []
+
+
+def test_an_error_in_the_first_item_reaches_the_consumer() -> None:
+    def source() -> Iterator[int]:
+        raise DAMAGE
+        yield 1
+
+    with pytest.raises(CorruptLogFileError), begun(source()) as items:
+        next(items)

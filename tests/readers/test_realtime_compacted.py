@@ -54,7 +54,9 @@ def test_the_first_batch_arrives_before_the_last_row_group_is_read(
     (split,) = table.open().splits()
     batches = open_reader(split).batches()
     assert next(batches).num_rows == 1
-    assert read == [0]
+    # One batch waits for its consumer, and one is being read.
+    assert read == list(range(GROUPS))[: len(read)]
+    assert len(read) <= 3
     assert sum(batch.num_rows for batch in batches) == 11
     assert read == list(range(GROUPS))
 
