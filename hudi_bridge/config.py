@@ -34,6 +34,9 @@ _TIMEBASED_PREFIX = "hoodie.keygen.timebased."
 _MERGE_PREFIX = "hoodie.record.merge.property."
 _DELETE_MARKER_KEYS = ("hoodie.payload.delete.field", "hoodie.payload.delete.marker")
 _RECORD_MERGERS_KEY = "hoodie.datasource.write.record.merger.impls"
+FULL_SCAN_FALLBACK_KEY = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
+HOLLOW_COMMITS_KEY = "hoodie.read.timeline.holes.resolution.policy"
+_READ_OPTION_KEYS = (*_DELETE_MARKER_KEYS, _RECORD_MERGERS_KEY, FULL_SCAN_FALLBACK_KEY, HOLLOW_COMMITS_KEY)
 _MERGE_STRATEGY_KEYS = ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
 _ORDERING_KEYS = ("hoodie.table.ordering.fields", "hoodie.table.precombine.field")
 _BASE_FORMAT_KEYS = ("hoodie.table.base.file.format", "hoodie.table.ro.file.format")
@@ -73,11 +76,14 @@ class MergeMode(StrEnum):
 
 
 class QueryType(StrEnum):
-    """What a query reads: base files merged with logs, base files alone, what changed between instants."""
+    """What a query reads: base files merged with logs, base files alone, what was written between instants, and how
+    records have changed between them.
+    """
 
     SNAPSHOT = "snapshot"
     READ_OPTIMIZED = "read_optimized"
     INCREMENTAL = "incremental"
+    CHANGES = "changes"
 
 
 class PartitionFieldKind(StrEnum):
@@ -234,14 +240,15 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
 def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableConfig:
     """The configuration with a reader's options, which have Hudi's names.
 
-    They stand for what a table of Hudi 0.x does not say of itself: its own delete marker and its record mergers.
+    They stand for what a table of Hudi 0.x does not say of itself, its own delete marker and its record mergers. Those
+    that concern single reads are accepted here and heeded by ``ReadOptions``.
 
     Raises:
         QueryError: an option is none that changes how the table is read.
     """
     for name in options:
-        if name not in (*_DELETE_MARKER_KEYS, _RECORD_MERGERS_KEY):
-            raise QueryError("options", name, ", ".join((*_DELETE_MARKER_KEYS, _RECORD_MERGERS_KEY)))
+        if name not in _READ_OPTION_KEYS:
+            raise QueryError("options", name, ", ".join(_READ_OPTION_KEYS))
     markers = {name: options[name] for name in _DELETE_MARKER_KEYS if name in options}
     return replace(
         config,

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import fields
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -73,16 +73,24 @@ class BatchScanner(ds.Scanner):
         return sum(batch.num_rows for batch in self._reader)
 
 
-class HudiDataset(ds.Dataset):
-    """The rows of one query to a table."""
+_NOT_BY_ARROW = "a HudiDataset is read by its own methods, not by scans of Arrow's"
 
-    def __init__(
-        self,
-        storage: Storage,
-        plan: QueryPlan,
-        row_filter: pc.Expression | None = None,
-    ) -> None:
+
+class HudiDataset(ds.FileSystemDataset):
+    """The rows of one query to a table.
+
+    A scan of Arrow's own that goes past the methods of this class finds one file, which does not exist, and fails.
+    """
+
+    def __new__(cls, *_: Any) -> Self:
+        """An object of Arrow's, yet without what it reads."""
+        return super().__new__(cls)
+
+    def __init__(self, storage: Storage, plan: QueryPlan, row_filter: pc.Expression | None = None) -> None:
         """A dataset over a plan; users get one from ``HudiTable``."""
+        parquet = ds.ParquetFileFormat()
+        missing = parquet.make_fragment(storage.resolve(_NOT_BY_ARROW), storage.filesystem)
+        super().__init__([missing], plan.schema, parquet, storage.filesystem)
         self._storage = storage
         self._plan = plan
         self._row_filter = row_filter
@@ -107,7 +115,7 @@ class HudiDataset(ds.Dataset):
 
     @property
     def next_after(self) -> str | None:
-        """The ``after`` of the query for what comes next, None where a query has no place among the changes."""
+        """The ``after`` of the incremental query for what comes next; None for a read-optimized query."""
         return self._plan.next_after
 
     @property
@@ -218,6 +226,11 @@ class HudiDataset(ds.Dataset):
         """Not offered: a merged file slice is no file; see ``splits``."""
         raise QueryError("get_fragments", repr(filter), "splits(), which name base and log files together")
 
+    @property
+    def files(self) -> Any:
+        """Not offered: a merged file slice is no file; see ``splits``."""
+        raise QueryError("files", "a dataset of merged file slices", "splits(), which name base and log files together")
+
     def replace_schema(self, schema: pa.Schema) -> Any:
         """Not offered: the schema is the table's."""
         raise QueryError("replace_schema", str(schema), "the schema of the table")
@@ -262,7 +275,7 @@ class HudiDataset(ds.Dataset):
 
 
 def _read(
-    storage: Storage, request: RowRequest, split: RealtimeFileSplit, *, use_threads: bool, at_once: int
+    storage: Storage, request: RowRequest, split: Split, *, use_threads: bool, at_once: int
 ) -> Iterator[pa.RecordBatch]:
     # The reader, which holds the log records of its split, lives no longer than the split is read.
     yield from reader_for(storage, split, request, use_threads=use_threads, at_once=at_once).batches()

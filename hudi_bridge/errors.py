@@ -55,18 +55,18 @@ class QueryError(HudiReadError, ValueError):
 
 
 class InstantNotReadableError(QueryError):
-    """Raised for time travel to an instant whose files are no longer, or not yet, all there."""
+    """Raised for an instant whose files are no longer, or not yet, all there; ``argument`` is what it was given for."""
 
-    def __init__(self, instant: str, reason: str, earliest: str | None) -> None:
-        super().__init__("as_of", instant, f"an instant from {earliest} on" if earliest else "a readable instant")
-        self.args = (instant, reason, earliest)
+    def __init__(self, instant: str, reason: str, earliest: str | None, argument: str = "as_of") -> None:
+        super().__init__(argument, instant, f"an instant from {earliest} on" if earliest else "a readable instant")
+        self.args = (instant, reason, earliest, argument)
         self.instant = instant
         self.reason = reason
         self.earliest = earliest
 
     def __str__(self) -> str:
         hint = f"; the earliest instant still readable is {self.earliest}" if self.earliest else ""
-        return f"as of {self.instant}: {self.reason}{hint}"
+        return f"{self.argument.replace('_', ' ')} {self.instant}: {self.reason}{hint}"
 
 
 class UnsupportedTableError(HudiReadError):

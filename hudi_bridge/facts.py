@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.merge.payloads import infer_merge_mode
+from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.table import HudiTable
 
 
@@ -113,6 +114,11 @@ def file_facts(table: HudiTable, as_of: str | None = None) -> pa.Table:
 
 def split_facts(table: HudiTable, as_of: str | None = None, query_type: QueryType = QueryType.SNAPSHOT) -> pa.Table:
     """One row per split of a query; ``as_of`` as for ``HudiTable.snapshot``."""
+    return facts_of_splits(table.splits(as_of, query_type))
+
+
+def facts_of_splits(splits: Iterable[RealtimeFileSplit]) -> pa.Table:
+    """One row per split."""
     return _table(
         SPLITS_SCHEMA,
         (
@@ -124,7 +130,7 @@ def split_facts(table: HudiTable, as_of: str | None = None, query_type: QueryTyp
                 "base_size_bytes": split.base_size_bytes,
                 "log_size_bytes": split.log_size_bytes,
             }
-            for split in table.splits(as_of, query_type)
+            for split in splits
         ),
     )
 

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.config import QueryType, TableConfig, read_table_config, with_read_options
 from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.readers.record_history import RecordHistory
 from hudi_bridge.readers.record_trace import trace_record
@@ -21,14 +22,18 @@ from hudi_bridge.schema_history import (
     read_file_columns,
     read_schema_history,
 )
+from hudi_bridge.splits.change_split import ChangeFormat
+from hudi_bridge.splits.changes import plan_changes
 from hudi_bridge.splits.file_slice import FileSlice
+from hudi_bridge.splits.incremental import plan_incremental
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.query_plan import SnapshotPlan
 from hudi_bridge.splits.read_options import ReadOptions
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.instant import parse_query_instant
-from hudi_bridge.timeline.time_travel import validate_time_travel
+from hudi_bridge.timeline.instant_range import InstantRange, resolve_range
+from hudi_bridge.timeline.time_travel import validate_not_cleaned, validate_time_travel
 from hudi_bridge.timeline.timeline import Timeline, load_timeline
 
 
@@ -67,8 +72,22 @@ class HudiTable:
         """
         storage = Storage.open(path, filesystem)
         config = with_read_options(read_table_config(storage), options or {})
-        read_options = ReadOptions(payloads=dict(payloads or {}), log_memory_bytes=log_memory_bytes)
+        read_options = ReadOptions.of(options or {}, payloads, log_memory_bytes)
         return cls(storage, config, load_timeline(storage, config), read_options)
+
+    def __reduce__(self) -> Any:  # noqa: ANN401 - as ``object`` has it
+        # Without the plans made so far, which grow with the table.
+        return type(self), (self._storage, self.config, self.timeline, self._read_options)
+
+    def require_files_of(self, instant: str) -> None:
+        """Return only if no file that a read as of the instant needs was removed since the table was opened.
+
+        Plans list files when they are first asked for splits, and files that are gone by then cannot be missed.
+
+        Raises:
+            InstantNotReadableError: a cleaner, or a restore, has been at work, and may have removed one.
+        """
+        validate_not_cleaned(self._storage, self.config, self.timeline, self.refresh().timeline, instant)
 
     def refresh(self) -> Self:
         """The same table with its timeline as of now."""
@@ -109,13 +128,71 @@ class HudiTable:
         """
         return HudiDataset(self._storage, SnapshotPlan(self._planner(as_of), QueryType.READ_OPTIMIZED))
 
+    def incremental(self, after: str, up_to: str | None = None) -> HudiDataset:
+        """The rows written by commits in ``(after, up_to]``, in their latest state; rows deleted since are absent.
+
+        Commits lie in the range by their completion time, in table versions up to 6 by their requested time. Both ends
+        take the spellings of ``snapshot``; ``after`` may be ``earliest`` or zeros as well, and without ``up_to`` the
+        range reaches to the newest commit. ``next_after`` of the result is the ``after`` to carry on with.
+
+        Raises:
+            InstantNotReadableError: files of the range are gone, or a write before one in it is still running.
+            QueryError: a spelling is none of Hudi's.
+            UnsupportedTableError: the table's rows do not tell their commits.
+        """
+        storage, config, options = self._storage, self.config, self._read_options
+        instants = self.instant_range(after, up_to)
+        return HudiDataset(storage, plan_incremental(storage, config, self.timeline, self._latest, instants, options))
+
+    def instant_range(self, after: str, up_to: str | None = None) -> InstantRange:
+        """The commits of an incremental query with these ends.
+
+        Raises:
+            InstantNotReadableError: a write before one in the range is still running.
+            QueryError: a spelling is none of Hudi's.
+        """
+        return resolve_range(self._storage, self.config, self.timeline, after, up_to, self._read_options.hollow_commits)
+
+    def changes(
+        self,
+        after: str,
+        up_to: str | None = None,
+        *,
+        format: ChangeFormat | str = ChangeFormat.ROWS,  # noqa: A002 - of the rows
+    ) -> HudiDataset:
+        """How records have changed in ``(after, up_to]``: ``op`` (i, u, d), ``ts_ms``, ``before`` and ``after``.
+
+        The range is that of ``incremental``; ``ts_ms`` is the commit that made the change. The images are structs of the
+        table's columns or, in the format ``cdc``, JSON texts as in Hudi's queries. In a table with change data capture
+        each change is told, as in Hudi; otherwise only the sum of the changes to a record, for which the file groups
+        that the range has touched are read as they were before and after it.
+
+        Raises:
+            InstantNotReadableError: files of the range, or of the state before it, are gone, or a write before one in
+                it is still running.
+            QueryError: a spelling is none of Hudi's, or the format is neither ``rows`` nor ``cdc``.
+            UnsupportedTableError: the table's records cannot be merged correctly.
+        """
+        if format not in set(ChangeFormat):
+            raise QueryError("format", repr(format), " or ".join(ChangeFormat))
+        storage, config, timeline, options = self._storage, self.config, self.timeline, self._read_options
+        instants = resolve_range(storage, config, timeline, after, up_to, options.hollow_commits)
+        plan = plan_changes(storage, config, timeline, self._latest, instants, options, ChangeFormat(format))
+        return HudiDataset(storage, plan)
+
     def splits(
         self,
         as_of: str | None = None,
         query_type: QueryType = QueryType.SNAPSHOT,
         filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
     ) -> list[RealtimeFileSplit]:
-        """The splits of a query, each of which can be read on its own by ``open_reader``."""
+        """The splits of a query as of an instant, each of which can be read on its own by ``open_reader``.
+
+        Raises:
+            QueryError: the query is of another type, or the filter does not fit the table.
+        """
+        if query_type not in (QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED):
+            raise QueryError("query_type", query_type, "snapshot or read_optimized; other datasets have splits()")
         planner = self._planner(as_of)
         request = RowRequest.of(planner.schema(query_type), row_filter=filter)
         return list(planner.splits(query_type, request.row_filter))

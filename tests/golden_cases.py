@@ -18,8 +18,8 @@ from typing import Any
 
 ARCHIVES = Path(__file__).parent / "golden"
 CACHE = Path(__file__).parent.parent / ".cache" / "golden"
-ROW_KINDS = ("snapshot", "read_optimized", "time_travel", "snapshot_filtered")
-"""The kinds of query that ask for rows as of an instant."""
+ROW_KINDS = ("snapshot", "read_optimized", "time_travel", "snapshot_filtered", "incremental")
+"""The kinds of query that ask for rows of the table."""
 
 Comparison = tuple[str, str, Any]
 """A column, one of ``= < > <= >=``, and a value."""
@@ -50,6 +50,17 @@ class GoldenQuery:
     def as_of(self) -> str | None:
         """The instant of a time travel, None for the newest."""
         return self.options.get("as.of.instant")
+
+    @property
+    def after(self) -> str:
+        """Where an incremental query begins."""
+        begin: str = self.options["hoodie.datasource.read.begin.instanttime"]
+        return begin
+
+    @property
+    def up_to(self) -> str | None:
+        """Where an incremental query ends, None for the newest instant."""
+        return self.options.get("hoodie.datasource.read.end.instanttime")
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:

@@ -131,24 +131,47 @@ class TableWriter:
         action: str = "deltacommit",
         completed: str | None = None,
         replaced: Mapping[str, Sequence[str]] | None = None,
+        wrote: Iterable[Path] = (),
     ) -> None:
-        """A completed write; it carries the schema. ``completed`` is its completion time in layout 2."""
-        extra = {"schema": json.dumps(self.avro_schema)}
-        file_ids = {path: list(ids) for path, ids in (replaced or {}).items()}
+        """A completed write; it carries the schema. ``completed`` is its completion time in layout 2.
+
+        ``wrote`` are its files, as ``base_file`` and ``log_file`` return them.
+        """
+        stats: dict[str, list[dict[str, Any]]] = {}
+        for file in wrote:
+            stats.setdefault(self._partition_of(file), []).append(self._write_stat(file))
+        document = {
+            "extraMetadata": {"schema": json.dumps(self.avro_schema)},
+            "partitionToReplaceFileIds": {path: list(ids) for path, ids in (replaced or {}).items()},
+            "partitionToWriteStats": stats,
+        }
         if self.version < 8:
-            document = {"extraMetadata": extra, "partitionToReplaceFileIds": file_ids}
             (self.timeline_folder / f"{instant}.{action}").write_text(json.dumps(document))
             return
+        fields = {"fileId": TEXT, "path": TEXT, "partitionPath": TEXT, "fileSizeInBytes": ["null", "long"]}
+        stat = record_type("HoodieWriteStat", fields)[1]
         content = container(
             "HoodieReplaceCommitMetadata",
             {
                 "extraMetadata": map_of("string"),
                 "partitionToReplaceFileIds": map_of({"type": "array", "items": "string"}),
+                "partitionToWriteStats": map_of({"type": "array", "items": stat}),
             },
-            {"extraMetadata": extra, "partitionToReplaceFileIds": file_ids},
+            document,
         )
         name = f"{instant}_{completed or completion_of(instant)}.{action}"
         (self.timeline_folder / name).write_bytes(content)
+
+    def _partition_of(self, file: Path) -> str:
+        return file.parent.relative_to(self.folder).as_posix().removeprefix(".")
+
+    def _write_stat(self, file: Path) -> dict[str, Any]:
+        return {
+            "fileId": file.name.removeprefix(".").partition("_")[0],
+            "path": file.relative_to(self.folder).as_posix(),
+            "partitionPath": self._partition_of(file),
+            "fileSizeInBytes": file.stat().st_size,
+        }
 
     def pending(self, instant: str, action: str = "deltacommit") -> None:
         """A write that has been requested and not completed."""

@@ -56,12 +56,16 @@ EXPECTED = pa.Table.from_pylist(
 )
 
 
+def partitions(dataset: HudiDataset, row_filter: pc.Expression | None = None) -> list[str]:
+    return [piece.partition_path for split in dataset.splits(row_filter) for piece in split.slices]
+
+
 def test_what_a_dataset_says_of_itself(dataset: HudiDataset) -> None:
     assert isinstance(dataset, ds.Dataset)
     assert dataset.schema.names == [*META_FIELDS, *NAMES]
     assert (dataset.query_type, dataset.instant) == (QueryType.SNAPSHOT, at(2))
-    assert [split.partition_path for split in dataset.splits()] == ["p", "q"]
-    assert [split.partition_path for split in dataset.splits(pc.field("part") == "q")] == ["q"]
+    assert partitions(dataset) == ["p", "q"]
+    assert partitions(dataset, pc.field("part") == "q") == ["q"]
     assert dataset.left_out_log_files() == 0
 
 
@@ -118,7 +122,7 @@ def test_filters_add_up(dataset: HudiDataset) -> None:
     assert sorted_column(narrow.to_table(), "id") == ["a", "d"]
     assert narrow.to_table(filter=pc.field("id") == "d").num_rows == 1
     assert narrow.count_rows() == 2
-    assert [split.partition_path for split in narrow.splits()] == ["p"]
+    assert partitions(narrow) == ["p"]
     assert dataset.count_rows() == len(ROWS)
     with pytest.raises(QueryError, match="nope"):
         dataset.filter(pc.field("nope") == 1).to_table()
@@ -166,10 +170,17 @@ def test_what_a_merged_table_cannot_offer(dataset: HudiDataset) -> None:
         lambda: dataset.take(pa.array([0])),
         lambda: list(dataset.get_fragments()),
         lambda: dataset.replace_schema(pa.schema([])),
+        lambda: dataset.files,
         lambda: ds.dataset([dataset, dataset]),
     ):
         with pytest.raises(QueryError):
             refused()
+    for native in (
+        lambda: ds.UnionDataset(dataset.schema, [dataset, dataset]).to_table(),  # type: ignore[call-arg]
+        lambda: ds.Scanner.from_dataset(dataset).to_table(),
+    ):
+        with pytest.raises(FileNotFoundError, match="by its own methods"):
+            native()  # type: ignore[no-untyped-call]
     with pytest.raises(TypeError, match="splits"):
         pickle.dumps(dataset)
 

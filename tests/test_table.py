@@ -80,6 +80,8 @@ def test_splits_follow_the_query(writer: TableWriter) -> None:
     assert len(table.splits(filter=pc.field("id") == "a")) == 2
     with pytest.raises(QueryError, match="nope"):
         table.splits(filter=pc.field("nope") == "a")
+    with pytest.raises(QueryError, match="query_type"):
+        table.splits(query_type=QueryType.INCREMENTAL)
 
 
 def test_options_that_do_not_change_reading_are_refused(writer: TableWriter) -> None:

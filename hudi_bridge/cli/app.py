@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hudi_bridge.cli import facts, read, sql, trace
+from hudi_bridge.cli import changes, facts, read, sql, trace
 
 app = typer.Typer(
     help="Reads the true, current rows of Apache Hudi merge-on-read tables.",
@@ -21,6 +21,7 @@ app.command()(facts.timeline)
 app.command()(facts.slices)
 app.command()(facts.splits)
 app.command()(read.read)
+app.command()(changes.changes)
 app.command()(sql.sql)
 app.command()(trace.trace)
 

@@ -24,6 +24,20 @@ AsOf = Annotated[
         show_default=False,
     ),
 ]
+After = Annotated[
+    str | None,
+    typer.Option(
+        "--after",
+        metavar="TIME",
+        help="Only rows of commits that completed later (table versions up to 6: were requested later): a time as for "
+        "--as-of, or earliest.",
+        show_default=False,
+    ),
+]
+UpTo = Annotated[
+    str | None,
+    typer.Option("--up-to", metavar="TIME", help="With --after: only rows of commits up to here.", show_default=False),
+]
 FormatChoice = Annotated[
     Format | None,
     typer.Option(

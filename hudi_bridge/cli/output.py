@@ -103,6 +103,16 @@ def write_rows(reader: pa.RecordBatchReader, destination: Destination, *, limit:
     print_grid(rows, ROWS_IN_TABLE if limit is None else limit)
 
 
+def write_stream(
+    batches: Batches, schema: pa.Schema, sink: Sink, output_format: Format, *, begins: bool = True
+) -> None:
+    """All batches, as they come, in a format that can be carried on with; ``begins`` says whether nothing precedes."""
+    if output_format is Format.CSV:
+        _write_csv(batches, schema, sink, with_header=begins)
+    else:
+        _WRITERS[output_format](batches, schema, sink)
+
+
 def _head(reader: pa.RecordBatchReader, limit: int | None) -> Batches:
     if limit is None:
         yield from reader
@@ -113,9 +123,9 @@ def _head(reader: pa.RecordBatchReader, limit: int | None) -> Batches:
         left -= batch.num_rows
 
 
-def _write_csv(batches: Batches, schema: pa.Schema, sink: Sink) -> None:
+def _write_csv(batches: Batches, schema: pa.Schema, sink: Sink, *, with_header: bool = True) -> None:
     flat = pa.schema([pa.field(field.name, _csv_type(field.type)) for field in schema])
-    with csv.CSVWriter(sink, flat) as writer:
+    with csv.CSVWriter(sink, flat, write_options=csv.WriteOptions(include_header=with_header)) as writer:
         for batch in batches:
             columns = [_csv_column(column, field.type) for column, field in zip(batch.columns, flat, strict=True)]
             writer.write_batch(pa.record_batch(columns, schema=flat))

@@ -11,7 +11,7 @@ from hudi_bridge.cli import options
 from hudi_bridge.cli.output import Destination, write_rows
 from hudi_bridge.cli.session import open_session, table_name
 from hudi_bridge.cli.terminal import print_note
-from hudi_bridge.connectors.duckdb import READ_OPTIMIZED, quote_identifier
+from hudi_bridge.connectors.duckdb import INCREMENTAL, READ_OPTIMIZED, quote_identifier
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import QueryError
 from hudi_bridge.table import HudiTable
@@ -29,13 +29,24 @@ def read(
     limit: Annotated[int | None, typer.Option(min=0, help="Not more rows than this.", show_default=False)] = None,
     read_optimized: options.ReadOptimized = False,
     as_of: options.AsOf = None,
+    after: options.After = None,
+    up_to: options.UpTo = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
 ) -> None:
-    """Rows of the table: by default the true, current ones."""
+    """Rows of the table: by default the true, current ones; with --after those that commits since have written."""
+    if up_to is not None and after is None:
+        raise QueryError("--up-to", repr(up_to), "--after as well, where the range begins")
+    if after is not None and (read_optimized or as_of is not None):
+        raise QueryError("--after", repr(after), "a range without --read-optimized and --as-of")
     destination = Destination.of(output_format, output)
     opened = HudiTable.open(table)
-    dataset = opened.read_optimized(as_of) if read_optimized else opened.snapshot(as_of)
+    if after is not None:
+        dataset, suffix = opened.incremental(after, up_to), INCREMENTAL
+    elif read_optimized:
+        dataset, suffix = opened.read_optimized(as_of), READ_OPTIMIZED
+    else:
+        dataset, suffix = opened.snapshot(as_of), ""
     if left_out := dataset.left_out_log_files():
         print_note(f"read optimized: changes in {left_out:,} log {'file' if left_out == 1 else 'files'} are left out")
     names = _column_names(columns, dataset)
@@ -43,11 +54,13 @@ def read(
     if where is None:
         write_rows(pa.RecordBatchReader.from_batches(schema, dataset.to_batches(names)), destination, limit=limit)
     else:
-        view = quote_identifier(table_name(opened) + READ_OPTIMIZED if read_optimized else table_name(opened))
+        view = quote_identifier(table_name(opened) + suffix)
         # Line ends keep a comment at the end of the condition from reaching what follows.
         statement = f"SELECT {', '.join(map(quote_identifier, names))} FROM {view} WHERE (\n{where}\n)"
-        with open_session(opened, as_of) as session:
+        with open_session(opened, as_of, after, up_to) as session:
             session.run(statement, lambda rows: write_rows(_with_schema(rows, schema), destination, limit=limit))
+    if after is not None:
+        print_note(f"the range that follows begins with --after {dataset.next_after}")
     if limit is None and not read_optimized and (damaged := dataset.skipped_log_blocks().corrupt):
         print_note(f"{damaged:,} damaged log {'block' if damaged == 1 else 'blocks'} left out, as Hudi does")
 

@@ -51,13 +51,15 @@ class Session:
 
 
 @contextmanager
-def open_session(table: HudiTable, as_of: str | None) -> Iterator[Session]:
+def open_session(
+    table: HudiTable, as_of: str | None, after: str | None = None, up_to: str | None = None
+) -> Iterator[Session]:
     """A session in memory; its time zone is UTC, so that results do not depend on where they are computed."""
     # Python variables of this program are no tables.
     with closing(duckdb.connect(config={"python_enable_replacements": "false"})) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET enable_progress_bar = false")
-        attached = attach(connection, table, table_name(table), as_of=as_of)
+        attached = attach(connection, table, table_name(table), as_of=as_of, after=after, up_to=up_to)
         if table_name(table) != SHORT_NAME:
             connection.execute(f"CREATE VIEW {SHORT_NAME} AS FROM {quote_identifier(attached.name)}")
         yield Session(connection=connection, attached=attached)

@@ -9,6 +9,8 @@ them, so that a query holds no more of the table than its operators do.
     trips_timeline      the instants of the active timeline
     trips_file_slices   the file slices of the snapshot
     trips_files         the base and log files of the snapshot
+    trips_incremental   the rows that a range of commits wrote, for a table attached with ``after``
+    trips_changes       how records have changed in that range, with the images before and after
 """
 
 import copy
@@ -17,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -34,9 +37,12 @@ from hudi_bridge.facts import (
     file_slice_facts,
     timeline_facts,
 )
+from hudi_bridge.splits.change_split import ChangeFormat, change_schema
 from hudi_bridge.table import HudiTable
+from hudi_bridge.timeline.instant import EARLIEST
 
 READ_OPTIMIZED, TIMELINE, FILE_SLICES, FILES = "_ro", "_timeline", "_file_slices", "_files"
+INCREMENTAL, CHANGES = "_incremental", "_changes"
 """What the names of the other views end in."""
 _ERRORS_KEPT = 16
 
@@ -51,6 +57,8 @@ def attach(
     *,
     filesystem: Any = None,  # noqa: ANN401 - of any library
     as_of: str | None = None,
+    after: str | None = None,
+    up_to: str | None = None,
 ) -> "Attached":
     """Views of a table under a name of your choice, and names derived from it.
 
@@ -58,10 +66,13 @@ def attach(
     ``refresh``. Views that have these names are replaced. In an in-memory database the connection's cursors see the
     views, too; in a database file they are temporary, and each connection or cursor attaches the table for itself.
 
-    ``filesystem`` and ``as_of`` are those of ``HudiTable.open`` and ``HudiTable.snapshot``.
+    ``filesystem`` and ``as_of`` are those of ``HudiTable.open`` and ``HudiTable.snapshot``. With ``after``, and
+    with ``up_to`` if you like, there are views of that range of commits as well, as of ``HudiTable.incremental`` and
+    ``HudiTable.changes``.
 
     Raises:
         QueryError: one of the names belongs to a table, or no columns are known before the first commit.
+        InstantNotReadableError: files of an instant or of the range are gone, or not yet all there.
         TableNotFoundError: there is no Hudi table.
         UnsupportedTableError: the table uses something that cannot be read correctly.
     """
@@ -69,7 +80,9 @@ def attach(
         table = path_or_table
     else:
         table = HudiTable.open(os.fspath(path_or_table), filesystem)
-    attached = Attached(connection, table, name, as_of)
+    if up_to is not None and after is None:
+        raise QueryError("up_to", repr(up_to), "an after as well, where the range begins")
+    attached = Attached(connection, table, name, as_of, None if after is None else (after, up_to))
     attached._create()  # noqa: SLF001 - the one place that makes one
     return attached
 
@@ -77,10 +90,19 @@ def attach(
 class Attached:
     """The views of a ``table`` in a DuckDB ``connection``; made by ``attach``."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, table: HudiTable, name: str, as_of: str | None) -> None:
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        table: HudiTable,
+        name: str,
+        as_of: str | None,
+        commits: tuple[str, str | None] | None,
+    ) -> None:
         self.connection = connection
         self._place = _Place.of(connection)
         self._as_of = as_of
+        self._commits = commits
+        self._next_after: str | None = None
         self._errors: _Errors = deque(maxlen=_ERRORS_KEPT)
         self.table = table
         self.name = name
@@ -88,15 +110,24 @@ class Attached:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all views."""
-        return tuple(self.name + suffix for suffix in ("", READ_OPTIMIZED, TIMELINE, FILE_SLICES, FILES))
+        suffixes = ("", READ_OPTIMIZED, TIMELINE, FILE_SLICES, FILES, *((INCREMENTAL, CHANGES) if self._commits else ()))
+        return tuple(self.name + suffix for suffix in suffixes)
 
     @property
     def instant(self) -> str:
         """The instant that the views show."""
         return self.table.snapshot(self._as_of).instant
 
+    @property
+    def next_after(self) -> str | None:
+        """The ``after`` of the range that follows that of the views of changes; None without one."""
+        return self._next_after
+
     def refresh(self) -> None:
-        """Show the table as of its newest instant; one attached with ``as_of`` stays where it is."""
+        """Show the table as of its newest instant; one attached with ``as_of`` stays where it is.
+
+        A range without ``up_to`` reaches to the newest instant from then on.
+        """
         self.table = self.table.refresh()
         self._create()
 
@@ -125,14 +156,25 @@ class Attached:
             raise QueryError(
                 "table", "no columns, since nothing has been written yet", "a table with a completed commit"
             )
-        sources = (
+        sources = [
             _Source(snapshot.schema, snapshot.to_batches, errors),
             _Source(read_optimized.schema, read_optimized.to_batches, errors),
             _Source(TIMELINE_SCHEMA, _read_facts(lambda: timeline_facts(table)), errors),
             _Source(FILE_SLICES_SCHEMA, _read_facts(lambda: file_slice_facts(table, as_of)), errors),
             _Source(FILES_SCHEMA, _read_facts(lambda: file_facts(table, as_of)), errors),
-        )
+        ]
+        if self._commits:
+            incremental = table.incremental(*self._commits)
+            sources.append(_Source(incremental.schema, incremental.to_batches, errors))
+            sources.append(_Source(change_schema(table.schema, ChangeFormat.ROWS), self._read_changes(), errors))
+            self._next_after = incremental.next_after
         return dict(zip(self.names, sources, strict=True))
+
+    def _read_changes(self) -> _Read:
+        """The changes of the range, planned when they are first asked for: files that they take may be gone."""
+        table, commits = self.table, self._commits or (EARLIEST, None)
+        plan = cache(lambda: table.changes(*commits))
+        return lambda columns, row_filter: plan().to_batches(list(columns), row_filter)
 
 
 class _Source(ds.Dataset):

@@ -62,10 +62,15 @@ class SkippedBlocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveBlocks:
-    """The data and delete blocks that count, oldest first: the order in which they are to be applied."""
+    """The data and delete blocks that count, oldest first: the order in which they are to be applied.
+
+    ``instants`` are those of all data and delete blocks, whether or not they count: as long as the query's instant lies
+    on the same side of each, and the same of them are committed, the same blocks count.
+    """
 
     blocks: tuple[LogBlock, ...]
     skipped: SkippedBlocks
+    instants: frozenset[str]
 
 
 def scan_blocks(data: bytes | memoryview | pa.Buffer, path: str) -> ScanResult:
@@ -131,6 +136,7 @@ def live_blocks(
         UnsupportedTableError: a command is not a rollback.
     """
     by_instant: dict[str, list[LogBlock]] = {}
+    seen: set[str] = set()
     corrupt = later = uncommitted = rolled_back = 0
     for scan in scans:
         corrupt += len(scan.corrupt)
@@ -145,6 +151,7 @@ def live_blocks(
                 raise CorruptLogFileError(
                     block.path, block.offset, "a block without INSTANT_TIME", "the instant that wrote it"
                 )
+            seen.add(instant)
             if latest_instant is not None and instant > latest_instant:
                 later += 1
             elif not is_valid(instant):
@@ -157,7 +164,7 @@ def live_blocks(
     skipped = SkippedBlocks(
         corrupt=corrupt, later=later, uncommitted=uncommitted, rolled_back=rolled_back, compacted=compacted
     )
-    return LiveBlocks(blocks=blocks, skipped=skipped)
+    return LiveBlocks(blocks=blocks, skipped=skipped, instants=frozenset(seen))
 
 
 def _rollback_target(block: LogBlock) -> str:

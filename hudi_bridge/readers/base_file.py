@@ -92,6 +92,11 @@ class BaseFile:
         self._file.close(force=True)
 
     @property
+    def footer(self) -> pq.FileMetaData:
+        """What the file says of itself."""
+        return self._file.metadata
+
+    @property
     def row_groups(self) -> range:
         """The numbers of all row groups."""
         return range(self._file.num_row_groups)

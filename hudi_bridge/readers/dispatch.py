@@ -1,16 +1,20 @@
 """The one place that picks the reader of a split."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.errors import QueryError
+from hudi_bridge.readers.change_reader import ChangeReader
 from hudi_bridge.readers.read_optimized import ReadOptimizedReader
 from hudi_bridge.readers.realtime_compacted import RealtimeCompactedReader
 from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.splits.change_split import ChangeSplit
 from hudi_bridge.splits.query_plan import Split
+from hudi_bridge.splits.query_schema import COMMIT_TIME_COLUMN
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -41,15 +45,21 @@ def open_reader(
 
 
 def reader_for(
-    storage: Storage, split: RealtimeFileSplit, request: RowRequest, *, use_threads: bool = True, at_once: int = 1
+    storage: Storage, split: Split, request: RowRequest, *, use_threads: bool = True, at_once: int = 1
 ) -> SplitReader:
     """The reader of a split in a storage that is already open; with ``use_threads``, one split uses several cores.
 
     Splits that are read ``at_once``, this one among them, share the memory for logs.
     """
+    if isinstance(split, ChangeSplit):
+        open_slice = partial(reader_for, storage, use_threads=use_threads, at_once=at_once)
+        return ChangeReader(storage, split, request, open_slice, at_once)
     if not isinstance(split, RealtimeFileSplit):
         raise QueryError("split", type(split).__name__, "a split of a plan")
-    rule = split.context.merge_rule
+    context = split.context
+    if context.commit_times is not None:
+        request = request.narrowed(pc.field(COMMIT_TIME_COLUMN).isin(sorted(context.commit_times)), context.schema)
+    rule = context.merge_rule
     if rule is not None and split.log_paths:
         return RealtimeCompactedReader(storage, split, rule, request, use_threads=use_threads, at_once=at_once)
     if split.base_path is None:

@@ -27,10 +27,7 @@ def plan_file_evolution(
     Raises:
         SchemaEvolutionError: a column's type cannot become the query's.
     """
-    query_ids = file_ids = None
-    if context.schema_ids is not None and context.schema_history is not None:
-        query_ids = _schema(context.schema_ids)
-        file_ids = schema_for_instant(_history(context.schema_history), instant_time)
+    file_ids, query_ids = internal_schemas(instant_time, context)
     return plan_evolution(
         file_schema,
         query_schema,
@@ -39,6 +36,15 @@ def plan_file_evolution(
         path=path,
         float_to_double_by_text=context.widens_floats_by_text,
     )
+
+
+def internal_schemas(
+    instant_time: str, context: ReadContext
+) -> tuple[InternalSchema | None, InternalSchema | None]:
+    """The ids of the columns of a file written at an instant, and those of the query; None where columns go by name."""
+    if context.schema_ids is None or context.schema_history is None:
+        return None, None
+    return schema_for_instant(_history(context.schema_history), instant_time), _schema(context.schema_ids)
 
 
 @lru_cache(maxsize=16)

@@ -5,8 +5,8 @@ Both can only rule a key out. Log files hold keys that neither covers, so they n
 Source: ``HoodieBloomFilterWriteSupport``, ``HoodieAvroWriteSupport`` and ``BloomFilterTypeCode`` of Hudi.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from hudi_bridge.errors import CorruptBaseFileError
@@ -41,6 +41,18 @@ class FooterIndex:
         if asked is not None and not asked.is_saturated and not asked.may_hold(record_key):
             return FooterAnswer.NOT_IN_FILTER
         return FooterAnswer.MAY_HOLD
+
+    def possible(self, record_keys: Iterable[str]) -> list[str]:
+        """Those of some keys that the base file can hold; a saturated filter, which finds most keys, is not asked."""
+        index = self
+        if self.bloom_filter is not None and self.bloom_filter.is_saturated:
+            index = replace(self, bloom_filter=None)
+        return [key for key in record_keys if index._may_hold(key)]
+
+    def _may_hold(self, record_key: str) -> bool:
+        if self.key_range is not None and _is_outside(record_key, *self.key_range):
+            return False
+        return self.bloom_filter is None or self.bloom_filter.may_hold(record_key)
 
 
 def parse_footer_index(footer: Mapping[bytes, bytes], path: str) -> FooterIndex:

@@ -2,14 +2,14 @@
 
 from hudi_bridge.config import read_table_config
 from hudi_bridge.errors import DataFileGoneError, HudiReadError
-from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.timeline import load_timeline
 
 
-def data_file_gone(storage: Storage, split: RealtimeFileSplit, path: str) -> DataFileGoneError:
+def data_file_gone(storage: Storage, planned: RealtimeFileSplit | ReadContext, path: str) -> DataFileGoneError:
     """The error; the table's timeline is read as it is now."""
-    return DataFileGoneError(path, split.latest_instant, _newest_instant(storage))
+    return DataFileGoneError(path, planned.latest_instant, _newest_instant(storage))
 
 
 def _newest_instant(storage: Storage) -> str | None:

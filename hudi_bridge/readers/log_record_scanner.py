@@ -72,7 +72,10 @@ class LogScan:
         """
         self._split = split
         self._rule = rule
-        blocks = read_live_blocks(storage, split, on_disk=split.log_size_bytes > log_memory_bytes).blocks
+        live = read_live_blocks(storage, split, on_disk=split.log_size_bytes > log_memory_bytes)
+        blocks = live.blocks
+        self.instants = live.instants
+        """Those of all blocks, as in ``LiveBlocks``."""
         decoded_bytes = sum(block.content.size * _DECODED_SIZE[block.block_type] for block in blocks)
         self._blocks = deque(blocks)
         self.parts = min(_MOST_PARTS, 1 + decoded_bytes // max(1, log_memory_bytes))

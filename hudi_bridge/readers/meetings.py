@@ -8,11 +8,13 @@ are read beside them.
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_bridge.merge.columnar import Meetings, SliceMerge, joined, no_meetings
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFile, BaseFileColumns
 from hudi_bridge.readers.record_keys import key_columns, record_keys
+from hudi_bridge.splits.query_schema import COMMIT_TIME_COLUMN
 from hudi_bridge.splits.split import ReadContext
 
 
@@ -24,11 +26,12 @@ class MeetingFinder:
         self._context = context
         self._merge = merge
         self._ordering = rule.ordering_fields if rule.orders_base else ()
-        positions = merge.log_records.base_positions
+        self._commit_times = sorted(context.commit_times or ()) if context.meets_commit_times_only else None
+        positions = merge.log_records.base_positions if self._commit_times is None else None
         self._by_position = positions is not None and (positions < base.row_group_starts[-1]).all()
-        self._columns = base.view(
-            dict.fromkeys(self._ordering if self._by_position else (*key_columns(context), *self._ordering))
-        )
+        keys = () if self._by_position else key_columns(context)
+        times = () if self._commit_times is None else (COMMIT_TIME_COLUMN,)
+        self._columns = base.view(dict.fromkeys((*keys, *times, *self._ordering)))
         # Each batch of keys costs a hash of all log keys.
         self._rows_per_batch = ROWS_PER_BATCH if self._by_position else max(ROWS_PER_BATCH, len(merge.log_records))
 
@@ -47,7 +50,12 @@ class MeetingFinder:
         ordering = [rows.column(name) for name in self._ordering]
         if self._by_position:
             return self._merge.meet_at(start, stored.num_rows, ordering)
-        return self._merge.meet(record_keys(rows, self._context), ordering)
+        keys = record_keys(rows, self._context)
+        if self._commit_times is not None:
+            # A row without a key meets nothing.
+            in_range = pc.is_in(rows.column(COMMIT_TIME_COLUMN), pa.array(self._commit_times, pa.string()))
+            keys = pc.if_else(in_range, keys, pa.scalar(None, keys.type))
+        return self._merge.meet(keys, ordering)
 
     def iter_meetings(self, group: int) -> Iterator[Meetings]:
         """The meetings of a row group, stretch by stretch, whatever else is wanted of it."""

@@ -19,12 +19,13 @@ from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.columnar import Meetings, SliceMerge
 from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.payloads import MergeRule
-from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFile, BaseFileColumns
+from hudi_bridge.readers.base_file import BaseFile, BaseFileColumns
 from hudi_bridge.readers.field_defaults import field_defaults
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
 from hudi_bridge.readers.meetings import MeetingFinder
 from hudi_bridge.readers.parallel import begun, iter_ahead
 from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.slice_changes import SliceChanges, log_rows, merged_rows
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -81,7 +82,8 @@ class RealtimeCompactedReader:
             yield from self._rows_in_parts(base)
             return
         if base is None:
-            yield from self._log_rows(self._merge())
+            for rows in log_rows(self._merge(), self._read_columns):
+                yield from self._passing(rows)
             return
         wanted = base.view(self._read_columns)
         groups = wanted.matching_row_groups(self._request)
@@ -92,8 +94,10 @@ class RealtimeCompactedReader:
             read = partial(self._met_batches, base, wanted, groups, first_group, merge)
             for stored, met in iter_ahead(read) if self._use_threads else read():
                 yield from wanted.passing(stored, self._request, without=merge.gone(met))
-                yield from self._merged_rows(wanted, stored, met, merge)
-        yield from self._log_rows(merge)
+                for rows in merged_rows(wanted, stored, met, merge):
+                    yield from self._passing(rows)
+        for rows in log_rows(merge, self._read_columns):
+            yield from self._passing(rows)
 
     def _merge(self) -> SliceMerge:
         return SliceMerge(self._all_log_records, self._rule, field_defaults(self._split.context))
@@ -122,28 +126,11 @@ class RealtimeCompactedReader:
         """The rows where the logs are larger than the memory for them: once through the base file's keys for each part
         of the record keys, and once through the columns that are wanted.
         """
-        gone: list[Positions] = [np.empty(0, dtype=np.int64)]
-        for part in range(self._log_scan.parts):
-            merge = SliceMerge(self._log_scan.records_of_part(part), self._rule, field_defaults(self._split.context))
-            if base is not None:
-                finder = MeetingFinder(base, merge, self._rule, self._split.context)
-                wanted = base.view(self._read_columns if merge.merges_rows else ())
-                for group in base.row_groups:
-                    start = int(base.row_group_starts[group])
-                    if not merge.merges_rows:
-                        for met in finder.iter_meetings(group):
-                            gone.append(merge.gone(met) + start)
-                            start += met.base_rows
-                        continue
-                    meetings = finder.meetings(group, wanted)
-                    for stored in wanted.stored_batches(group):
-                        met = meetings(stored)
-                        gone.append(merge.gone(met) + start)
-                        start += met.base_rows
-                        yield from self._merged_rows(wanted, stored, met, merge)
-            yield from self._log_rows(merge)
+        changes = SliceChanges(self._split, self._rule, self._log_scan, self._read_columns)
+        for rows in changes.rows(base):
+            yield from self._passing(rows)
         if base is not None:
-            yield from self._rows_without(base, np.sort(np.concatenate(gone)))
+            yield from self._rows_without(base, changes.gone)
 
     def _rows_without(self, base: BaseFile, gone: Positions) -> Iterator[pa.RecordBatch]:
         wanted = base.view(self._request.needed)
@@ -153,17 +140,6 @@ class RealtimeCompactedReader:
                 low, high = np.searchsorted(gone, [start, start + stored.num_rows])
                 yield from wanted.passing(stored, self._request, without=gone[low:high] - start)
                 start += stored.num_rows
-
-    def _merged_rows(
-        self, wanted: BaseFileColumns, stored: pa.RecordBatch, met: Meetings, merge: SliceMerge
-    ) -> Iterator[pa.RecordBatch]:
-        if merge.merges_rows and len(met.rows):
-            contested = wanted.evolve(stored.take(pa.array(met.rows, pa.int64())))
-            yield from self._passing(merge.merged_rows(contested, met))
-
-    def _log_rows(self, merge: SliceMerge) -> Iterator[pa.RecordBatch]:
-        for batch in merge.remaining_log_rows().select(list(self._read_columns)).to_batches(ROWS_PER_BATCH):
-            yield from self._passing(batch)
 
     def _passing(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         rows = self._request.apply(batch)

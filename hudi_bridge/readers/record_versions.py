@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-COMMIT_TIME_COLUMN = "_hoodie_commit_time"
+from hudi_bridge.splits.query_schema import COMMIT_TIME_COLUMN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

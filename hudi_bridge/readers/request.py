@@ -55,6 +55,11 @@ class RowRequest:
         """The columns to return and those to filter by."""
         return tuple(dict.fromkeys(self.columns + self.filter_columns))
 
+    def narrowed(self, condition: pc.Expression, schema: pa.Schema) -> "RowRequest":
+        """The request for those of its rows, of a table with the given schema, that meet a condition as well."""
+        both = condition if self.row_filter is None else self.row_filter & condition
+        return RowRequest.of(schema, self.columns, both)
+
     def passes(self, rows: pa.RecordBatch) -> Booleans:
         """For each of some rows that have the filter's columns, whether it passes."""
         number = "".join(rows.schema.names) + "#"

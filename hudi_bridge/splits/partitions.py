@@ -51,12 +51,13 @@ def _formats_values(config: TableConfig) -> bool:
 
 
 def partition_values(
-    path: str, config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...]
+    path: str, config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...], *, encoded: bool = False
 ) -> "PartitionValues | None":
     """The partition columns' values that a path stands for; None where the path does not tell them for certain.
 
     A path of a single partition column may have several levels; it is then the value as a whole. For ``path_columns``,
-    which are read from the path, a level may be written ``name=value`` whether or not the table says so, as in Hudi.
+    which are read from the path, a level may be written ``name=value`` whether or not the table says so, as in Hudi;
+    ``encoded`` leaves their values as the path spells them.
     """
     fields = config.partition_fields
     if not fields:
@@ -72,7 +73,7 @@ def partition_values(
         to_type = schema.field(index).type if index >= 0 else pa.string()
         if name in path_columns:
             bare = level.partition("=")[2] if "=" in level and "/" not in level else level.removeprefix(f"{name}=")
-            value = _typed(unquote(bare), to_type)
+            value = _typed(bare if encoded else unquote(bare), to_type)
         else:
             value = _value_in_files(
                 level.removeprefix(f"{name}=") if config.hive_style_partitioning else level, to_type, config
@@ -154,9 +155,21 @@ def list_partitions(
                 raise CorruptTableError(level[0], None, found_folders, "partitions; do links lead back up?")
     if row_filter is not None and found:
         known = {path: partition_values(path, config, schema, path_columns) for path in found}
-        guarantees = {path: [partition_guarantee(values or ())] for path, values in known.items()}
-        return {path: found[path] for path in _kept(storage, row_filter, schema, guarantees)}
+        return {path: found[path] for path in matching_partitions(storage, schema, row_filter, known)}
     return found
+
+
+def matching_partitions(
+    storage: Storage,
+    schema: pa.Schema,
+    row_filter: pc.Expression | None,
+    values: "Mapping[str, PartitionValues | None]",
+) -> list[str]:
+    """The paths of the partitions that may hold rows passing the filter, of those whose values are given by path."""
+    if row_filter is None or not values:
+        return list(values)
+    guarantees = {path: [partition_guarantee(known or ())] for path, known in values.items()}
+    return _kept(storage, row_filter, schema, guarantees)
 
 
 def _possible_values(

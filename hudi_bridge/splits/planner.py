@@ -16,6 +16,7 @@ from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
 from hudi_bridge.merge.payloads import MergeRule, merge_rule
 from hudi_bridge.splits.file_slice import FileGroup, FileSlice
 from hudi_bridge.splits.file_system_view import (
+    GroupId,
     TimelineFacts,
     build_file_groups,
     latest_read_optimized_slice,
@@ -34,6 +35,7 @@ from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.timeline.commit_metadata import read_commit_metadata
 from hudi_bridge.timeline.history import load_history
 from hudi_bridge.timeline.instant import Action
+from hudi_bridge.timeline.instant_range import next_after_snapshot
 from hudi_bridge.timeline.plans import read_pending_compactions
 from hudi_bridge.timeline.timeline import Timeline
 
@@ -51,14 +53,18 @@ class SplitPlanner:
         timeline: Timeline,
         query_instant: str | None,
         options: ReadOptions,
+        listings: dict[str, tuple[FileInfo, ...]] | None = None,
     ) -> None:
-        """A planner for an instant, None for a table without a completed commit."""
+        """A planner for an instant, None for a table without a completed commit.
+
+        Planners that are given the same ``listings`` list each folder once.
+        """
         self._options = options
         self.query_instant = query_instant or _BEFORE_ALL_INSTANTS
         self._storage = storage
         self._config = config
         self._timeline = timeline
-        self._listings: dict[str, tuple[FileInfo, ...]] = {}
+        self._listings = {} if listings is None else listings
         self._groups: dict[str, tuple[FileGroup, ...]] = {}
         self._contexts: dict[QueryType, ReadContext] = {}
 
@@ -66,6 +72,14 @@ class SplitPlanner:
         """The columns of a query."""
         path_columns = columns_from_path(self._config, query_type)
         return schema_as_read(self._query_schema.arrow, self._config, path_columns)
+
+    def next_after(self) -> str:
+        """The ``after`` of the range of commits that begins where the snapshot ends.
+
+        Raises:
+            CorruptTableError: the file of a replace commit is gone or damaged.
+        """
+        return next_after_snapshot(self._storage, self._config, self._timeline, self.query_instant)
 
     @cached_property
     def _query_schema(self) -> QuerySchema:
@@ -85,8 +99,22 @@ class SplitPlanner:
         """
         slices = self.file_slices(query_type, row_filter)
         context = self.context(query_type)
-        splits = (self._split(piece, context) for piece in slices)
+        splits = (self.split(piece, context) for piece in slices)
         return tuple(split for split in splits if split.base_path or split.log_paths)
+
+    def slices_of(self, groups: Iterable[GroupId]) -> Mapping[GroupId, FileSlice]:
+        """The file slices of some file groups that a snapshot reads; groups that are not part of it are left out.
+
+        Lists no partition but theirs.
+        """
+        wanted = set(groups)
+        found = (
+            latest_snapshot_slice(group, self._facts)
+            for path in sorted({path for path, _ in wanted})
+            for group in self._groups_of(path, self.list_directory(path))
+            if (path, group.file_id) in wanted
+        )
+        return {(piece.partition_path, piece.file_id): piece for piece in found if piece is not None}
 
     def context(self, query_type: QueryType) -> ReadContext:
         """What the splits of a query share.
@@ -98,10 +126,21 @@ class SplitPlanner:
             self._contexts[query_type] = self._context(query_type)
         return self._contexts[query_type]
 
-    def _context(self, query_type: QueryType) -> ReadContext:
-        config, timeline = self._config, self._timeline
+    def with_visibility(self, context: ReadContext) -> ReadContext:
+        """Another plan's context, for the files of this one: with what is visible at this one's instant."""
+        timeline = self._timeline
         pending = (instant.requested_time for instant in timeline.instants if not instant.is_completed)
-        return ReadContext(
+        return replace(
+            context,
+            latest_instant=self.query_instant,
+            committed_instants=frozenset(commit.requested_time for commit in timeline.commits()),
+            pending_instants=frozenset(pending),
+            timeline_start=timeline.start or _BEFORE_ALL_INSTANTS,
+        )
+
+    def _context(self, query_type: QueryType) -> ReadContext:
+        config = self._config
+        context = ReadContext(
             table_path=self._storage.table_path,
             query_type=query_type,
             latest_instant=self.query_instant,
@@ -109,16 +148,19 @@ class SplitPlanner:
             merge_rule=self._merge_rule(query_type),
             record_key_fields=config.record_key_fields,
             populates_meta_fields=config.populates_meta_fields,
-            committed_instants=frozenset(commit.requested_time for commit in timeline.commits()),
-            pending_instants=frozenset(pending),
-            timeline_start=timeline.start or _BEFORE_ALL_INSTANTS,
+            committed_instants=frozenset(),
+            pending_instants=frozenset(),
+            timeline_start=_BEFORE_ALL_INSTANTS,
             path_columns=columns_from_path(config, query_type),
             log_memory_bytes=self._options.log_memory_bytes,
+            commit_times=None,
+            meets_commit_times_only=False,
             widens_floats_by_text=config.written_by_11 or self._query_schema.ids is not None,
             field_defaults=self._query_schema.defaults,
             schema_ids=self._query_schema.ids,
             schema_history=self._query_schema.history,
         )
+        return self.with_visibility(context)
 
     def _merge_rule(self, query_type: QueryType) -> MergeRule | None:
         if query_type is QueryType.READ_OPTIMIZED or self._config.table_type is TableType.COPY_ON_WRITE:
@@ -131,12 +173,17 @@ class SplitPlanner:
         # A field that the table does not have orders nothing.
         return replace(rule, ordering_fields=tuple(name for name in rule.ordering_fields if name in names))
 
-    def _split(self, piece: FileSlice, context: ReadContext) -> RealtimeFileSplit:
+    def split(self, piece: FileSlice, context: ReadContext) -> RealtimeFileSplit:
+        """The split of one file slice.
+
+        Raises:
+            CorruptTableError: the slice's partition path does not hold the values of the partition columns.
+        """
         merged = context.merge_rule is not None
         return RealtimeFileSplit(
             context=context,
             partition_path=piece.partition_path,
-            partition_values=self._partition_values(piece.partition_path, context),
+            partition_values=self.partition_values(piece.partition_path, context),
             file_id=piece.file_id,
             base_instant_time=piece.base_instant_time,
             base_path=piece.base_file.path if piece.base_file else None,
@@ -145,8 +192,15 @@ class SplitPlanner:
             log_size_bytes=piece.log_size_bytes if merged else 0,
         )
 
-    def _partition_values(self, path: str, context: ReadContext) -> PartitionValues:
-        values = partition_values(path, self._config, context.schema, context.path_columns)
+    def partition_values(self, path: str, context: ReadContext) -> PartitionValues:
+        """The values of the partition columns that a path stands for, nothing where it does not tell them for certain.
+
+        Raises:
+            CorruptTableError: values that no file holds are missing or are not of their columns' types.
+        """
+        # Of Hudi's queries, an incremental one does not decode the path.
+        encoded = context.query_type is QueryType.INCREMENTAL
+        values = partition_values(path, self._config, context.schema, context.path_columns, encoded=encoded)
         if values is None and context.path_columns and self._config.drops_partition_columns:
             expected = "values of " + ", ".join(
                 f"{name} {context.schema.field(name).type}" for name in context.path_columns
@@ -164,17 +218,21 @@ class SplitPlanner:
             self.schema(query_type),
             columns_from_path(self._config, query_type),
             row_filter,
-            self._list_directory,
+            self.list_directory,
         )
 
     def _file_groups(self, query_type: QueryType, row_filter: pc.Expression | None) -> Iterable[FileGroup]:
         partitions = self.partition_files(query_type, row_filter)
         for path in sorted(partitions):
-            if path not in self._groups:
-                self._groups[path] = build_file_groups(path, partitions[path], self._facts)
-            yield from self._groups[path]
+            yield from self._groups_of(path, partitions[path])
 
-    def _list_directory(self, path: str) -> tuple[FileInfo, ...]:
+    def _groups_of(self, path: str, files: Iterable[FileInfo]) -> tuple[FileGroup, ...]:
+        if path not in self._groups:
+            self._groups[path] = build_file_groups(path, files, self._facts)
+        return self._groups[path]
+
+    def list_directory(self, path: str) -> tuple[FileInfo, ...]:
+        """The entries of a folder of the table, as they were when it was first asked for."""
         if path not in self._listings:
             self._listings[path] = self._storage.list_directory(path)
         return self._listings[path]

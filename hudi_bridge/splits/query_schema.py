@@ -24,6 +24,7 @@ META_COLUMNS = (
     "_hoodie_partition_path",
     "_hoodie_file_name",
 )
+COMMIT_TIME_COLUMN = "_hoodie_commit_time"
 OPERATION_COLUMN = "_hoodie_operation"
 _HISTORY_FOLDER = ".hoodie/.schema"
 _HISTORY_SUFFIX = ".schemacommit"

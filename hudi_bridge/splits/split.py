@@ -49,6 +49,8 @@ class ReadContext:
     field_defaults: tuple[tuple[str, str], ...]
     schema_ids: str | None
     schema_history: str | None
+    commit_times: frozenset[str] | None
+    meets_commit_times_only: bool
 
     def is_committed(self, instant_time: str) -> bool:
         """Whether log blocks of an instant count."""
@@ -92,7 +94,7 @@ class RealtimeFileSplit:
     def to_json(self) -> str:
         """The split as a JSON text that stands on its own."""
         split = {field.name: getattr(self, field.name) for field in fields(self)}
-        split["context"] = _context_to_json(self.context)
+        split["context"] = context_to_json(self.context)
         columns = [pa.field(name, value.type) for name, value in self.partition_values]
         row = pa.record_batch(
             [pa.array([value.as_py()], value.type) for _, value in self.partition_values],
@@ -117,28 +119,44 @@ class RealtimeFileSplit:
             columns = pa.ipc.read_schema(_decode(split.pop("partition_columns")))
             row = pa.ipc.read_record_batch(_decode(split.pop("partition_values")), columns)
             values = tuple((name, row.column(position)[0]) for position, name in enumerate(columns.names))
-            context = _context_from_json(split.pop("context"), payloads or {})
+            context = context_from_json(split.pop("context"), payloads or {})
             split["log_paths"] = tuple(split["log_paths"])
             return cls(context=context, partition_values=values, **split)
-        except (LookupError, ValueError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
+        except (
+            LookupError,
+            ValueError,
+            TypeError,
+            AttributeError,
+            EOFError,
+            RecursionError,
+            pa.ArrowException,
+        ) as error:
             if isinstance(error, QueryError):
                 raise
             raise QueryError("split", f"text that is no split ({error})", "the JSON of a RealtimeFileSplit") from error
 
 
-def _context_to_json(context: ReadContext) -> dict[str, Any]:
+def context_to_json(context: ReadContext) -> dict[str, Any]:
+    """A context as values that JSON has."""
     document = {field.name: getattr(context, field.name) for field in fields(context)}
     document["query_type"] = context.query_type.value
     document["schema"] = _encode(context.schema.serialize())
     document["committed_instants"] = sorted(context.committed_instants)
     document["pending_instants"] = sorted(context.pending_instants)
+    document["commit_times"] = None if context.commit_times is None else sorted(context.commit_times)
     rule = context.merge_rule
     document["merge_rule"] = asdict(replace(rule, payload=None)) if rule is not None else None
     return document
 
 
-def _context_from_json(document: dict[str, Any], payloads: Mapping[str, RecordPayload]) -> ReadContext:
+def context_from_json(document: dict[str, Any], payloads: Mapping[str, RecordPayload]) -> ReadContext:
+    """The context that ``context_to_json`` wrote.
+
+    Raises:
+        QueryError: it needs a payload that is not given.
+    """
     rule = document.pop("merge_rule")
+    commit_times = document["commit_times"]
     for name in ("record_key_fields", "path_columns"):
         document[name] = tuple(document[name])
     document["field_defaults"] = tuple((name, default) for name, default in document["field_defaults"])
@@ -158,6 +176,7 @@ def _context_from_json(document: dict[str, Any], payloads: Mapping[str, RecordPa
             "schema": pa.ipc.read_schema(_decode(document["schema"])),
             "committed_instants": frozenset(document["committed_instants"]),
             "pending_instants": frozenset(document["pending_instants"]),
+            "commit_times": None if commit_times is None else frozenset(commit_times),
             "merge_rule": MergeRule(**rule) if rule is not None else None,
         }
     )

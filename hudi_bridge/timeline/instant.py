@@ -170,7 +170,7 @@ def parse_begin_instant(text: str, timezone: TimelineTimezone, argument: str = "
     Raises:
         QueryError: the text is neither.
     """
-    if text == EARLIEST or (text and not text.strip("0")):
+    if text.lower() == EARLIEST or (text and not text.strip("0")):
         return "0" * MILLIS_LENGTH
     return parse_query_instant(text, timezone, argument)
 

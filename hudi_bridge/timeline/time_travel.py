@@ -46,6 +46,27 @@ def earliest_readable_instant(storage: Storage, config: TableConfig, timeline: T
     return commits[0].requested_time if commits else None
 
 
+def validate_not_cleaned(
+    storage: Storage, config: TableConfig, then: Timeline, now: Timeline, instant: str
+) -> None:
+    """Return only if no file that a read as of the instant needs was removed between two states of the timeline.
+
+    Raises:
+        InstantNotReadableError: one may have been. A cleaner that counts file versions does not say which.
+        CorruptTimelineError: the file of a clean is gone or damaged.
+    """
+    known = {(one.requested_time, one.action) for one in then.completed()}
+    for later in now.completed():
+        if (later.requested_time, later.action) in known or later.action not in (Action.CLEAN, Action.RESTORE):
+            continue
+        retained = None
+        if later.action is Action.CLEAN:
+            retained = read_clean_metadata(storage, config, later).earliest_commit_to_retain
+        if retained is None or instant < retained:
+            reason = f"files may have been removed by the {later.action} {later.requested_time} since it was chosen"
+            raise InstantNotReadableError(instant, reason, earliest_readable_instant(storage, config, now))
+
+
 def first_incomplete_commit(storage: Storage, config: TableConfig, timeline: Timeline) -> Instant | None:
     """The first write that is requested or inflight; table services do not count, their input stays readable.
 

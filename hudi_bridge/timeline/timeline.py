@@ -6,7 +6,7 @@ older instants are archived, and only completed ones are.
 Source: ``BaseHoodieTimeline``, ``TimelineLayout``, ``BaseHoodieLogRecordReader``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hudi_bridge.config import TableConfig
@@ -18,6 +18,7 @@ from hudi_bridge.timeline.instant import (
     SECONDS_LENGTH,
     Action,
     Instant,
+    InstantState,
     parse_instant_file_name,
 )
 
@@ -95,6 +96,19 @@ class Timeline:
     def completion_time_of(self, requested_time: str) -> str | None:
         """When an active write completed; None for other instants, and in layout 1, which keeps no record."""
         return self._completion_times.get(self._active_time(requested_time))
+
+    def without(self, hidden: Mapping[str, Action]) -> "Timeline":
+        """The timeline as it was before some writes completed, which are pending in it as the actions given.
+
+        They may be archived ones, too. ``start`` stays what it is.
+        """
+        others = (one for one in self.instants if not (one.requested_time in hidden and one.action in COMMIT_ACTIONS))
+        pending = (
+            Instant(requested_time=time, action=action, state=InstantState.INFLIGHT) for time, action in hidden.items()
+        )
+        earlier = Timeline(instants=latest_states((*others, *pending)))
+        object.__setattr__(earlier, "start", self.start)
+        return earlier
 
     def _active_time(self, requested_time: str) -> str:
         """The spelling of the instant on the timeline: Hudi lengthens instants of seconds here and there."""

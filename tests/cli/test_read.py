@@ -90,6 +90,28 @@ def test_as_of(hudi_bridge: Call, story: str) -> None:
     assert len(outcome.text.splitlines()) == 60
 
 
+@pytest.mark.parametrize("where", [[], ["--where", "ts > 0"]], ids=["all", "where"])
+def test_a_range_of_commits(hudi_bridge: Call, story: str, where: list[str]) -> None:
+    first, second, *_, last = HudiTable.open(story).timeline.commits()
+    times = [commit.completion_time or "" for commit in (first, second, last)]
+    outcome = hudi_bridge("read", story, "--after", times[0], "--columns", "id", "-f", "json", *where)
+    assert len(outcome.text.splitlines()) == HudiTable.open(story).incremental(times[0]).count_rows()
+    assert outcome.err == f"the range that follows begins with --after {times[2]}\n"
+    outcome = hudi_bridge("read", story, "--after", "earliest", "--up-to", times[1], "--limit", "2", *where)
+    assert len(outcome.text.splitlines()) == 3
+    assert outcome.err == f"the range that follows begins with --after {times[1]}\n"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--up-to", "2026-01-31"], ["--after", "000", "--as-of", "2026-01-31"], ["--after", "000", "--read-optimized"]],
+)
+def test_a_range_goes_with_a_begin_alone(hudi_bridge: Call, story: str, options: list[str]) -> None:
+    outcome = hudi_bridge("read", story, *options)
+    assert (outcome.code, outcome.out) == (1, b"")
+    assert options[0] in outcome.err
+
+
 @pytest.mark.parametrize("form", ["csv", "json", "parquet", "arrow", "table"])
 @pytest.mark.parametrize("case", ["i_empty_120", "i_only_inflight_120"])
 def test_empty_tables(hudi_bridge: Call, case: str, form: str) -> None:

@@ -14,6 +14,7 @@ from hudi_bridge.connectors.duckdb import Attached, attach, quote_identifier
 from tests.compare import differences
 from tests.connectors.predicates import random_condition, terms_of
 from tests.golden_cases import golden_table
+from tests.table_writer import TableWriter, at
 
 STORY = "a_story_v9_120"
 CONDITIONS_PER_TABLE = 25
@@ -68,6 +69,40 @@ def test_facts_describe_the_files_of_the_snapshot(connection: duckdb.DuckDBPyCon
     ).fetchall()
     assert slices == counted
     assert len(slices) == 5
+
+
+def test_a_range_of_commits_is_a_view(connection: duckdb.DuckDBPyConnection) -> None:
+    table = HudiTable.open(str(golden_table(STORY)))
+    first, *_, last = table.timeline.commits()
+    attached = attach(connection, table, "trips", after=first.completion_time)
+    assert attached.names[-1] == "trips_incremental"
+    expected = table.incremental(first.completion_time or "")
+    assert differences(expected.to_table(), to_arrow(connection, "FROM trips_incremental")) == []
+    assert attached.next_after == last.completion_time
+    some = attach(connection, table, "some", after="earliest", up_to=first.completion_time)
+    assert count(connection, "some_incremental") == 60
+    assert some.next_after == first.completion_time
+    some.detach()
+    with pytest.raises(duckdb.CatalogException):
+        count(connection, "some_incremental")
+
+
+def test_a_range_needs_a_begin(connection: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(QueryError, match="up_to"):
+        attach(connection, golden_table(STORY), "trips", up_to="20261121133045879")
+    assert attach(connection, golden_table(STORY), "trips").next_after is None
+
+
+def test_a_range_without_an_end_grows(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    table = TableWriter(folder=tmp_path / "t").create()
+    for number in (1, 2):
+        path = table.base_file(at(number), [{"id": f"k{number}", "ts": 1, "value": "v"}], file_id=f"f{number}-0")
+        table.commit(at(number), wrote=[path])
+        if number == 1:
+            attached = attach(connection, tmp_path / "t", "trips", after="000")
+    assert count(connection, "trips_incremental") == 1
+    attached.refresh()
+    assert count(connection, "trips_incremental") == 2
 
 
 @pytest.mark.parametrize("name", ["trips", 'qu"ote', "a.b", "select", "ünï cødé", "Mixed"])

@@ -24,7 +24,7 @@ def test_logs_are_left_out_and_counted(tmp_path: Path) -> None:
         dataset = table_with_logs(tmp_path / str(version), version).open().read_optimized()
         assert sorted_column(dataset.to_table(), "value") == ["a", "b"]
         assert dataset.left_out_log_files() == 2
-        assert [split.log_paths for split in dataset.splits()] == [()]
+        assert [piece.log_paths for split in dataset.splits() for piece in split.slices] == [()]
         assert dataset.count_rows(pc.field("id") == "c") == 0
 
 

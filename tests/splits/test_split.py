@@ -69,6 +69,8 @@ CONTEXTS = st.builds(
     field_defaults=st.tuples() | st.tuples(st.tuples(TEXT, TEXT)),
     schema_ids=st.none() | TEXT,
     schema_history=st.none() | TEXT,
+    commit_times=st.none() | st.frozensets(INSTANTS, max_size=3),
+    meets_commit_times_only=st.booleans(),
 )
 
 

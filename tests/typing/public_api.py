@@ -27,6 +27,11 @@ def stream_a_table(filesystem: fs.FileSystem) -> int:
     return sum(batch.num_rows for batch in dataset.to_batches(columns=["id"]))
 
 
+def follow(table: HudiTable, after: str) -> tuple[pa.Table, str | None]:
+    changed: HudiDataset = table.incremental(after, up_to=None)
+    return changed.to_table(), changed.next_after
+
+
 def count(dataset: HudiDataset) -> tuple[int, int]:
     return dataset.filter(pc.field("city") == "sf").count_rows(), dataset.left_out_log_files()
 

@@ -1,0 +1,58 @@
+"""``changes``: how records have changed in a range of commits, once or for as long as nobody interrupts."""
+
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+
+from hudi_bridge.cli import options
+from hudi_bridge.cli.follow_state import FollowState, read_state, write_state
+from hudi_bridge.cli.following import follow_changes
+from hudi_bridge.cli.output import Destination, write_rows
+from hudi_bridge.cli.terminal import print_note
+from hudi_bridge.errors import QueryError
+from hudi_bridge.splits.change_split import ChangeFormat
+from hudi_bridge.table import HudiTable
+
+
+def changes(
+    table: options.Table,
+    *,
+    after: options.After = None,
+    up_to: options.UpTo = None,
+    cdc: Annotated[bool, typer.Option("--cdc", help="Images as JSON texts, as Hudi's cdc queries have them.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Wait for further changes until interrupted.")] = False,
+    interval: Annotated[
+        float, typer.Option(min=0.05, metavar="SECONDS", help="With --follow: how long to wait between looks.")
+    ] = 10.0,
+    state_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keeps where the next range begins. If the file is there, it is carried on with, whatever --after says.",
+            show_default=False,
+        ),
+    ] = None,
+    output_format: options.FormatChoice = None,
+    output: options.OutputFile = None,
+) -> None:
+    """How records have changed: inserts, updates with the images before and after, deletes."""
+    destination = Destination.of(output_format, output)
+    opened = HudiTable.open(table)
+    state = read_state(state_file, opened.path) if state_file is not None else None
+    begin = after if state is None else state.after
+    if begin is None:
+        raise QueryError("--after", "nothing", "the time after which changes count, or earliest")
+    change_format = ChangeFormat.CDC if cdc else ChangeFormat.ROWS
+    if follow:
+        if up_to is not None:
+            raise QueryError("--up-to", repr(up_to), "no end where changes are followed")
+        start = state or FollowState(table=opened.path, after=begin, written_bytes=None)
+        follow_changes(opened, change_format, destination, start, interval, state_file)
+        return
+    dataset = opened.changes(begin, up_to, format=change_format)
+    write_rows(pa.RecordBatchReader.from_batches(dataset.schema, dataset.to_batches()), destination)
+    if state_file is not None:
+        write_state(state_file, FollowState(table=opened.path, after=str(dataset.next_after), written_bytes=None))
+    print_note(f"the range that follows begins with --after {dataset.next_after}")

@@ -1,0 +1,161 @@
+"""Changes as they happen: looks at the table again and again, and writes what is new, until it is interrupted.
+
+After each look the output is flushed, and only then the state is written. A reader that ends in between, by force, has
+written changes that its state does not know of: those in a file are cut off when it carries on, so that no change is
+lost or there twice; those in a pipe come again.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+
+import pyarrow as pa
+
+from hudi_bridge.cli.follow_state import FollowState, write_state
+from hudi_bridge.cli.grid import print_grid
+from hudi_bridge.cli.output import Destination, Format, write_stream
+from hudi_bridge.cli.sinks import Sink, StandardOutput
+from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.errors import QueryError
+from hudi_bridge.splits.change_split import ChangeFormat
+from hudi_bridge.table import HudiTable
+
+_TO_FILES = (Format.CSV, Format.JSON)
+_TO_PIPES = (Format.TABLE, Format.CSV, Format.JSON, Format.ARROW)
+
+
+def follow_changes(
+    table: HudiTable,
+    change_format: ChangeFormat,
+    destination: Destination,
+    state: FollowState,
+    interval: float,
+    state_file: Path | None,
+) -> None:
+    """Write the changes after a state, then those that come, until Ctrl-C or a signal to end.
+
+    The look that is under way is finished; a second Ctrl-C breaks it off.
+
+    Raises:
+        QueryError: the format cannot be carried on with.
+        InstantNotReadableError: files of changes were cleaned before they were read.
+    """
+    possible = _TO_PIPES if destination.path is None else _TO_FILES
+    if destination.format not in possible:
+        raise QueryError("--format", f"{destination.format}, which cannot be carried on with", " or ".join(possible))
+    with _stopping() as stopped, _open(destination.path, state) as (sink, written_bytes):
+        following = _Following(
+            table=table,
+            change_format=change_format,
+            state=replace(state, written_bytes=written_bytes),
+            interval=interval,
+            state_file=state_file,
+            sink=sink,
+            stopped=stopped,
+        )
+        if destination.format is Format.TABLE:
+            for dataset in following.looks():
+                print_grid(dataset.to_table())
+            return
+        dataset = table.changes(state.after, format=change_format)
+        with closing(following.batches(dataset.schema, is_typed=destination.format is Format.ARROW)) as batches:
+            write_stream(batches, dataset.schema, sink, destination.format, begins=not written_bytes)
+
+
+class _Following:
+    """One reader that goes from look to look."""
+
+    def __init__(
+        self,
+        *,
+        table: HudiTable,
+        change_format: ChangeFormat,
+        state: FollowState,
+        interval: float,
+        state_file: Path | None,
+        sink: Sink,
+        stopped: threading.Event,
+    ) -> None:
+        self._table = table
+        self._change_format = change_format
+        self._state = state
+        self._interval = interval
+        self._state_file = state_file
+        self._sink = sink
+        self._stopped = stopped
+
+    def looks(self) -> Iterator[HudiDataset]:
+        """The changes of each look that has found commits; asked for the next one, those before are written."""
+        while True:
+            dataset = self._table.changes(self._state.after, format=self._change_format)
+            if dataset.next_after != self._state.after:
+                yield dataset
+                self._written(str(dataset.next_after))
+            if self._stopped.wait(self._interval):
+                return
+            self._table = self._table.refresh()
+
+    def batches(self, schema: pa.Schema, *, is_typed: bool) -> Generator[pa.RecordBatch, None, None]:
+        """The changes of all looks.
+
+        Raises:
+            QueryError: the columns have changed, and the format has their types at its beginning.
+        """
+        for dataset in self.looks():
+            if is_typed and dataset.schema != schema:
+                raise QueryError(
+                    "--follow", "columns that have changed", "the same ones; carry on with the next --after"
+                )
+            yield from dataset.to_batches()
+
+    def _written(self, after: str) -> None:
+        self._sink.flush()
+        written_bytes = None
+        if self._state.written_bytes is not None:
+            os.fsync(self._sink.fileno())
+            written_bytes = self._sink.tell()
+        self._state = replace(self._state, after=after, written_bytes=written_bytes)
+        if self._state_file is not None:
+            write_state(self._state_file, self._state)
+
+
+@contextmanager
+def _open(path: Path | None, state: FollowState) -> Iterator[tuple[Sink, int | None]]:
+    """The place to write to; a file that is there already goes on where the state says that it ends."""
+    if path is None:
+        output = StandardOutput()
+        yield output, None
+        output.flush()
+        return
+    with path.open("r+b" if path.exists() else "w+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        if state.written_bytes is not None and path.is_file():
+            if end < state.written_bytes:
+                expected = f"the {state.written_bytes} bytes that were written by the state"
+                raise QueryError("--output", f"{path} of {end} bytes", expected)
+            end = file.seek(state.written_bytes)
+            file.truncate()
+        yield file, end
+
+
+@contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """An event that a signal to end sets; Ctrl-C for a second time interrupts what is under way."""
+    stopped = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if stopped.is_set() and number == signal.SIGINT:
+            signal.default_int_handler(number, frame)
+        stopped.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

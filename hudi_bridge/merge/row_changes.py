@@ -1,0 +1,164 @@
+"""The rows of two states of the same records -> which of them were inserted, updated and deleted.
+
+Rows meet by record key, whole columns at a time. Of a key that occurs several times, the first rows meet each other,
+then the second ones, and so on.
+"""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
+
+Keys: TypeAlias = "pa.ChunkedArray[Any]"
+
+_ROWS_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowPairs:
+    """Positions of rows: ``before[i]`` and ``after[i]`` are of one record, the others are in one of the states only."""
+
+    before: Positions
+    after: Positions
+    only_before: Positions
+    only_after: Positions
+
+
+def pair_rows(before: Keys, after: Keys) -> RowPairs:
+    """The rows of two states that are of the same record."""
+    distinct: Any = pa.chunked_array([*before.chunks, *after.chunks], before.type).unique()
+    numbers, later = (_occurrences(_codes(keys, distinct), len(distinct)) for keys in (before, after))
+    _, met_before, met_after = np.intersect1d(numbers, later, assume_unique=True, return_indices=True)
+    order = np.argsort(met_after)
+    return RowPairs(
+        before=met_before[order],
+        after=met_after[order],
+        only_before=_others(len(before), met_before),
+        only_after=_others(len(after), met_after),
+    )
+
+
+def differing_rows(before: pa.Table, after: pa.Table) -> Booleans:
+    """For each row of two tables with the same columns, whether any of its values differs.
+
+    Floats differ when their bits do, but not from NaN to NaN; maps when their entries do, in whatever order they are.
+    """
+    found = [np.zeros(0, dtype=np.bool_)]
+    for start in range(0, before.num_rows, _ROWS_AT_ONCE):
+        one, other = (table.slice(start, _ROWS_AT_ONCE) for table in (before, after))
+        differs = np.zeros(one.num_rows, dtype=np.bool_)
+        for name in before.column_names:
+            differs |= _differ(_combined(one[name]), _combined(other[name]))
+        found.append(differs)
+    return np.concatenate(found)
+
+
+def _codes(keys: Any, distinct: Column) -> Positions:  # noqa: ANN401 - one array or several
+    return np.asarray(pc.index_in(keys, value_set=distinct).to_numpy(), dtype=np.int64)
+
+
+def _occurrences(codes: Positions, distinct: int) -> Positions:
+    """A number for each row, another one for each further row of the same code."""
+    counts = np.bincount(codes, minlength=distinct)
+    if counts.max(initial=0) <= 1:
+        return codes
+    order = np.argsort(codes, kind="stable")
+    starts = np.cumsum(counts) - counts
+    places = np.empty(len(codes), dtype=np.int64)
+    places[order] = np.arange(len(codes)) - starts[codes[order]]
+    return np.asarray(codes + places * distinct)
+
+
+def _others(rows: int, met: Positions) -> Positions:
+    alone = np.ones(rows, dtype=np.bool_)
+    alone[met] = False
+    return np.flatnonzero(alone)
+
+
+def _combined(column: "pa.ChunkedArray[Any]") -> Column:
+    chunks: list[Any] = column.chunks
+    whole: Column = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks or [pa.array([], column.type)])
+    return whole
+
+
+def _differ(one: Any, other: Any) -> Booleans:  # noqa: ANN401 - arrays of any type
+    """For each place of two arrays of one type, whether the values differ."""
+    valid, other_valid = as_booleans(one.is_valid()), as_booleans(other.is_valid())
+    if types.is_null(one.type):
+        return np.zeros(len(one), dtype=np.bool_)
+    differs: Booleans = np.zeros(len(one), dtype=np.bool_)
+    if types.is_struct(one.type):
+        for child, other_child in zip(one.flatten(), other.flatten(), strict=True):
+            differs |= _differ(child, other_child)
+    elif types.is_map(one.type) or types.is_list(one.type) or types.is_large_list(one.type):
+        differs = _lists_differ(one, other, valid & other_valid)
+    elif types.is_floating(one.type):
+        differs = _floats_differ(one, other)
+    else:
+        differs = as_booleans(pc.not_equal(one, other))
+    found: Booleans = (valid != other_valid) | (valid & differs)
+    return found
+
+
+def _floats_differ(one: Column, other: Column) -> Booleans:
+    bits = np.dtype(f"i{one.type.bit_width // 8}")
+    first, second = (array.fill_null(0).to_numpy(zero_copy_only=False) for array in (one, other))
+    differs: Booleans = (first.view(bits) != second.view(bits)) & ~(np.isnan(first) & np.isnan(second))
+    return differs
+
+
+def _lists_differ(one: Any, other: Any, both: Booleans) -> Booleans:  # noqa: ANN401 - lists or maps
+    lengths, other_lengths = (_lengths(array) for array in (one, other))
+    differs: Booleans = lengths != other_lengths
+    alike = np.flatnonzero(both & ~differs & (lengths > 0))
+    entries = _entries(one, alike)
+    if types.is_map(one.type) and len(entries):
+        differs[alike] = _maps_differ(one, other, alike)
+        return differs
+    unequal = _differ(_taken(one.values, entries), _taken(other.values, _entries(other, alike)))
+    rows = np.repeat(alike, lengths[alike])
+    differs[rows[unequal]] = True
+    return differs
+
+
+def _maps_differ(one: Any, other: Any, alike: Positions) -> Booleans:  # noqa: ANN401
+    """Maps of as many entries each: brought into the order of their keys, then compared."""
+    sides: list[tuple[Column, Column]] = []
+    lengths = _lengths(one)[alike]
+    rows = np.repeat(np.arange(len(alike)), lengths)
+    keys = [_taken(array.keys, _entries(array, alike)) for array in (one, other)]
+    distinct = pc.unique(pa.concat_arrays(keys))
+    for array, its_keys in zip((one, other), keys, strict=True):
+        codes = np.asarray(pc.index_in(its_keys, value_set=distinct).to_numpy(), dtype=np.int64)
+        order = np.lexsort((codes, rows))
+        items = _taken(array.items, _entries(array, alike)[order])
+        sides.append((pa.array(codes[order]), items))
+    unequal = np.zeros(len(rows), dtype=np.bool_)
+    for first, second in zip(*sides, strict=True):
+        unequal |= _differ(first, second)
+    differs = np.zeros(len(alike), dtype=np.bool_)
+    differs[rows[unequal]] = True
+    return differs
+
+
+def _lengths(array: Any) -> Positions:  # noqa: ANN401 - a list or a map
+    lengths = np.diff(np.asarray(array.offsets.to_numpy(), dtype=np.int64))
+    found: Positions = np.where(as_booleans(array.is_valid()), lengths, 0)
+    return found
+
+
+def _entries(array: Any, rows: Positions) -> Positions:  # noqa: ANN401 - a list or a map
+    """The positions, among all values, of those of some rows."""
+    starts = np.asarray(array.offsets.to_numpy(), dtype=np.int64)[:-1][rows]
+    lengths = _lengths(array)[rows]
+    found: Positions = np.arange(int(lengths.sum())) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    return found
+
+
+def _taken(values: Column, positions: Positions) -> Column:
+    return values.take(pa.array(positions, pa.int64()))

@@ -1,0 +1,142 @@
+"""The change data files of a file group -> changes.
+
+A block is Avro, with a record for each change. What there is beside the operation depends on the table's supplemental
+logging mode:
+
+    OP_KEY_ONLY         op, record_key                  both images are those of the slices before and after
+    DATA_BEFORE         op, record_key, before          the image after is that of the slice
+    DATA_BEFORE_AFTER   op, ts_ms, before, after
+
+Source: ``HoodieCDCUtils``, ``HoodieCDCLogRecordIterator``, ``CDCFileGroupIterator``.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.errors import CorruptLogFileError
+from hudi_bridge.logformat.avro_columns import decode_avro_block
+from hudi_bridge.logformat.block import LogBlock
+from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.logformat.scan import scan_blocks
+from hudi_bridge.merge.arrays import Column
+from hudi_bridge.readers.change_images import (
+    DELETE,
+    INSERT,
+    Changes,
+    Images,
+    Structs,
+    no_images,
+    repeated,
+    structs,
+    structs_of,
+)
+from hudi_bridge.readers.evolution import plan_file_evolution
+from hudi_bridge.readers.gone import data_file_gone
+from hudi_bridge.schema.avro import AvroRecord, parse_avro_schema
+from hudi_bridge.schema.avro_types import AvroType, AvroUnion, arrow_type
+from hudi_bridge.splits.change_split import AFTER, BEFORE, OPERATION, GroupChange
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.storage import Storage
+
+_RECORD_KEY = "record_key"
+
+RowsOfKeys = Callable[[RealtimeFileSplit, Column], "tuple[Column, pa.Table]"]
+"""The rows of a slice that have some record keys, with the keys."""
+
+
+class ChangeLog:
+    """The logged changes of one file group; holds one file, and the rows of its keys where they are needed."""
+
+    def __init__(
+        self, storage: Storage, image: ReadContext, group: GroupChange, rows_of_keys: RowsOfKeys, wanted: frozenset[str]
+    ) -> None:
+        self._storage = storage
+        self._image = image
+        self._group = group
+        self._rows_of_keys = rows_of_keys
+        self._wanted = wanted
+
+    def changes(self) -> Iterator[Changes]:
+        """All changes, a block at a time.
+
+        Raises:
+            CorruptLogFileError: a file is damaged, or does not go with the slices.
+            DataFileGoneError: there is no such file.
+        """
+        for path in self._group.cdc_paths:
+            try:
+                data = self._storage.read_bytes(path)
+            except FileNotFoundError as error:
+                raise data_file_gone(self._storage, self._image, path) from error
+            scan = scan_blocks(data, path)
+            for corrupt in scan.corrupt:
+                raise CorruptLogFileError(path, corrupt.offset, corrupt.reason, "whole blocks of change data")
+            for block in scan.blocks:
+                yield self._of_block(block)
+
+    def _of_block(self, block: LogBlock) -> Changes:
+        if block.block_type is not BlockType.CDC_DATA or block.schema_text is None:
+            found = f"a {block.block_type.name} block" if block.schema_text else "a block without SCHEMA"
+            raise CorruptLogFileError(block.path, block.offset, found, "a block of change data")
+        writer = parse_avro_schema(block.schema_text, block.path, block.offset)
+        rows = decode_avro_block(block.content, writer, None, block.path, block.content_offset)
+        if OPERATION not in rows.schema.names or {BEFORE, AFTER, _RECORD_KEY}.isdisjoint(rows.schema.names):
+            raise CorruptLogFileError(
+                block.path, block.offset, ", ".join(rows.schema.names), "op and an image or a key"
+            )
+        operations = rows.column(OPERATION)
+        return Changes(
+            operations=operations,
+            instants=repeated(self._group.instant, rows.num_rows),
+            before=self._images(block, writer, rows, BEFORE, pc.not_equal(operations, pa.scalar(INSERT))),
+            after=self._images(block, writer, rows, AFTER, pc.not_equal(operations, pa.scalar(DELETE))),
+        )
+
+    def _images(
+        self, block: LogBlock, writer: AvroRecord, rows: pa.RecordBatch, name: str, is_there: "pa.BooleanArray"
+    ) -> Images:
+        if name not in self._wanted:
+            return no_images(self._image.schema, rows.num_rows)
+        if name in rows.schema.names:
+            avro = _record_of(next(field.type for field in writer.fields if field.name == name))
+            if avro is None:
+                raise CorruptLogFileError(block.path, block.offset, f"{name} that is no record", "a record")
+            stored: Any = rows.column(name)
+            return Images(rows=self._evolved(block, stored, avro), logged_as=avro)
+        piece = self._group.before if name == BEFORE else self._group.after
+        return self._images_of_slice(block, rows.column(_RECORD_KEY), piece, is_there)
+
+    def _evolved(self, block: LogBlock, stored: Structs, avro: AvroRecord) -> Structs:
+        """Stored images with the table's columns."""
+        schema = self._image.schema
+        fields = pa.schema([pa.field(field.name, arrow_type(field.type)) for field in avro.fields])
+        evolution = plan_file_evolution(fields, schema, self._group.instant, self._image, block.path)
+        batch = pa.RecordBatch.from_arrays(stored.flatten(), schema=fields)
+        return structs(evolution.apply(batch).columns, schema.names, stored.is_null())
+
+    def _images_of_slice(
+        self, block: LogBlock, keys: Column, piece: RealtimeFileSplit | None, is_there: "pa.BooleanArray"
+    ) -> Images:
+        """The rows of a slice that have the keys, which are those of a change each."""
+        wanted = keys.filter(is_there)
+        if not len(wanted):
+            return no_images(self._image.schema, len(keys))
+        if piece is None:
+            raise CorruptLogFileError(block.path, block.offset, "changes of a file slice that is not there", "a slice")
+        known, rows = self._rows_of_keys(piece, pc.unique(wanted))
+        places = pc.index_in(wanted, value_set=known)
+        if places.null_count:
+            key = wanted.filter(places.is_null())[0].as_py()
+            raise CorruptLogFileError(block.path, block.offset, f"the record key {key!r}", f"a key of {piece.file_id}")
+        taken = structs_of(rows.take(places))
+        positions = np.cumsum(is_there.to_numpy(zero_copy_only=False)) - 1
+        return Images(rows=taken.take(pa.array(positions, mask=~is_there.to_numpy(zero_copy_only=False))))
+
+
+def _record_of(avro: AvroType) -> AvroRecord | None:
+    members = avro.members if isinstance(avro, AvroUnion) else (avro,)
+    return members[0] if len(members) == 1 and isinstance(members[0], AvroRecord) else None

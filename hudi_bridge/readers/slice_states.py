@@ -1,0 +1,113 @@
+"""A file slice -> its rows with their record keys, in memory: all, those of a part of the keys, or what may differ.
+
+Of two slices with the same base file, only the records of the log blocks that one of them lacks can differ. Whichever
+of their keys there are, the rows of no other key need to be held.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.merge.arrays import Column, Positions
+from hudi_bridge.merge.key_parts import part_of_keys
+from hudi_bridge.readers.change_images import repeated
+from hudi_bridge.readers.log_record_scanner import BlockDecoder, read_live_blocks
+from hudi_bridge.readers.record_keys import KEY_COLUMN, record_keys
+from hudi_bridge.splits.change_split import GroupChange
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import Storage
+
+ReadSlice: TypeAlias = Callable[[RealtimeFileSplit, pc.Expression | None], Iterator[pa.RecordBatch]]
+"""The rows of a slice that pass a filter, with all columns of the table."""
+
+Part: TypeAlias = tuple[int, int]
+"""The number of a part of the record keys, and how many parts there are."""
+
+_DECODED_BASE_FILE = 8
+_DECODED_LOG = 2
+# Both states, and what is taken of each.
+_STATES_HELD = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceRows:
+    """Rows with their record keys; ``instants`` are the commits that are told to have changed them, unless they do."""
+
+    keys: "pa.ChunkedArray[Any]"
+    instants: "pa.ChunkedArray[Any]"
+    rows: pa.Table
+
+    def take(self, positions: Positions) -> "SliceRows":
+        """Some of the rows."""
+        places = pa.array(positions, pa.int64())
+        return SliceRows(keys=self.keys.take(places), instants=self.instants.take(places), rows=self.rows.take(places))
+
+    def pieces(self, rows: int) -> Iterator["SliceRows"]:
+        """All rows, some at a time."""
+        for start in range(0, self.rows.num_rows, rows):
+            keys, instants = self.keys.slice(start, rows), self.instants.slice(start, rows)
+            yield SliceRows(keys=keys, instants=instants, rows=self.rows.slice(start, rows))
+
+
+def all_rows(pieces: Iterable[SliceRows], schema: pa.Schema) -> SliceRows:
+    """The rows of many as those of one."""
+    known = list(pieces)
+    tables = [piece.rows for piece in known] or [schema.empty_table()]
+    return SliceRows(
+        keys=pa.chunked_array([chunk for piece in known for chunk in piece.keys.chunks], pa.string()),
+        instants=pa.chunked_array([chunk for piece in known for chunk in piece.instants.chunks], pa.string()),
+        rows=pa.concat_tables(tables),
+    )
+
+
+def slice_rows(
+    read_slice: ReadSlice, piece: RealtimeFileSplit | None, instant: str, keys: "Column | None", part: Part | None
+) -> Iterator[SliceRows]:
+    """The rows of a slice, of some ``keys`` or of a part of all of them; none where there is no slice."""
+    if piece is None or (keys is not None and not len(keys)):
+        return
+    row_filter = None if keys is None else pc.field(KEY_COLUMN).isin(keys)
+    for batch in read_slice(piece, row_filter):
+        its_keys, rows = record_keys(batch, piece.context), batch
+        if part is not None:
+            chosen = pa.array(part_of_keys(its_keys, part[1]) == part[0])
+            its_keys, rows = its_keys.filter(chosen), rows.filter(chosen)
+        yield SliceRows(
+            keys=pa.chunked_array([its_keys.cast(pa.string())]),
+            instants=pa.chunked_array([repeated(instant, len(its_keys))]),
+            rows=pa.Table.from_batches([rows]),
+        )
+
+
+def keys_that_may_differ(storage: Storage, group: GroupChange) -> "Column | None":
+    """The record keys of the log blocks in which the slices of a file group differ, None where any row may differ.
+
+    Reads the log files.
+    """
+    before, after = group.before, group.after
+    if before is None or after is None or before.base_path != after.base_path:
+        return None
+    rule = after.context.merge_rule
+    if rule is None or not after.context.populates_meta_fields:
+        return None
+    live = [read_live_blocks(storage, piece).blocks for piece in (before, after)]
+    known = [{(block.path, block.offset) for block in blocks} for blocks in live]
+    decoder = BlockDecoder(after, rule, ())
+    keys = [
+        decoder.decode(block).keys
+        for blocks, others in zip(live, reversed(known), strict=True)
+        for block in blocks
+        if (block.path, block.offset) not in others
+    ]
+    distinct: Any = pa.chunked_array(keys, pa.string()).unique()
+    return cast("Column", distinct)
+
+
+def held_bytes(group: GroupChange, keys: "Column | None") -> int:
+    """About how much memory the rows of both slices take that have to be held at once."""
+    logs = sum(piece.log_size_bytes for piece in group.slices)
+    bases = sum(piece.base_size_bytes for piece in group.slices)
+    return _STATES_HELD * (_DECODED_LOG * logs + (_DECODED_BASE_FILE * bases if keys is None else 0))

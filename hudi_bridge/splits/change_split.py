@@ -1,0 +1,144 @@
+"""What has changed in file groups of a table, to be read on its own: the slices before and after, or what was logged.
+
+A split can be pickled, or written as JSON, like any other.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+from typing import Any, Self
+
+import pyarrow as pa
+
+from hudi_bridge.config import QueryType
+from hudi_bridge.errors import QueryError
+from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit, context_from_json, context_to_json
+
+OPERATION, INSTANT, BEFORE, AFTER = "op", "ts_ms", "before", "after"
+"""The columns of changes, by Hudi's names."""
+
+_FORMAT = 1
+
+
+class ChangeFormat(StrEnum):
+    """How the images of a record are returned: as structs of the table's columns, or as Hudi's JSON texts."""
+
+    ROWS = "rows"
+    CDC = "cdc"
+
+
+def change_schema(image: pa.Schema, change_format: ChangeFormat) -> pa.Schema:
+    """The columns of changes to a table with the given columns."""
+    kind = pa.string() if change_format is ChangeFormat.CDC else pa.struct(list(image))
+    columns = ((OPERATION, pa.string()), (INSTANT, pa.string()), (BEFORE, kind), (AFTER, kind))
+    return pa.schema([pa.field(name, column) for name, column in columns])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupChange:
+    """What has become of one file group.
+
+    ``before`` and ``after`` are its slices, None where it did not exist yet, or no longer. ``instant`` is the commit
+    that changed it last. ``cdc_paths`` are the change data files in which the writer has logged the changes; without
+    any, the slices are compared.
+    """
+
+    instant: str
+    before: RealtimeFileSplit | None
+    after: RealtimeFileSplit | None
+    cdc_paths: tuple[str, ...] = ()
+
+    @property
+    def slices(self) -> tuple[RealtimeFileSplit, ...]:
+        """Those of the two that there are."""
+        return tuple(piece for piece in (self.before, self.after) if piece is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeSplit:
+    """File groups among which records may have moved, so that their changes are found together.
+
+    ``image`` is the context of the slices, with the columns of the table as the images have them.
+    ``commit_times`` are the commits whose changes are asked for. ``digits`` says whether the JSON of decimals has their
+    digits, which Hudi loses.
+    """
+
+    image: ReadContext
+    change_format: ChangeFormat
+    commit_times: frozenset[str]
+    digits: bool
+    groups: tuple[GroupChange, ...]
+
+    @property
+    def context(self) -> ReadContext:
+        """That of the slices, with the columns of changes."""
+        schema = change_schema(self.image.schema, self.change_format)
+        return replace(self.image, schema=schema, query_type=QueryType.CHANGES)
+
+    @property
+    def slices(self) -> tuple[RealtimeFileSplit, ...]:
+        """The file slices that are read."""
+        return tuple(piece for group in self.groups for piece in group.slices)
+
+    def to_json(self) -> str:
+        """The split as a JSON text that stands on its own."""
+        groups = [
+            {
+                "instant": group.instant,
+                "before": None if group.before is None else group.before.to_json(),
+                "after": None if group.after is None else group.after.to_json(),
+                "cdc_paths": group.cdc_paths,
+            }
+            for group in self.groups
+        ]
+        split = {field.name: getattr(self, field.name) for field in fields(self)}
+        split |= {
+            "image": context_to_json(self.image),
+            "commit_times": sorted(self.commit_times),
+            "groups": groups,
+        }
+        return json.dumps({"format": _FORMAT, "changes": split})
+
+    @classmethod
+    def from_json(cls, text: str, payloads: Mapping[str, RecordPayload] | None = None) -> Self:
+        """The split that ``to_json`` wrote; ``payloads`` are a user's own, as for ``HudiTable.open``.
+
+        Raises:
+            QueryError: the text is not such a split, or needs a payload that is not given.
+        """
+        try:
+            document = json.loads(text)
+            if document["format"] != _FORMAT:
+                raise QueryError("split", f"format {document['format']}", f"format {_FORMAT}")
+            split = document["changes"]
+            return cls(
+                image=context_from_json(split["image"], payloads or {}),
+                change_format=ChangeFormat(split["change_format"]),
+                commit_times=frozenset(split["commit_times"]),
+                digits=bool(split["digits"]),
+                groups=tuple(_group(group, payloads) for group in split["groups"]),
+            )
+        except (
+            LookupError,
+            ValueError,
+            TypeError,
+            AttributeError,
+            EOFError,
+            RecursionError,
+            pa.ArrowException,
+        ) as error:
+            if isinstance(error, QueryError):
+                raise
+            raise QueryError("split", f"text that is no split ({error})", "the JSON of a ChangeSplit") from error
+
+
+def _group(document: dict[str, Any], payloads: Mapping[str, RecordPayload] | None) -> GroupChange:
+    before, after = document["before"], document["after"]
+    return GroupChange(
+        instant=document["instant"],
+        before=None if before is None else RealtimeFileSplit.from_json(before, payloads),
+        after=None if after is None else RealtimeFileSplit.from_json(after, payloads),
+        cdc_paths=tuple(document["cdc_paths"]),
+    )

@@ -1,0 +1,215 @@
+"""A range of commits -> the splits that hold how records have changed in it.
+
+In a table with change data capture, each commit is a step of its own, file group by file group, as in Hudi: changes
+come from the files in which the writer has logged them or, where it has not had to, from the slices before and after
+the commit. Hudi tells these cases apart (a base file of inserts, a base file whose records are all gone, a log file, a
+replaced file group); comparing slices covers them all.
+
+Otherwise the range is one step: the file groups that its commits have touched are compared as they were before the
+range and after it, so that of several changes to a record only their sum is told. File groups that a clustering has
+made out of each other are compared together, and so are all of one partition, since a record may have been deleted in
+one and inserted into another.
+
+Source: ``HoodieCDCExtractor``, ``HoodieCDCInferenceCase``.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.config import CdcMode, QueryType, TableConfig
+from hudi_bridge.splits.change_files import CommitWrites, FilesOfChanges, range_writes
+from hudi_bridge.splits.change_split import INSTANT, ChangeFormat, ChangeSplit, GroupChange, change_schema
+from hudi_bridge.splits.file_system_view import GroupId
+from hudi_bridge.splits.partitions import matching_partitions
+from hudi_bridge.splits.planner import SplitPlanner
+from hudi_bridge.splits.read_options import ReadOptions
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.splits.table_states import TableStates
+from hudi_bridge.storage import Storage
+from hudi_bridge.timeline.instant_range import InstantRange
+from hudi_bridge.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangePlan:
+    """How records have changed in a range of commits; ``image`` is the context of the slices of the splits."""
+
+    storage: Storage
+    instants: InstantRange
+    image: ReadContext
+    change_format: ChangeFormat
+    changes: tuple[ChangeSplit, ...]
+
+    @property
+    def query_type(self) -> QueryType:
+        """The kind of query."""
+        return QueryType.CHANGES
+
+    @property
+    def instant(self) -> str:
+        """The newest instant whose changes are told."""
+        return self.instants.last_requested or self.instants.after
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of changes; the images have those of the table as of its newest commit, whatever the range."""
+        return change_schema(self.image.schema, self.change_format)
+
+    @property
+    def next_after(self) -> str:
+        """The ``after`` of the range that begins where this one ends."""
+        return self.instants.next_after
+
+    def splits(self, row_filter: pc.Expression | None = None) -> tuple[ChangeSplit, ...]:
+        """The splits whose changes may pass the filter, by their instants."""
+        instants = {
+            time: ((INSTANT, pa.scalar(time, pa.string())),)
+            for split in self.changes
+            if len(split.commit_times) == 1
+            for time in split.commit_times
+        }
+        ruled_out = set(instants).difference(matching_partitions(self.storage, self.schema, row_filter, instants))
+        return tuple(split for split in self.changes if not ruled_out.issuperset(split.commit_times))
+
+    def left_out_log_files(self) -> int:
+        """None: the logs of the range are merged in."""
+        return 0
+
+
+def plan_changes(
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    planner: SplitPlanner,
+    instants: InstantRange,
+    options: ReadOptions,
+    change_format: ChangeFormat,
+) -> ChangePlan:
+    """The plan of a range; ``planner`` is that of the newest instant. Lists the partitions that the range has touched.
+
+    Raises:
+        InstantNotReadableError: files of the range, or of the state before it, are gone.
+        UnsupportedTableError: the table's records cannot be merged correctly.
+        CorruptTableError: a file of the timeline is gone or damaged.
+    """
+    image = planner.context(QueryType.SNAPSHOT)
+    planning = _Planning(
+        config=config,
+        instants=instants,
+        image=image,
+        change_format=change_format,
+        states=TableStates(storage, config, timeline, options, instants),
+        files=FilesOfChanges(storage, config, timeline, instants),
+    )
+    if config.cdc_enabled:
+        writes = range_writes(storage, config, instants)
+        planning.files.require_history(writes)
+        changes = tuple(split for commit in writes if commit.changes_records for split in planning.step(commit))
+    elif instants.begins_with_table:
+        changes = tuple(planning.first_rows())
+    else:
+        writes = range_writes(storage, config, instants)
+        planning.files.require_history(writes)
+        changes = tuple(planning.compared(writes))
+    return ChangePlan(storage=storage, instants=instants, image=image, change_format=change_format, changes=changes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Planning:
+    """What the splits of a range are made from."""
+
+    config: TableConfig
+    instants: InstantRange
+    image: ReadContext
+    change_format: ChangeFormat
+    states: TableStates
+    files: FilesOfChanges
+
+    def step(self, commit: CommitWrites) -> Iterator[ChangeSplit]:
+        """The changes of one commit to a table with change data capture."""
+        logged = {group: paths for group in commit.groups if (paths := commit.cdc_paths(group))}
+        self.files.require_files(commit, [path for paths in logged.values() for path in paths])
+        compared = [group for group in commit.touched if group not in logged]
+        before_of = [*compared, *(logged if self.config.cdc_mode is CdcMode.OP_KEY_ONLY else ())]
+        after_of = [*compared, *(logged if self.config.cdc_mode is not CdcMode.DATA_BEFORE_AFTER else ())]
+        before = self._slices(self.states.before(commit.place), before_of) if before_of else {}
+        after = self._slices(self.states.up_to(commit.place), after_of) if after_of else {}
+        self.files.require_state_before(commit, before_of, before)
+        self.files.require_files(commit, [path for group in after_of for path in commit.paths(group)])
+        for group in commit.touched:
+            change = GroupChange(
+                instant=commit.time,
+                before=before.get(group),
+                after=after.get(group),
+                cdc_paths=logged.get(group, ()),
+            )
+            if change.cdc_paths or change.slices:
+                yield self._split((change,), frozenset([commit.time]))
+
+    def compared(self, writes: tuple[CommitWrites, ...]) -> Iterator[ChangeSplit]:
+        """The sum of the changes of all commits."""
+        touched = _touched_groups(writes)
+        if not touched:
+            return
+        before = self._slices(self.states.up_to(self.instants.after), touched)
+        after = self._slices(self.states.up_to(self.instants.next_after), touched)
+        seen: set[GroupId] = set()
+        for commit in writes:
+            new = [group for group in commit.touched if group in touched and group not in seen]
+            self.files.require_state_before(commit, new, before)
+            seen.update(new)
+        last = max((commit for commit in writes if commit.changes_records), key=lambda commit: commit.place)
+        instants = dict.fromkeys(touched, last.time)
+        instants |= {group: commit.time for commit in writes if commit.changes_records for group in commit.touched}
+        yield from self._by_partition(
+            GroupChange(instant=instants[group], before=before.get(group), after=after.get(group))
+            for group in sorted(touched)
+        )
+
+    def first_rows(self) -> Iterator[ChangeSplit]:
+        """The rows of the table at the end of a range that begins with the table itself: all of them are inserts."""
+        if not self.instants.commits:
+            return
+        planner = self.states.up_to(self.instants.next_after)
+        last = self.instants.commits[-1].requested_time
+        context = planner.with_visibility(self.image)
+        yield from self._by_partition(
+            GroupChange(instant=last, before=None, after=planner.split(piece, context))
+            for piece in planner.file_slices(QueryType.SNAPSHOT)
+        )
+
+    def _slices(self, planner: SplitPlanner, groups: Iterable[GroupId]) -> Mapping[GroupId, RealtimeFileSplit]:
+        context = planner.with_visibility(self.image)
+        splits = {group: planner.split(piece, context) for group, piece in planner.slices_of(groups).items()}
+        return {group: split for group, split in splits.items() if split.base_path or split.log_paths}
+
+    def _by_partition(self, groups: Iterable[GroupChange]) -> Iterator[ChangeSplit]:
+        partitions: dict[str, list[GroupChange]] = defaultdict(list)
+        for group in groups:
+            if group.slices:
+                partitions[group.slices[0].partition_path].append(group)
+        for path in sorted(partitions):
+            yield self._split(tuple(partitions[path]), self.instants.commit_times)
+
+    def _split(self, groups: tuple[GroupChange, ...], commit_times: frozenset[str]) -> ChangeSplit:
+        return ChangeSplit(
+            image=self.image,
+            change_format=self.change_format,
+            commit_times=commit_times,
+            digits=not self.config.cdc_enabled,
+            groups=groups,
+        )
+
+
+def _touched_groups(writes: tuple[CommitWrites, ...]) -> set[GroupId]:
+    """The file groups that changes have touched, and those that clusterings have made out of them, or them out of."""
+    touched = {group for commit in writes if commit.changes_records for group in commit.touched}
+    clusterings = [set(commit.touched) for commit in writes if commit.is_clustering]
+    while met := [groups for groups in clusterings if not groups.isdisjoint(touched)]:
+        touched.update(*met)
+        clusterings = [groups for groups in clusterings if groups not in met]
+    return touched

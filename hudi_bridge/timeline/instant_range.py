@@ -1,0 +1,179 @@
+"""The bounds of a query for changes -> the commits in it, oldest first.
+
+A commit belongs to the range ``(after, up_to]`` by its completion time in timeline layout 2, by its requested time in
+layout 1, which keeps no completion times. Commits that writers have archived are found in the history.
+
+In layout 1 a write that completes late would fall behind an ``after`` that has already passed it (a *hollow* commit).
+So a range does not reach past a write that is still running: by default that is an error.
+
+Source: ``IncrementalQueryAnalyzer``, ``CompletionTimeQueryView``, ``TimelineUtils.handleHollowCommitIfNeeded``.
+"""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import partial
+
+from hudi_bridge.config import HOLLOW_COMMITS_KEY, TableConfig
+from hudi_bridge.errors import InstantNotReadableError
+from hudi_bridge.storage import Storage
+from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_metadata
+from hudi_bridge.timeline.history import load_history, read_archived_commits
+from hudi_bridge.timeline.instant import (
+    COMMIT_ACTIONS,
+    MILLIS_LENGTH,
+    Instant,
+    parse_begin_instant,
+    parse_query_instant,
+)
+from hudi_bridge.timeline.time_travel import first_incomplete_commit
+from hudi_bridge.timeline.timeline import Timeline
+
+_BEFORE_ALL_INSTANTS = "0" * MILLIS_LENGTH
+_READING_THREADS = 16
+_BEFORE_HUDI = "1971"
+_LONGEST_WRITE = timedelta(days=1)
+_INSTANT_FORMAT = "%Y%m%d%H%M%S%f"
+
+
+class HollowCommitPolicy(StrEnum):
+    """What becomes of a range in which a write is still running, by the names of Hudi's option."""
+
+    FAIL = "FAIL"
+    BLOCK = "BLOCK"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstantRange:
+    """The completed commits in ``(after, up_to]``, in the order in which they became visible.
+
+    ``up_to`` is None where the range has no end. Compactions, clusterings and other replace commits are among the
+    commits. ``archived`` holds the requested times of those that only the history knows. ``next_after`` is the
+    ``after`` of the range that begins where this one ends.
+    """
+
+    after: str
+    up_to: str | None
+    commits: tuple[Instant, ...]
+    archived: frozenset[str]
+    next_after: str
+
+    @property
+    def commit_times(self) -> frozenset[str]:
+        """What ``_hoodie_commit_time`` of a row in the range may be."""
+        return frozenset(commit.requested_time for commit in self.commits)
+
+    @property
+    def begins_with_table(self) -> bool:
+        """Whether nothing lies before the range."""
+        return self.after == _BEFORE_ALL_INSTANTS
+
+    @property
+    def last_requested(self) -> str | None:
+        """The greatest requested time in the range, None if it is empty."""
+        return max((commit.requested_time for commit in self.commits), default=None)
+
+
+def resolve_range(
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    after: str,
+    up_to: str | None = None,
+    hollow_commits: HollowCommitPolicy = HollowCommitPolicy.FAIL,
+) -> InstantRange:
+    """The range between two of a user's spellings; ``after`` may be ``earliest`` or zeros, for all that there is.
+
+    Raises:
+        QueryError: a spelling is none of Hudi's.
+        InstantNotReadableError: a write before a completed one is still running, and the layout cannot tell them apart.
+        CorruptTableError: the history is damaged.
+    """
+    start = parse_begin_instant(after, config.timeline_timezone, "after")
+    end = None if up_to is None else parse_query_instant(up_to, config.timeline_timezone, "up_to")
+    active = _before_hollow_commits(storage, config, timeline, hollow_commits)
+    archived = _archived_commits(storage, config, timeline, start)
+    chosen = sorted(
+        (place_of(commit, config), commit.requested_time, commit)
+        for commit in (*archived, *active)
+        if start < place_of(commit, config) and (end is None or place_of(commit, config) <= end)
+    )
+    known = {commit.requested_time for commit in archived}
+    commits = tuple(commit for _, _, commit in chosen)
+    return InstantRange(
+        after=start,
+        up_to=end,
+        commits=commits,
+        archived=frozenset(commit.requested_time for commit in commits if commit.requested_time in known),
+        next_after=max(start, chosen[-1][0]) if chosen else start,
+    )
+
+
+def next_after_snapshot(storage: Storage, config: TableConfig, timeline: Timeline, instant: str) -> str:
+    """The ``after`` of the range that begins where the snapshot as of an instant ends.
+
+    Where commits overlap, the range returns some rows again that the snapshot has, but never misses one.
+
+    Raises:
+        CorruptTableError: the file of a replace commit is gone or damaged.
+    """
+    active = _before_hollow_commits(storage, config, timeline, HollowCommitPolicy.BLOCK)
+    later = min((place_of(one, config) for one in active if one.requested_time > instant), default=None)
+    places = (place_of(one, config) for one in active if one.requested_time <= instant)
+    return max((place for place in places if later is None or place < later), default=_BEFORE_ALL_INSTANTS)
+
+
+def place_of(commit: Instant, config: TableConfig) -> str:
+    """Where a commit lies in ranges: when it completed, or was requested where the layout keeps no completion times."""
+    if config.timeline_layout == 1:
+        return commit.requested_time
+    return commit.completion_time or commit.requested_time
+
+
+def read_range_metadata(storage: Storage, config: TableConfig, instants: InstantRange) -> Mapping[str, CommitMetadata]:
+    """The metadata of the commits of a range by requested time; those that the history has lost are left out.
+
+    Raises:
+        CorruptTableError: a file of the timeline or the history is gone or damaged.
+    """
+    found = read_archived_commits(storage, config, instants.archived)
+    active = [commit for commit in instants.commits if commit.requested_time not in instants.archived]
+    with ThreadPoolExecutor(_READING_THREADS) as pool:
+        metadata = pool.map(partial(read_commit_metadata, storage, config), active)
+        return found | {commit.requested_time: one for commit, one in zip(active, metadata, strict=True)}
+
+
+def _before_hollow_commits(
+    storage: Storage, config: TableConfig, timeline: Timeline, policy: HollowCommitPolicy
+) -> Sequence[Instant]:
+    commits = timeline.commits()
+    if config.timeline_layout != 1:
+        return commits
+    incomplete = first_incomplete_commit(storage, config, timeline)
+    if incomplete is None or not commits or commits[-1].requested_time < incomplete.requested_time:
+        return commits
+    if policy is HollowCommitPolicy.FAIL:
+        reason = (
+            f"the write {incomplete.requested_time} is still running while later ones have completed, and would be "
+            f"missed; the option {HOLLOW_COMMITS_KEY}=BLOCK reads up to it"
+        )
+        raise InstantNotReadableError(commits[-1].requested_time, reason, None, "up_to")
+    return [commit for commit in commits if commit.requested_time < incomplete.requested_time]
+
+
+def _archived_commits(storage: Storage, config: TableConfig, timeline: Timeline, start: str) -> tuple[Instant, ...]:
+    since = start if config.timeline_layout == 1 else _a_day_before(start)
+    if timeline.start is None or since >= timeline.start:
+        return ()
+    history = load_history(storage, config, since)
+    return tuple(one for one in history if one.action in COMMIT_ACTIONS and not timeline.contains(one.requested_time))
+
+
+def _a_day_before(instant: str) -> str:
+    """The earliest that a write may have been requested which completed at an instant, as Hudi supposes."""
+    if instant < _BEFORE_HUDI:
+        return _BEFORE_ALL_INSTANTS
+    moment = datetime.strptime(instant, _INSTANT_FORMAT).replace(tzinfo=UTC) - _LONGEST_WRITE
+    return moment.strftime(_INSTANT_FORMAT)[:MILLIS_LENGTH]
