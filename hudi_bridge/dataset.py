@@ -128,6 +128,11 @@ class HudiDataset(ds.FileSystemDataset):
         request = RowRequest.of(self.schema, row_filter=self._combined(filter))
         return self._plan.splits(request.row_filter)
 
+    def iter_splits(self, filter: pc.Expression | None = None) -> Iterator[Split]:
+        """The same splits, one after another; of those of a snapshot, none is kept, however many there are."""
+        request = RowRequest.of(self.schema, row_filter=self._combined(filter))
+        return self._plan.iter_splits(request.row_filter)
+
     def left_out_log_files(self) -> int:
         """How many log files hold later changes that this query does not read; 0 for a snapshot."""
         return self._plan.left_out_log_files()

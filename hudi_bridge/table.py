@@ -29,7 +29,7 @@ from hudi_bridge.splits.incremental import plan_incremental
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.query_plan import SnapshotPlan
 from hudi_bridge.splits.read_options import ReadOptions
-from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.instant import parse_query_instant
 from hudi_bridge.timeline.instant_range import InstantRange, resolve_range
@@ -162,10 +162,10 @@ class HudiTable:
     ) -> HudiDataset:
         """How records have changed in ``(after, up_to]``: ``op`` (i, u, d), ``ts_ms``, ``before`` and ``after``.
 
-        The range is that of ``incremental``; ``ts_ms`` is the commit that made the change. The images are structs of the
-        table's columns or, in the format ``cdc``, JSON texts as in Hudi's queries. In a table with change data capture
-        each change is told, as in Hudi; otherwise only the sum of the changes to a record, for which the file groups
-        that the range has touched are read as they were before and after it.
+        The range is that of ``incremental``; ``ts_ms`` is the commit that made the change. The images are structs of
+        the table's columns or, in the format ``cdc``, JSON texts as in Hudi's queries. In a table with change data
+        capture each change is told, as in Hudi; otherwise only the sum of the changes to a record, for which the file
+        groups that the range has touched are read as they were before and after it.
 
         Raises:
             InstantNotReadableError: files of the range, or of the state before it, are gone, or a write before one in
@@ -196,6 +196,10 @@ class HudiTable:
         planner = self._planner(as_of)
         request = RowRequest.of(planner.schema(query_type), row_filter=filter)
         return list(planner.splits(query_type, request.row_filter))
+
+    def read_context(self, as_of: str | None = None) -> ReadContext:
+        """What the splits of a snapshot have in common, whether or not there are any."""
+        return self._planner(as_of).context(QueryType.SNAPSHOT)
 
     def file_slices(self, as_of: str | None = None) -> tuple[FileSlice, ...]:
         """The file slices of a snapshot."""

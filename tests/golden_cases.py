@@ -20,6 +20,8 @@ ARCHIVES = Path(__file__).parent / "golden"
 CACHE = Path(__file__).parent.parent / ".cache" / "golden"
 ROW_KINDS = ("snapshot", "read_optimized", "time_travel", "snapshot_filtered", "incremental")
 """The kinds of query that ask for rows of the table."""
+CHANGE_KINDS = ("cdc",)
+"""The kind of query that asks for changes."""
 
 Comparison = tuple[str, str, Any]
 """A column, one of ``= < > <= >=``, and a value."""
@@ -53,13 +55,13 @@ class GoldenQuery:
 
     @property
     def after(self) -> str:
-        """Where an incremental query begins."""
+        """Where a query for changes begins."""
         begin: str = self.options["hoodie.datasource.read.begin.instanttime"]
         return begin
 
     @property
     def up_to(self) -> str | None:
-        """Where an incremental query ends, None for the newest instant."""
+        """Where a query for changes ends, None for the newest instant."""
         return self.options.get("hoodie.datasource.read.end.instanttime")
 
     @property
@@ -76,6 +78,16 @@ def golden_case(name: str) -> Path:
 def golden_table(name: str) -> Path:
     """The folder of a case's table."""
     return golden_case(name) / "table"
+
+
+def golden_history(name: str) -> Path:
+    """The folder of a random history: ``table``, ``steps.json`` and ``states.parquet`` (see golden/histories.py)."""
+    return _unpacked(ARCHIVES / "histories.tar.xz") / name
+
+
+def golden_change_data(name: str) -> Path:
+    """The folder of a table of all types with change data capture (see golden/change_data.py)."""
+    return _unpacked(ARCHIVES / "change_data.tar.xz") / name
 
 
 def golden_queries(kinds: Sequence[str] = ROW_KINDS) -> tuple[GoldenQuery, ...]:
@@ -97,7 +109,7 @@ def hand_written_rows(name: str) -> tuple[list[str], list[list[Any]]]:
 @cache
 def _documents() -> tuple[dict[str, Any], ...]:
     folders = [
-        folder for archive in sorted(ARCHIVES.glob("*.tar.xz")) for folder in sorted(_unpacked(archive).iterdir())
+        folder for archive in sorted(ARCHIVES.glob("?.tar.xz")) for folder in sorted(_unpacked(archive).iterdir())
     ]
     return tuple(json.loads((folder / "case.json").read_text()) for folder in folders)
 

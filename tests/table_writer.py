@@ -132,15 +132,19 @@ class TableWriter:
         completed: str | None = None,
         replaced: Mapping[str, Sequence[str]] | None = None,
         wrote: Iterable[Path] = (),
+        logged: Iterable[Path] = (),
+        operation: str = "UPSERT",
     ) -> None:
         """A completed write; it carries the schema. ``completed`` is its completion time in layout 2.
 
-        ``wrote`` are its files, as ``base_file`` and ``log_file`` return them.
+        ``wrote`` are its files, as ``base_file`` and ``log_file`` return them, ``logged`` those of change data beside
+        them, of which there is at most one for each file group.
         """
         stats: dict[str, list[dict[str, Any]]] = {}
         for file in wrote:
-            stats.setdefault(self._partition_of(file), []).append(self._write_stat(file))
+            stats.setdefault(self._partition_of(file), []).append(self._write_stat(file, logged))
         document = {
+            "operationType": operation,
             "extraMetadata": {"schema": json.dumps(self.avro_schema)},
             "partitionToReplaceFileIds": {path: list(ids) for path, ids in (replaced or {}).items()},
             "partitionToWriteStats": stats,
@@ -148,11 +152,19 @@ class TableWriter:
         if self.version < 8:
             (self.timeline_folder / f"{instant}.{action}").write_text(json.dumps(document))
             return
-        fields = {"fileId": TEXT, "path": TEXT, "partitionPath": TEXT, "fileSizeInBytes": ["null", "long"]}
+        fields: dict[str, Any] = {
+            "fileId": TEXT,
+            "path": TEXT,
+            "partitionPath": TEXT,
+            "fileSizeInBytes": ["null", "long"],
+        }
+        fields |= {"prevCommit": TEXT, "baseFile": TEXT}
+        fields["cdcStats"] = ["null", map_of("long")]
         stat = record_type("HoodieWriteStat", fields)[1]
         content = container(
             "HoodieReplaceCommitMetadata",
             {
+                "operationType": TEXT,
                 "extraMetadata": map_of("string"),
                 "partitionToReplaceFileIds": map_of({"type": "array", "items": "string"}),
                 "partitionToWriteStats": map_of({"type": "array", "items": stat}),
@@ -165,9 +177,16 @@ class TableWriter:
     def _partition_of(self, file: Path) -> str:
         return file.parent.relative_to(self.folder).as_posix().removeprefix(".")
 
-    def _write_stat(self, file: Path) -> dict[str, Any]:
+    def _write_stat(self, file: Path, logged: Iterable[Path]) -> dict[str, Any]:
+        file_id = file.name.removeprefix(".").partition("_")[0]
+        of_group = [one for one in logged if one.name.startswith(f".{file_id}_")]
+        instants = {path.stem.rpartition("_")[2]: path.name for path in file.parent.glob(f"{file_id}_*.parquet")}
+        previous = max((time for time in instants if file.name != instants[time]), default="null")
         return {
-            "fileId": file.name.removeprefix(".").partition("_")[0],
+            "fileId": file_id,
+            "prevCommit": previous,
+            "baseFile": instants.get(previous, "") if file.name.startswith(".") else "",
+            "cdcStats": {one.relative_to(self.folder).as_posix(): one.stat().st_size for one in of_group} or None,
             "path": file.relative_to(self.folder).as_posix(),
             "partitionPath": self._partition_of(file),
             "fileSizeInBytes": file.stat().st_size,

@@ -68,7 +68,8 @@ class SliceMerge:
     """The merge of one file slice.
 
     It is fed with the base file's keys (``meet``) and says of its rows which are gone and what they become, and in the
-    end which log records are left.
+    end which log records are left. ``wins_always`` says of each log record whether it wins over any base row, and
+    ``merges_rows`` whether a base row and a log record may become one row that neither of them is.
     """
 
     def __init__(self, log_records: LogRecordMap, rule: MergeRule, defaults: Mapping[str, Value]) -> None:
@@ -79,11 +80,11 @@ class SliceMerge:
         self._beaten = np.zeros(len(log_records), dtype=np.bool_)
         self.merges_rows = rule.payload is not None or rule.fill is not None or bool(log_records.lacks)
         if not rule.orders_base:
-            self._wins_always = np.ones(len(log_records), dtype=np.bool_)
+            self.wins_always = np.ones(len(log_records), dtype=np.bool_)
         elif rule.kind == ordering.DEFAULT_PAYLOAD:
-            self._wins_always = (log_records.is_delete & ~log_records.marked) | log_records.always_deletes
+            self.wins_always = (log_records.is_delete & ~log_records.marked) | log_records.always_deletes
         else:
-            self._wins_always = log_records.always_deletes
+            self.wins_always = log_records.always_deletes
 
     def meet(self, base_keys: Column, base_ordering: Sequence[Column]) -> Meetings:
         """Where log records meet the base rows of these keys, and which side wins.
@@ -121,7 +122,7 @@ class SliceMerge:
 
     def _decide(self, base_rows: int, rows: Positions, records: Positions, base_ordering: Sequence[Column]) -> Meetings:
         self._met[records] = True
-        wins = self._wins_always[records]
+        wins = self.wins_always[records]
         if self._rule.orders_base and not wins.all():
             wins = wins | self._log_is_not_lower(
                 records, [column.take(pa.array(rows, pa.int64())) for column in base_ordering]

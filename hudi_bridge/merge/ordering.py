@@ -95,3 +95,8 @@ def field_source(rule: str, versions: list[Version], lacks: list[bool], *, newes
             source = position
         kept = position if replaces else kept
     return source
+
+
+def field_from_log(*, log_wins: bool, base_lacks: bool, log_lacks: bool) -> bool:
+    """Whether one field of the row that a base row and the surviving log version become is that of the log version."""
+    return not log_lacks if log_wins else base_lacks

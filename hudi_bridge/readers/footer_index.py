@@ -6,7 +6,7 @@ Source: ``HoodieBloomFilterWriteSupport``, ``HoodieAvroWriteSupport`` and ``Bloo
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from hudi_bridge.errors import CorruptBaseFileError
@@ -44,15 +44,14 @@ class FooterIndex:
 
     def possible(self, record_keys: Iterable[str]) -> list[str]:
         """Those of some keys that the base file can hold; a saturated filter, which finds most keys, is not asked."""
-        index = self
-        if self.bloom_filter is not None and self.bloom_filter.is_saturated:
-            index = replace(self, bloom_filter=None)
-        return [key for key in record_keys if index._may_hold(key)]
-
-    def _may_hold(self, record_key: str) -> bool:
-        if self.key_range is not None and _is_outside(record_key, *self.key_range):
-            return False
-        return self.bloom_filter is None or self.bloom_filter.may_hold(record_key)
+        key_range, asked = self.key_range, self.bloom_filter
+        if asked is not None and asked.is_saturated:
+            asked = None
+        return [
+            key
+            for key in record_keys
+            if (key_range is None or not _is_outside(key, *key_range)) and (asked is None or asked.may_hold(key))
+        ]
 
 
 def parse_footer_index(footer: Mapping[bytes, bytes], path: str) -> FooterIndex:

@@ -15,6 +15,7 @@ from hudi_bridge.splits.file_system_view import GroupId
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat
+from hudi_bridge.timeline.instant import Instant
 from hudi_bridge.timeline.instant_range import InstantRange, place_of, read_range_metadata
 from hudi_bridge.timeline.time_travel import earliest_readable_instant
 from hudi_bridge.timeline.timeline import Timeline
@@ -84,11 +85,20 @@ def range_writes(storage: Storage, config: TableConfig, instants: InstantRange) 
 class FilesOfChanges:
     """Refuses what can no longer be told in full; each folder is listed once."""
 
-    def __init__(self, storage: Storage, config: TableConfig, timeline: Timeline, instants: InstantRange) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig,
+        timeline: Timeline,
+        instants: InstantRange,
+        archived: tuple[Instant, ...],
+    ) -> None:
+        """The files of a range; ``archived`` are the commits after its begin that only the history knows."""
         self._storage = storage
         self._config = config
         self._timeline = timeline
         self._instants = instants
+        self._archived = archived
         self._listings: dict[str, frozenset[str]] = {}
 
     def require_history(self, writes: Collection[CommitWrites]) -> None:
@@ -113,6 +123,16 @@ class FilesOfChanges:
             if not self._exists(path):
                 raise self._not_readable(f"files of the commit {commit.time} have been cleaned", commit.place)
 
+    def require_end(self) -> None:
+        """Return only if the state at the end of the range can be read.
+
+        Raises:
+            InstantNotReadableError: some of it has been cleaned.
+        """
+        end = self._instants.next_after
+        if end < self._first_state:
+            raise InstantNotReadableError(end, "files of that time have been cleaned", self._first_state, "up_to")
+
     def require_state_before(
         self, commit: CommitWrites, groups: Iterable[GroupId], slices: Mapping[GroupId, RealtimeFileSplit]
     ) -> None:
@@ -121,25 +141,36 @@ class FilesOfChanges:
         Raises:
             InstantNotReadableError: some of it has been cleaned.
         """
-        whole = self._earliest is None or commit.time >= self._earliest
         for group in groups:
             stats = commit.groups.get(group, ())
-            if stats and all(stat.prev_commit in (None, commit.time) for stat in stats):
+            if stats and not any(stat.prev_commit for stat in stats):
+                continue
+            if commit.place <= self._first_state:
+                raise self._cleaned_before(commit, self._first_state)
+            # Of a file group of logs alone, each write claims to be the first.
+            if stats and all(stat.prev_commit == commit.time for stat in stats):
                 continue
             # Slices are cleaned as a whole, so that the base file tells of the logs as well.
             bases = [f"{group[0]}/{stat.base_file}".lstrip("/") for stat in stats if stat.base_file]
-            if not (whole and all(map(self._exists, bases)) and (group in slices or not stats)):
-                raise self._not_readable(f"files before the commit {commit.time} have been cleaned", commit.place)
+            if not all(map(self._exists, bases)) or (stats and group not in slices):
+                raise self._cleaned_before(commit, commit.place)
 
     @cached_property
-    def _earliest(self) -> str | None:
-        return earliest_readable_instant(self._storage, self._config, self._timeline)
+    def _first_state(self) -> str:
+        """The place of the first commit after which the table can be read: the last one that is not retained."""
+        retained = earliest_readable_instant(self._storage, self._config, self._timeline)
+        commits = (*self._archived, *self._timeline.commits())
+        places = (place_of(one, self._config) for one in commits if one.requested_time < (retained or ""))
+        return max(places, default="")
 
     def _exists(self, path: str) -> bool:
         folder = path.rpartition("/")[0]
         if folder not in self._listings:
             self._listings[folder] = frozenset(info.path for info in self._storage.list_directory(folder))
         return path in self._listings[folder]
+
+    def _cleaned_before(self, commit: CommitWrites, earliest: str) -> InstantNotReadableError:
+        return self._not_readable(f"files before the commit {commit.time} have been cleaned", earliest)
 
     def _not_readable(self, reason: str, earliest: str) -> InstantNotReadableError:
         return InstantNotReadableError(self._instants.after, reason, earliest, "after")

@@ -30,7 +30,7 @@ from hudi_bridge.splits.read_options import ReadOptions
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.splits.table_states import TableStates
 from hudi_bridge.storage import Storage
-from hudi_bridge.timeline.instant_range import InstantRange
+from hudi_bridge.timeline.instant_range import InstantRange, archived_commits
 from hudi_bridge.timeline.timeline import Timeline
 
 
@@ -75,6 +75,10 @@ class ChangePlan:
         ruled_out = set(instants).difference(matching_partitions(self.storage, self.schema, row_filter, instants))
         return tuple(split for split in self.changes if not ruled_out.issuperset(split.commit_times))
 
+    def iter_splits(self, row_filter: pc.Expression | None = None) -> Iterator[ChangeSplit]:
+        """The same splits, one after another."""
+        return iter(self.splits(row_filter))
+
     def left_out_log_files(self) -> int:
         """None: the logs of the range are merged in."""
         return 0
@@ -97,13 +101,14 @@ def plan_changes(
         CorruptTableError: a file of the timeline is gone or damaged.
     """
     image = planner.context(QueryType.SNAPSHOT)
+    archived = archived_commits(storage, config, timeline, instants.after)
     planning = _Planning(
         config=config,
         instants=instants,
         image=image,
         change_format=change_format,
-        states=TableStates(storage, config, timeline, options, instants),
-        files=FilesOfChanges(storage, config, timeline, instants),
+        states=TableStates(storage, config, timeline, options, archived),
+        files=FilesOfChanges(storage, config, timeline, instants, archived),
     )
     if config.cdc_enabled:
         writes = range_writes(storage, config, instants)
@@ -155,6 +160,7 @@ class _Planning:
         touched = _touched_groups(writes)
         if not touched:
             return
+        self.files.require_end()
         before = self._slices(self.states.up_to(self.instants.after), touched)
         after = self._slices(self.states.up_to(self.instants.next_after), touched)
         seen: set[GroupId] = set()
@@ -162,38 +168,42 @@ class _Planning:
             new = [group for group in commit.touched if group in touched and group not in seen]
             self.files.require_state_before(commit, new, before)
             seen.update(new)
-        last = max((commit for commit in writes if commit.changes_records), key=lambda commit: commit.place)
-        instants = dict.fromkeys(touched, last.time)
-        instants |= {group: commit.time for commit in writes if commit.changes_records for group in commit.touched}
-        yield from self._by_partition(
+        changing = [commit for commit in writes if commit.changes_records]
+        instants = dict.fromkeys(touched, changing[-1].time)
+        instants |= {group: commit.time for commit in changing for group in commit.touched}
+        groups = (
             GroupChange(instant=instants[group], before=before.get(group), after=after.get(group))
             for group in sorted(touched)
         )
+        # Older releases stamp records that a clustering moves with its own time, which is no change.
+        yield from self._by_partition(groups, frozenset(commit.time for commit in changing))
 
     def first_rows(self) -> Iterator[ChangeSplit]:
         """The rows of the table at the end of a range that begins with the table itself: all of them are inserts."""
         if not self.instants.commits:
             return
+        self.files.require_end()
         planner = self.states.up_to(self.instants.next_after)
         last = self.instants.commits[-1].requested_time
         context = planner.with_visibility(self.image)
-        yield from self._by_partition(
+        groups = (
             GroupChange(instant=last, before=None, after=planner.split(piece, context))
             for piece in planner.file_slices(QueryType.SNAPSHOT)
         )
+        yield from self._by_partition(groups, self.instants.commit_times)
 
     def _slices(self, planner: SplitPlanner, groups: Iterable[GroupId]) -> Mapping[GroupId, RealtimeFileSplit]:
         context = planner.with_visibility(self.image)
         splits = {group: planner.split(piece, context) for group, piece in planner.slices_of(groups).items()}
         return {group: split for group, split in splits.items() if split.base_path or split.log_paths}
 
-    def _by_partition(self, groups: Iterable[GroupChange]) -> Iterator[ChangeSplit]:
+    def _by_partition(self, groups: Iterable[GroupChange], commit_times: frozenset[str]) -> Iterator[ChangeSplit]:
         partitions: dict[str, list[GroupChange]] = defaultdict(list)
         for group in groups:
             if group.slices:
                 partitions[group.slices[0].partition_path].append(group)
         for path in sorted(partitions):
-            yield self._split(tuple(partitions[path]), self.instants.commit_times)
+            yield self._split(tuple(partitions[path]), commit_times)
 
     def _split(self, groups: tuple[GroupChange, ...], commit_times: frozenset[str]) -> ChangeSplit:
         return ChangeSplit(

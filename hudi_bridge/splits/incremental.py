@@ -76,6 +76,10 @@ class IncrementalPlan:
         kept = set(matching_partitions(self.storage, self.schema, row_filter, values))
         return tuple(self.planner.split(piece, self.context) for piece in self.slices if piece.partition_path in kept)
 
+    def iter_splits(self, row_filter: pc.Expression | None = None) -> Iterator[RealtimeFileSplit]:
+        """The same splits, one after another."""
+        return iter(self.splits(row_filter))
+
     def left_out_log_files(self) -> int:
         """None: the logs of the range are merged in."""
         return 0

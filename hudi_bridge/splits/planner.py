@@ -4,7 +4,7 @@ A planner belongs to one instant. Folders are listed when a query first needs th
 partition keeps its folder from being listed at all.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -101,6 +101,26 @@ class SplitPlanner:
         context = self.context(query_type)
         splits = (self.split(piece, context) for piece in slices)
         return tuple(split for split in splits if split.base_path or split.log_paths)
+
+    def iter_splits(
+        self, query_type: QueryType, row_filter: pc.Expression | None = None
+    ) -> Iterator[RealtimeFileSplit]:
+        """The splits of a query, made one after another: nothing is kept but the listings, until they are used.
+
+        For plans of very many splits that are made once.
+
+        Raises:
+            UnsupportedTableError: the table's records cannot be merged correctly.
+        """
+        latest = latest_read_optimized_slice if query_type is QueryType.READ_OPTIMIZED else latest_snapshot_slice
+        context = self.context(query_type)
+        partitions = dict(self._list_partitions(query_type, row_filter, self._storage.list_directory))
+        for path in sorted(partitions):
+            for group in build_file_groups(path, partitions.pop(path), self._facts):
+                piece = latest(group, self._facts)
+                split = None if piece is None else self.split(piece, context)
+                if split is not None and (split.base_path or split.log_paths):
+                    yield split
 
     def slices_of(self, groups: Iterable[GroupId]) -> Mapping[GroupId, FileSlice]:
         """The file slices of some file groups that a snapshot reads; groups that are not part of it are left out.
@@ -212,13 +232,21 @@ class SplitPlanner:
         self, query_type: QueryType, row_filter: pc.Expression | None = None
     ) -> Mapping[str, tuple[FileInfo, ...]]:
         """The files in the partitions that a query reads, whether or not it reads them, by partition path."""
+        return self._list_partitions(query_type, row_filter, self.list_directory)
+
+    def _list_partitions(
+        self,
+        query_type: QueryType,
+        row_filter: pc.Expression | None,
+        list_directory: Callable[[str], tuple[FileInfo, ...]],
+    ) -> Mapping[str, tuple[FileInfo, ...]]:
         return list_partitions(
             self._storage,
             self._config,
             self.schema(query_type),
             columns_from_path(self._config, query_type),
             row_filter,
-            self.list_directory,
+            list_directory,
         )
 
     def _file_groups(self, query_type: QueryType, row_filter: pc.Expression | None) -> Iterable[FileGroup]:

@@ -3,6 +3,7 @@
 Each kind of query has its plan. A plan lists files when its splits are first asked for, and keeps what it learns.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -51,6 +52,9 @@ class QueryPlan(Protocol):
     def splits(self, row_filter: pc.Expression | None = None) -> tuple[Split, ...]:
         """The splits whose rows may pass the filter."""
 
+    def iter_splits(self, row_filter: pc.Expression | None = None) -> Iterator[Split]:
+        """The same splits, one after another; of those of a snapshot, none is kept."""
+
     def left_out_log_files(self) -> int:
         """How many log files hold later changes that the query does not read."""
 
@@ -80,6 +84,10 @@ class SnapshotPlan:
     def splits(self, row_filter: pc.Expression | None = None) -> tuple[RealtimeFileSplit, ...]:
         """The splits whose rows may pass the filter."""
         return self.planner.splits(self.query_type, row_filter)
+
+    def iter_splits(self, row_filter: pc.Expression | None = None) -> Iterator[RealtimeFileSplit]:
+        """The same splits, one after another, of which none is kept."""
+        return self.planner.iter_splits(self.query_type, row_filter)
 
     def left_out_log_files(self) -> int:
         """The log files of the snapshot, if they are not merged in."""

@@ -13,7 +13,7 @@ from hudi_bridge.splits.read_options import ReadOptions
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.timeline.commit_metadata import read_commit_metadata
 from hudi_bridge.timeline.instant import Action, Instant
-from hudi_bridge.timeline.instant_range import InstantRange, place_of
+from hudi_bridge.timeline.instant_range import place_of
 from hudi_bridge.timeline.timeline import Timeline
 
 
@@ -21,13 +21,19 @@ class TableStates:
     """Plans the states around the commits of a range; each folder is listed once for all of them."""
 
     def __init__(
-        self, storage: Storage, config: TableConfig, timeline: Timeline, options: ReadOptions, instants: InstantRange
+        self,
+        storage: Storage,
+        config: TableConfig,
+        timeline: Timeline,
+        options: ReadOptions,
+        archived: tuple[Instant, ...],
     ) -> None:
+        """States of a table; ``archived`` are the commits after the first state that only the history knows."""
         self._storage = storage
         self._config = config
         self._timeline = timeline
         self._options = options
-        self._archived = tuple(one for one in instants.commits if one.requested_time in instants.archived)
+        self._archived = archived
         self._listings: dict[str, tuple[FileInfo, ...]] = {}
         self._planners: dict[tuple[str, frozenset[str]], SplitPlanner] = {}
         self._actions: dict[str, Action] = {}

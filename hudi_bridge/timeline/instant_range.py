@@ -94,7 +94,7 @@ def resolve_range(
     start = parse_begin_instant(after, config.timeline_timezone, "after")
     end = None if up_to is None else parse_query_instant(up_to, config.timeline_timezone, "up_to")
     active = _before_hollow_commits(storage, config, timeline, hollow_commits)
-    archived = _archived_commits(storage, config, timeline, start)
+    archived = archived_commits(storage, config, timeline, start)
     chosen = sorted(
         (place_of(commit, config), commit.requested_time, commit)
         for commit in (*archived, *active)
@@ -163,7 +163,12 @@ def _before_hollow_commits(
     return [commit for commit in commits if commit.requested_time < incomplete.requested_time]
 
 
-def _archived_commits(storage: Storage, config: TableConfig, timeline: Timeline, start: str) -> tuple[Instant, ...]:
+def archived_commits(storage: Storage, config: TableConfig, timeline: Timeline, start: str) -> tuple[Instant, ...]:
+    """The completed commits that only the history knows, of those that may lie after an instant.
+
+    Raises:
+        CorruptTableError: the history is damaged.
+    """
     since = start if config.timeline_layout == 1 else _a_day_before(start)
     if timeline.start is None or since >= timeline.start:
         return ()

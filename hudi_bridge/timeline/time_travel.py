@@ -46,9 +46,7 @@ def earliest_readable_instant(storage: Storage, config: TableConfig, timeline: T
     return commits[0].requested_time if commits else None
 
 
-def validate_not_cleaned(
-    storage: Storage, config: TableConfig, then: Timeline, now: Timeline, instant: str
-) -> None:
+def validate_not_cleaned(storage: Storage, config: TableConfig, then: Timeline, now: Timeline, instant: str) -> None:
     """Return only if no file that a read as of the instant needs was removed between two states of the timeline.
 
     Raises:

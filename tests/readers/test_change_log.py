@@ -1,0 +1,200 @@
+import io
+import json
+import pickle
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_bridge import CorruptLogFileError, DataFileGoneError, HudiDataset, HudiTable, open_reader
+from hudi_bridge.logformat.layout import BlockType, HeaderKey
+from hudi_bridge.splits.change_split import ChangeSplit
+from tests.compare import differences
+from tests.golden_cases import golden_change_data
+from tests.logformat.log_writer import avro_content, log_block
+from tests.table_writer import Row, TableWriter, at, completion_of
+
+BASE = [{"id": "a", "ts": 1, "value": "a1"}, {"id": "b", "ts": 1, "value": "b1"}]
+AFTER = [{"id": "a", "ts": 2, "value": "a2"}, {"id": "c", "ts": 2, "value": "c2"}]
+CHANGES = [("u", "a", BASE[0], AFTER[0]), ("d", "b", BASE[1], None), ("i", "c", None, AFTER[1])]
+
+Change = tuple[str, str, Row | None, Row | None]
+"""An operation, a record key, and both images."""
+
+
+def schema_of(table: TableWriter, mode: str) -> dict[str, Any]:
+    """The schema of the records that a writer logs."""
+    image = table.avro_schema | {"name": "image"}
+    before = {"name": "before", "type": ["null", image], "default": None}
+    text = ["string", "null"]
+    fields: dict[str, list[dict[str, Any]]] = {
+        "OP_KEY_ONLY": [{"name": "record_key", "type": text}],
+        "DATA_BEFORE": [{"name": "record_key", "type": text}, before],
+        "DATA_BEFORE_AFTER": [
+            {"name": "ts_ms", "type": text},
+            before,
+            {"name": "after", "type": ["null", "image"], "default": None},
+        ],
+    }
+    return {"type": "record", "name": "Record", "fields": [{"name": "op", "type": text}, *fields[mode]]}
+
+
+def cdc_block(table: TableWriter, instant: str, changes: Sequence[Change], mode: str) -> bytes:
+    schema = schema_of(table, mode)
+    parsed = fastavro.parse_schema(schema)
+    datums = []
+    for op, key, before, after in changes:
+        record = {"op": op, "record_key": key, "ts_ms": instant, "before": before, "after": after}
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, parsed, {field["name"]: record[field["name"]] for field in schema["fields"]})
+        datums.append(out.getvalue())
+    header: dict[int, str] = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(schema)}
+    return log_block(BlockType.CDC_DATA, avro_content(datums), header)
+
+
+def logged_table(folder: Path, mode: str, blocks: Sequence[bytes] | None = None) -> TableWriter:
+    """A copy-on-write table of two commits, of which the second has logged its changes."""
+    options = {
+        "hoodie.table.type": "COPY_ON_WRITE",
+        "hoodie.table.cdc.enabled": "true",
+        "hoodie.table.cdc.supplemental.logging.mode": mode,
+    }
+    table = TableWriter(folder=folder, options=options).create()
+    table.commit(at(1), action="commit", wrote=[table.base_file(at(1), BASE)])
+    path = table.base_file(at(2), AFTER)
+    log = folder / f".f1-0_{at(2)}.log.1_0-1-1.cdc"
+    log.write_bytes(b"".join(blocks or [cdc_block(table, at(2), CHANGES, mode)]))
+    table.commit(at(2), action="commit", wrote=[path], logged=[log])
+    return table
+
+
+def since_the_first(table: TableWriter, **options: Any) -> HudiDataset:
+    return table.open().changes(completion_of(at(1)), **options)
+
+
+def data(image: Mapping[str, Any] | None) -> Row | None:
+    return image and {name: value for name, value in image.items() if not name.startswith("_hoodie")}
+
+
+@pytest.mark.parametrize("mode", ["OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER"])
+def test_changes_of_each_logging_mode(tmp_path: Path, mode: str) -> None:
+    rows = since_the_first(logged_table(tmp_path / "t", mode)).to_table().to_pylist()
+    assert [(row["op"], data(row["before"]), data(row["after"])) for row in rows] == [
+        (op, before, after) for op, _, before, after in CHANGES
+    ]
+    assert {row["ts_ms"] for row in rows} == {at(2)}
+
+
+@pytest.mark.parametrize("mode", ["OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER"])
+def test_images_that_nobody_asks_for_are_not_looked_for(tmp_path: Path, mode: str) -> None:
+    table = logged_table(tmp_path / "t", mode)
+    dataset = since_the_first(table)
+    for path in table.folder.glob("*.parquet"):
+        path.unlink()
+    assert dataset.to_table(columns=["op"]).to_pydict() == {"op": ["u", "d", "i"]}
+    assert dataset.count_rows() == 3
+
+
+def test_logged_images_are_written_in_another_way_than_those_of_files(tmp_path: Path) -> None:
+    found = since_the_first(logged_table(tmp_path / "t", "DATA_BEFORE"), format="cdc").to_table().to_pylist()
+    assert [row["before"] for row in found] == [
+        '{"id": "a", "ts": 1, "value": "a1"}',
+        '{"id": "b", "ts": 1, "value": "b1"}',
+        "null",
+    ]
+    assert [row["after"] for row in found][1] is None
+    assert str(found[0]["after"]).startswith('{"_hoodie_commit_time":"')
+    assert str(found[0]["after"]).endswith('"id":"a","ts":2,"value":"a2"}')
+
+
+def test_columns_added_since_are_null_in_logged_images(tmp_path: Path) -> None:
+    table = logged_table(tmp_path / "t", "DATA_BEFORE_AFTER")
+    wider = TableWriter(folder=table.folder, fields=(*table.fields, ("more", "int")), options=table.options)
+    wider.commit(at(3), action="commit", wrote=[wider.base_file(at(3), [], file_id="f2-0")])
+    rows = since_the_first(wider, up_to=completion_of(at(2))).to_table().to_pylist()
+    assert [data(row["after"]) for row in rows] == [
+        None if after is None else dict(after) | {"more": None} for _, _, _, after in CHANGES
+    ]
+    texts = since_the_first(wider, up_to=completion_of(at(2)), format="cdc").to_table()["after"].to_pylist()
+    assert texts[0] == '{"id": "a", "ts": 2, "value": "a2", "more": null}'
+
+
+def test_several_blocks_and_splits_on_other_machines(tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path / "unused")
+    blocks = [cdc_block(writer, at(2), [change], "DATA_BEFORE_AFTER") for change in CHANGES]
+    dataset = since_the_first(logged_table(tmp_path / "t", "DATA_BEFORE_AFTER", blocks))
+    (split,) = dataset.splits()
+    assert isinstance(split, ChangeSplit)
+    for copy in (ChangeSplit.from_json(split.to_json()), pickle.loads(pickle.dumps(split))):
+        assert copy == split
+        batches = list(open_reader(copy, columns=["op", "after"]).batches())
+        assert [op for batch in batches for op in batch["op"].to_pylist()] == ["u", "d", "i"]
+
+
+@pytest.mark.parametrize("cut", [1, 20, 200])
+def test_damage_is_an_error_since_changes_would_be_lost(tmp_path: Path, cut: int) -> None:
+    block = cdc_block(TableWriter(folder=tmp_path / "unused"), at(2), CHANGES, "DATA_BEFORE_AFTER")
+    table = logged_table(tmp_path / "t", "DATA_BEFORE_AFTER", [block[:-cut]])
+    with pytest.raises(CorruptLogFileError, match="cdc"):
+        since_the_first(table).to_table()
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        log_block(BlockType.AVRO_DATA, avro_content([]), {HeaderKey.SCHEMA: '"string"'}),
+        log_block(BlockType.CDC_DATA, avro_content([])),
+        log_block(
+            BlockType.CDC_DATA,
+            avro_content([]),
+            {
+                HeaderKey.SCHEMA: json.dumps(
+                    {"type": "record", "name": "r", "fields": [{"name": "op", "type": "string"}]}
+                )
+            },
+        ),
+        log_block(
+            BlockType.CDC_DATA,
+            avro_content([]),
+            {
+                HeaderKey.SCHEMA: json.dumps(
+                    {
+                        "type": "record",
+                        "name": "r",
+                        "fields": [{"name": "op", "type": "string"}, {"name": "before", "type": "int"}],
+                    }
+                )
+            },
+        ),
+    ],
+    ids=["another block", "no schema", "no image", "an image that is no record"],
+)
+def test_blocks_of_other_kinds_are_refused(tmp_path: Path, block: bytes) -> None:
+    table = logged_table(tmp_path / "t", "DATA_BEFORE_AFTER", [block])
+    with pytest.raises(CorruptLogFileError, match=r"log\.1"):
+        since_the_first(table).to_table()
+
+
+def test_a_logged_key_that_the_slices_do_not_have_is_an_error(tmp_path: Path) -> None:
+    block = cdc_block(TableWriter(folder=tmp_path / "unused"), at(2), [("u", "x", None, None)], "OP_KEY_ONLY")
+    table = logged_table(tmp_path / "t", "OP_KEY_ONLY", [block])
+    with pytest.raises(CorruptLogFileError, match="'x'"):
+        since_the_first(table).to_table()
+
+
+def test_a_file_that_is_gone_since_the_plan_is_named(tmp_path: Path) -> None:
+    table = logged_table(tmp_path / "t", "DATA_BEFORE_AFTER")
+    dataset = since_the_first(table)
+    next(table.folder.glob(".*.cdc")).unlink()
+    with pytest.raises(DataFileGoneError, match="cdc"):
+        dataset.to_table()
+
+
+@pytest.mark.parametrize("name", ["mor_op_key_only", "mor_data_before", "cow_data_before_after"])
+def test_json_of_every_type_is_that_of_hudi_byte_for_byte(name: str) -> None:
+    folder = golden_change_data(name)
+    found = HudiTable.open(str(folder / "table")).changes("earliest", format="cdc").to_table()
+    assert differences(pq.read_table(folder / "cdc.parquet"), found) == []
