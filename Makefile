@@ -6,18 +6,26 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 BENCH ?= standard
+# One Spark session at a time, each in a process of its own beside the tests: they are not spread over the cores.
+SPARK_TESTS := tests/connectors/spark
+# Likewise the tests with a Trino server.
+TRINO_TESTS := tests/integration
+SPARK35 := .venv-spark35
+SPARK35_INSTALLED := $(SPARK35)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check lint types test golden matrix bench format clean
+.PHONY: help demo check lint types test spark trino integration golden matrix bench format clean
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
 demo: $(INSTALLED) ## Show what a table says with its logs, and what without
 	@$(BIN)/python examples/demo.py
 
-check: lint types ## All that has to pass before a change is done; CI runs this and nothing else
-	$(PYTEST) --cov --cov-report=term:skip-covered
+check: lint types $(SPARK35_INSTALLED) ## All that has to pass before a change is done; CI runs this and nothing else
+	$(PYTEST) --ignore=$(SPARK_TESTS) --ignore=$(TRINO_TESTS) --cov --cov-report=
+	$(BIN)/python -m pytest $(SPARK_TESTS) --cov --cov-append --cov-report=
+	$(BIN)/python -m pytest $(TRINO_TESTS) --cov --cov-append --cov-report=term:skip-covered
 
 lint: $(INSTALLED) ## Check format, style and who imports whom
 	$(BIN)/ruff format --check
@@ -27,14 +35,24 @@ lint: $(INSTALLED) ## Check format, style and who imports whom
 types: $(INSTALLED) ## Check types, strictly
 	$(BIN)/mypy
 
-test: $(INSTALLED) ## Run all tests but the golden tables
-	$(PYTEST) --ignore=tests/test_golden.py
+test: $(INSTALLED) ## Run all tests but the golden tables and those of Spark and Trino
+	$(PYTEST) --ignore=tests/test_golden.py --ignore=$(SPARK_TESTS) --ignore=$(TRINO_TESTS)
+
+spark: $(INSTALLED) $(SPARK35_INSTALLED) ## Run the tests of the Spark connector (JDK 17 or newer)
+	$(BIN)/python -m pytest $(SPARK_TESTS)
+
+trino: $(INSTALLED) ## Run a Trino server on loopback, fetched once (JDK 24 or newer)
+	$(BIN)/python -m tests.integration.trino_server
+
+integration: $(INSTALLED) ## Run the tests with a Trino server
+	$(BIN)/python -m pytest $(TRINO_TESTS)
 
 golden: $(INSTALLED) ## Compare the golden tables with the answers of Hudi, as Arrow
 	$(PYTEST) tests/test_golden.py -m "not engine"
 
 matrix: $(INSTALLED) ## Compare the golden tables through every engine; print the counts
 	$(PYTEST) tests/test_golden.py --matrix
+	$(BIN)/python -m pytest $(SPARK_TESTS)/test_spark_golden.py --matrix
 
 bench: $(INSTALLED) ## Time reads beside the Rust reader (BENCH=standard; Java needed once, to write the tables)
 	$(BIN)/python -m benchmarks.run $(BENCH)
@@ -44,7 +62,7 @@ format: $(INSTALLED) ## Format the code and sort its imports
 	$(BIN)/ruff check --select I --fix
 
 clean: ## Remove everything that make and the tools created
-	rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage* build dist *.egg-info
+	rm -rf $(VENV) $(SPARK35) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage* build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(INSTALLED): pyproject.toml constraints.txt
@@ -58,6 +76,18 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet "$$(grep '^pip==' constraints.txt)"
 	@# setuptools warns of every editable install.
 	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet -c constraints.txt --build-constraint constraints.txt \
-		-e ".[cli,duckdb]" --group dev
+		-e ".[cli,duckdb,iceberg,spark]" --group dev
 	@touch $@
 
+# PySpark 3.5, which Hudi has a bundle for: reads golden tables itself, and runs Hudi as a writer.
+$(SPARK35_INSTALLED): $(INSTALLED)
+	@for candidate in python3.11 python3.12 $(BIN)/python; do \
+		"$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+		test -x $(SPARK35)/bin/python || "$$candidate" -m venv $(SPARK35); \
+		break; \
+	done
+	grep -v '^py4j==\|^pyspark==' constraints.txt > $(SPARK35)/constraints.txt
+	$(SPARK35)/bin/python -m pip install --quiet -c $(SPARK35)/constraints.txt \
+		fastavro numpy pandas pyarrow pyroaring pyspark==3.5.9 setuptools
+	$(BIN)/python -m benchmarks.hudi_bundle
+	@touch $@

@@ -1,0 +1,114 @@
+"""The plan of a table of many file slices, without the files: ``python -m benchmarks.plan_size``.
+
+A real timeline, and folders that exist in memory alone, each listed with the delay of an object store. Prints how long
+the plan takes, by how much the process grows while it is made, and what a driver of Spark keeps of it.
+"""
+
+import argparse
+import json
+import resource
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from hudi_bridge.config import QueryType, read_table_config
+from hudi_bridge.connectors.spark.plan import SplitPickles, pack
+from hudi_bridge.splits.planner import SplitPlanner
+from hudi_bridge.splits.read_options import ReadOptions
+from hudi_bridge.storage import FileInfo, Storage
+from hudi_bridge.timeline.timeline import load_timeline
+
+INSTANT, DELTA_INSTANT = "20260101000000000", "20260101000001000"
+FILE_ID = "{number:08d}-5cf8-454a-a936-0b7c688e654a-0"
+BASE_BYTES, LOG_BYTES = 120 << 20, 8 << 20
+PROPERTIES = """\
+hoodie.table.name=trips
+hoodie.table.type=MERGE_ON_READ
+hoodie.table.version=6
+hoodie.timeline.layout.version=1
+hoodie.table.recordkey.fields=id
+hoodie.table.partition.fields=day
+hoodie.table.precombine.field=ts
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldersInMemory(Storage):
+    """A storage whose partitions hold as many file slices as asked for, each a base file and a log file."""
+
+    partitions: int
+    slices: int
+    delay_seconds: float
+
+    def list_directory(self, path: str, *, recursive: bool = False) -> tuple[FileInfo, ...]:
+        """A folder: a real one of the timeline, or one that is made up."""
+        if path.startswith(".hoodie"):
+            return Storage.list_directory(self, path, recursive=recursive)
+        time.sleep(self.delay_seconds)
+        if not path:
+            days = (f"day={number:05d}" for number in range(self.partitions))
+            return tuple(FileInfo(path=day, size_bytes=0, is_dir=True) for day in days)
+        first = int(path.partition("=")[2]) * self.slices
+        files = [FileInfo(path=f"{path}/.hoodie_partition_metadata", size_bytes=96, is_dir=False)]
+        for number in range(first, first + self.slices):
+            file_id = FILE_ID.format(number=number)
+            base, log = f"{file_id}_0-1-1_{INSTANT}.parquet", f".{file_id}_{INSTANT}.log.1_0-1-1"
+            files.append(FileInfo(path=f"{path}/{base}", size_bytes=BASE_BYTES, is_dir=False))
+            files.append(FileInfo(path=f"{path}/{log}", size_bytes=LOG_BYTES, is_dir=False))
+        return tuple(files)
+
+
+def write_timeline(folder: Path) -> None:
+    """Two commits of a table of 40 columns, whose schema is what a read context mostly consists of."""
+    hoodie = folder / ".hoodie"
+    hoodie.mkdir()
+    (hoodie / "hoodie.properties").write_text(PROPERTIES)
+    names = ["id", "ts", "day", *(f"column_{number:02d}" for number in range(37))]
+    fields = [{"name": name, "type": ["null", "string"], "default": None} for name in names]
+    schema = json.dumps({"type": "record", "name": "trips", "fields": fields})
+    for name in (f"{INSTANT}.commit", f"{DELTA_INSTANT}.deltacommit"):
+        (hoodie / name).write_text(json.dumps({"extraMetadata": {"schema": schema}}))
+
+
+def peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Plan a table of many file slices that are not there.")
+    parser.add_argument("--partitions", type=int, default=1000)
+    parser.add_argument("--slices", type=int, default=100, help="file slices a partition (default: 100)")
+    parser.add_argument("--delay", type=float, default=0.02, help="seconds a listing takes (default: 0.02)")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        write_timeline(Path(folder))
+        real = Storage.open(folder)
+        storage = FoldersInMemory(
+            table_path=real.table_path,
+            root=real.root,
+            filesystem=real.filesystem,
+            partitions=options.partitions,
+            slices=options.slices,
+            delay_seconds=options.delay,
+        )
+        config = read_table_config(storage)
+        planner = SplitPlanner(storage, config, load_timeline(storage, config), DELTA_INSTANT, ReadOptions())
+        planner.context(QueryType.SNAPSHOT)
+        before, start = peak_bytes(), time.perf_counter()
+        pickles = SplitPickles()
+        weights, pickled = [], []
+        for split in planner.iter_splits(QueryType.SNAPSHOT):
+            weights.append(split.base_size_bytes + split.log_size_bytes)
+            pickled.append(pickles.dump(split))
+        tasks = [tuple(pickled[place] for place in group) for group in pack(weights, 128 << 20, 16)]
+        seconds, growth = time.perf_counter() - start, peak_bytes() - before
+    print(
+        f"{len(pickled):,} splits in {len(tasks):,} tasks in {seconds:.1f} s; one after the other, the listings "
+        f"alone take {options.partitions * options.delay:.0f} s. The process grew by {growth / 1e6:.0f} MB; the tasks "
+        f"are {sum(map(len, pickled)) / 1e6:.0f} MB"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""A condition in SQL -> the columns that it refers to, and the comparisons that rows must meet to pass it.
+
+Spark parses and optimises the condition over a table without rows, and tells the result as JSON: a tree of expressions,
+written node by node. Of those that are joined by ``AND``, comparisons of a column with literals become conditions;
+Spark checks all of them itself as well, so the rest need not.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from hudi_bridge.connectors.spark.filters import Condition
+
+Node: TypeAlias = dict[str, Any]
+
+_COMPARISONS = ("EqualTo", "EqualNullSafe", "GreaterThan", "GreaterThanOrEqual", "LessThan", "LessThanOrEqual")
+_TEXT = {"StartsWith": "StringStartsWith", "EndsWith": "StringEndsWith", "Contains": "StringContains"}
+_MIRRORED = {
+    "GreaterThan": "LessThan",
+    "GreaterThanOrEqual": "LessThanOrEqual",
+    "LessThan": "GreaterThan",
+    "LessThanOrEqual": "GreaterThanOrEqual",
+}
+# Types whose values Spark writes as Arrow reads them.
+_PLAIN_TYPES = ("boolean", "integer", "long", "float", "double", "string", "date", "decimal")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedFilter:
+    """What a condition in SQL refers to, and conditions that rows which pass it meet."""
+
+    columns: tuple[str, ...]
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    kind: str
+    node: Node
+    children: "tuple[_Tree, ...]"
+
+
+def parse_filter(spark: SparkSession, schema: StructType, text: str) -> ParsedFilter:
+    """A condition over columns.
+
+    Raises:
+        pyspark.errors.AnalysisException: it is no condition over them.
+    """
+    empty = spark.createDataFrame(spark.sparkContext.emptyRDD(), schema)
+    execution = empty.where(text)._jdf.queryExecution()  # noqa: SLF001 - the one way to Spark's parser
+    named = {
+        node["name"]
+        for tree in _conditions(execution.analyzed())
+        for node in _nodes(tree)
+        if _kind(node) == "AttributeReference"
+    }
+    conditions = tuple(
+        condition
+        for tree in _conditions(execution.optimizedPlan())
+        for part in _conjuncts(tree)
+        if (condition := _condition(part)) is not None
+    )
+    columns = tuple(name for name in schema.names if name in named)
+    return ParsedFilter(columns=columns, conditions=conditions)
+
+
+def _conditions(plan: Any) -> Iterator[_Tree]:  # noqa: ANN401 - an object of the JVM
+    for node in json.loads(plan.toJSON()):
+        if _kind(node) == "Filter":
+            yield _tree(iter(node["condition"]))
+
+
+def _kind(node: Node) -> str:
+    return str(node["class"]).rpartition(".")[2]
+
+
+def _tree(nodes: Iterator[Node]) -> _Tree:
+    node = next(nodes)
+    return _Tree(_kind(node), node, tuple(_tree(nodes) for _ in range(node["num-children"])))
+
+
+def _nodes(tree: _Tree) -> Iterator[Node]:
+    yield tree.node
+    for child in tree.children:
+        yield from _nodes(child)
+
+
+def _conjuncts(tree: _Tree) -> Iterator[_Tree]:
+    if tree.kind == "And":
+        for child in tree.children:
+            yield from _conjuncts(child)
+    else:
+        yield tree
+
+
+def _condition(tree: _Tree) -> Condition | None:
+    if tree.kind == "Not":
+        inner = _condition(tree.children[0])
+        if inner is None or inner.is_negated:
+            return None
+        return Condition(name=inner.name, path=inner.path, values=inner.values, is_negated=True)
+    if tree.kind in ("AttributeReference", "GetStructField") and _is_boolean(tree):
+        path = _path(tree)
+        return None if path is None else Condition(name="EqualTo", path=path, values=("true",))
+    path = _path(tree.children[0]) if tree.children else None
+    values = tuple(_literal(child) for child in tree.children[1:])
+    if tree.kind in _MIRRORED and path is None and len(tree.children) > 1:
+        path, values = _path(tree.children[1]), (_literal(tree.children[0]),)
+        return _compared(_MIRRORED[tree.kind], path, values)
+    if tree.kind in ("IsNull", "IsNotNull"):
+        return None if path is None else Condition(name=tree.kind, path=path)
+    if tree.kind in _COMPARISONS or tree.kind == "In":
+        return _compared(tree.kind, path, values)
+    if tree.kind in _TEXT:
+        return _compared(_TEXT[tree.kind], path, values)
+    return None
+
+
+def _compared(name: str, path: tuple[str, ...] | None, values: tuple[str | None, ...]) -> Condition | None:
+    known = tuple(value for value in values if value is not None)
+    if path is None or not known or len(known) != len(values):
+        return None
+    return Condition(name=name, path=path, values=known)
+
+
+def _is_boolean(tree: _Tree) -> bool:
+    return tree.kind == "AttributeReference" and tree.node["dataType"] == "boolean"
+
+
+def _path(tree: _Tree) -> tuple[str, ...] | None:
+    if tree.kind == "AttributeReference":
+        return (tree.node["name"],)
+    if tree.kind == "GetStructField" and tree.node.get("name"):
+        outer = _path(tree.children[0])
+        return None if outer is None else (*outer, tree.node["name"])
+    return None
+
+
+def _literal(tree: _Tree) -> str | None:
+    """The text of a literal, None for anything else and for null."""
+    if tree.kind != "Literal":
+        return None
+    kind = tree.node["dataType"]
+    plain = isinstance(kind, str) and kind.partition("(")[0] in _PLAIN_TYPES
+    return tree.node["value"] if plain else None

@@ -1,0 +1,136 @@
+"""Record keys -> the file groups that hold them, as a Spark job.
+
+Candidates come first: the base files whose key range in the footer a key lies in, found in interval trees, and the file
+slices whose logs have the key. Then each candidate slice is visited once, with all keys that it is a candidate for:
+the Bloom filter of its footer rules out most of those that are not there, and what is left is read, merged with the
+logs. So a key is found where a snapshot has its record, and one that a log deletes is not. Whatever tells candidates
+sooner, such as an index in the metadata table, can take the place of the first step.
+
+Source: ``HoodieBloomIndex``, ``HoodieGlobalBloomIndex`` and ``SparkHoodieBloomIndexHelper`` of Hudi.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.functions import col
+
+from hudi_bridge.connectors.spark.frames import each_on_its_own, quoted
+from hudi_bridge.connectors.spark.key_ranges import KeyRange, KeyRangeTree
+from hudi_bridge.connectors.spark.key_tasks import (
+    ANYWHERE,
+    CANDIDATES,
+    FOUND,
+    LOG_KEYS,
+    RANGES,
+    Ranges,
+    Slices,
+    base_candidates,
+    key_ranges,
+    log_keys,
+    verified,
+)
+from hudi_bridge.connectors.spark.options import parse_options
+from hudi_bridge.connectors.spark.plan import PinnedQuery, SplitPickles
+from hudi_bridge.errors import QueryError
+from hudi_bridge.splits.split import RealtimeFileSplit
+
+_SLICES_PER_TASK = 64
+_LOCATION = ("partition_path", "file_id", "instant")
+
+
+def locate_keys(
+    spark: SparkSession,
+    path: str,
+    keys: DataFrame,
+    *,
+    key_column: str | None = None,
+    partition_column: str | None = None,
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """For each of some record keys, the file group of the newest snapshot that holds it.
+
+    Keys are as in ``_hoodie_record_key``, in the column named or else the first. With ``partition_column``, a key is
+    looked for in the partition of that path alone, otherwise in all, and is returned once for each that has it.
+    ``options`` are those of ``read``; ``as.of.instant`` chooses another snapshot.
+
+    The columns are ``record_key``, ``partition_path``, ``file_id`` and ``instant``, when the file slice was opened; the
+    last three are null for a key that no file group holds. Keys that are given twice count once.
+
+    Raises:
+        QueryError: there is no such column.
+        TableNotFoundError: there is no Hudi table.
+        UnsupportedTableError: the table uses something that cannot be read correctly.
+    """
+    query = PinnedQuery.of(parse_options({**(options or {}), "path": path}))
+    wanted = _wanted(keys, key_column, partition_column)
+    dataset = query.dataset
+    splits = [piece for split in dataset.iter_splits() for piece in split.slices]
+    query.table.require_files_of(dataset.instant)
+    if not splits:
+        return wanted.selectExpr("record_key", *(f"CAST(NULL AS STRING) AS {name}" for name in _LOCATION))
+    pickles = SplitPickles()
+    slices = Slices(context=splits[0].context, pickled=tuple(pickles.dump(split) for split in splits))
+    by_partition = partition_column is not None
+    ranges = _read_ranges(spark, slices, splits, by_partition=by_partition)
+    candidates = wanted.mapInArrow(partial(base_candidates, ranges), CANDIDATES)
+    if any(split.log_paths for split in splits):
+        candidates = candidates.union(_log_candidates(spark, slices, splits, wanted, by_partition=by_partition))
+    # The shuffle brings all keys of a slice to one task, where the slice is read once.
+    grouped = candidates.distinct().repartition("place").sortWithinPartitions("place")
+    found = grouped.mapInArrow(partial(verified, slices), FOUND)
+    same = _same_key(by_partition=by_partition)
+    return wanted.join(found, same, "left").select("record_key", *_LOCATION)
+
+
+def _wanted(keys: DataFrame, key_column: str | None, partition_column: str | None) -> DataFrame:
+    """The keys as text, each once, with their partition paths if they have any."""
+    names = {"record_key": key_column or keys.columns[0]}
+    if partition_column is not None:
+        names["given_partition"] = partition_column
+    for name in names.values():
+        if name not in keys.columns:
+            raise QueryError("keys", f"no column {name!r}", f"a column among {', '.join(keys.columns)}")
+    return keys.select([col(quoted(name)).cast("string").alias(alias) for alias, name in names.items()]).distinct()
+
+
+def _read_ranges(
+    spark: SparkSession, slices: Slices, splits: Sequence[RealtimeFileSplit], *, by_partition: bool
+) -> Ranges:
+    """The key ranges of all base files, whose footers are read by a job of its own."""
+    places = [place for place, split in enumerate(splits) if split.base_path is not None]
+    known: dict[str, list[KeyRange]] = defaultdict(list)
+    unknown: dict[str, list[int]] = defaultdict(list)
+    for row in each_on_its_own(spark, _groups(places), partial(key_ranges, slices), RANGES).collect():
+        partition_path = splits[row.place].partition_path if by_partition else ANYWHERE
+        if row.least is None:
+            unknown[partition_path].append(row.place)
+        else:
+            known[partition_path].append(KeyRange(least=row.least, greatest=row.greatest, place=row.place))
+    return Ranges(
+        trees={partition_path: KeyRangeTree.of(found) for partition_path, found in known.items()},
+        unknown={partition_path: tuple(found) for partition_path, found in unknown.items()},
+    )
+
+
+def _log_candidates(
+    spark: SparkSession,
+    slices: Slices,
+    splits: Sequence[RealtimeFileSplit],
+    wanted: DataFrame,
+    *,
+    by_partition: bool,
+) -> DataFrame:
+    places = [place for place, split in enumerate(splits) if split.log_paths]
+    in_logs = each_on_its_own(spark, _groups(places), partial(log_keys, slices), LOG_KEYS)
+    return wanted.join(in_logs, _same_key(by_partition=by_partition)).select("record_key", "place")
+
+
+def _same_key(*, by_partition: bool) -> Column:
+    same = col("record_key") == col("found_key")
+    return same & (col("given_partition") == col("partition_path")) if by_partition else same
+
+
+def _groups(places: Sequence[int]) -> Sequence[tuple[int, ...]]:
+    return [tuple(places[start : start + _SLICES_PER_TASK]) for start in range(0, len(places), _SLICES_PER_TASK)]

@@ -1,0 +1,193 @@
+"""The options of a DataFrame reader -> what to read.
+
+Options that Hudi has keep Hudi's names, so that a job moves over by changing the format's name. Options of Hudi that
+change nothing but how it finds its files are ignored; those that would change the rows are refused.
+
+Source: ``DataSourceOptions`` of Hudi (``DataSourceReadOptions``).
+"""
+
+import csv
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hudi_bridge.config import FULL_SCAN_FALLBACK_KEY, HOLLOW_COMMITS_KEY
+from hudi_bridge.errors import QueryError
+from hudi_bridge.splits.change_split import ChangeFormat
+from hudi_bridge.timeline.instant import EARLIEST
+
+AS_OF = "as.of.instant"
+QUERY_TYPE = "hoodie.datasource.query.type"
+BEGIN = "hoodie.datasource.read.begin.instanttime"
+END = "hoodie.datasource.read.end.instanttime"
+INCREMENTAL_FORMAT = "hoodie.datasource.query.incremental.format"
+START_OFFSET = "hoodie.datasource.streaming.startOffset"
+COLUMNS = "columns"
+MAX_PARTITION_BYTES = "maxPartitionBytes"
+MAX_INSTANTS_PER_TRIGGER = "maxInstantsPerTrigger"
+LOG_MEMORY_BYTES = "logMemoryBytes"
+PUSH_FILTERS = "pushFilters"
+
+DEFAULT_PARTITION_BYTES = 128 << 20
+_LATEST_STATE = "latest_state"
+
+TABLE_OPTIONS = (
+    "hoodie.payload.delete.field",
+    "hoodie.payload.delete.marker",
+    "hoodie.datasource.write.record.merger.impls",
+    FULL_SCAN_FALLBACK_KEY,
+    HOLLOW_COMMITS_KEY,
+)
+"""Those that ``HudiTable.open`` takes."""
+_OWN = (
+    AS_OF,
+    QUERY_TYPE,
+    BEGIN,
+    END,
+    INCREMENTAL_FORMAT,
+    START_OFFSET,
+    COLUMNS,
+    MAX_PARTITION_BYTES,
+    MAX_INSTANTS_PER_TRIGGER,
+    LOG_MEMORY_BYTES,
+    PUSH_FILTERS,
+    "path",
+    *TABLE_OPTIONS,
+)
+# Each changes the rows, unless it has the value given.
+_REFUSED_UNLESS = {
+    "hoodie.datasource.merge.type": "payload_combine",
+    "hoodie.datasource.read.incr.filters": "",
+    "hoodie.datasource.read.incr.path.glob": "",
+    "hoodie.datasource.read.extract.partition.values.from.path": "false",
+}
+_OF_A_CATALOG = ("owner", "provider")
+_EXPECTED_PATH = (
+    "load(path), or a temporary view with the option path: Spark does not tell sources in Python where a table of a "
+    "catalog lies"
+)
+
+
+class SparkQuery(StrEnum):
+    """What a DataFrame holds, by Hudi's names; ``splits`` is the plan of a snapshot."""
+
+    SNAPSHOT = "snapshot"
+    READ_OPTIMIZED = "read_optimized"
+    INCREMENTAL = "incremental"
+    SPLITS = "splits"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkOptions:
+    """What to read, and how it becomes tasks.
+
+    ``columns`` is None for all.  ``begin`` and ``end`` are the bounds of an incremental query, which asks for
+    changes if it has a ``change_format``. ``table_options`` go to ``HudiTable.open``.
+    """
+
+    path: str
+    query: SparkQuery = SparkQuery.SNAPSHOT
+    as_of: str | None = None
+    begin: str | None = None
+    end: str | None = None
+    change_format: ChangeFormat | None = None
+    start_offset: str = EARLIEST
+    columns: tuple[str, ...] | None = None
+    partition_bytes: int = DEFAULT_PARTITION_BYTES
+    max_instants_per_trigger: int | None = None
+    log_memory_bytes: int | None = None
+    pushes_filters: bool = False
+    table_options: tuple[tuple[str, str], ...] = ()
+
+
+def parse_options(options: Mapping[str, str]) -> SparkOptions:
+    """The options of a DataFrame reader, whose names may be in any case.
+
+    Raises:
+        QueryError: an option is unknown, has a value that means nothing, or contradicts another.
+    """
+    given = {name.lower(): value for name, value in options.items()}
+    _refuse(given)
+    path = given.get("path")
+    if not path:
+        raise QueryError("path", "no path", _EXPECTED_PATH)
+    query = _query(given)
+    if query is SparkQuery.INCREMENTAL and AS_OF in given:
+        raise QueryError(AS_OF, given[AS_OF], "no time travel in an incremental query, which has an end of its own")
+    changes = _change_format(given)
+    if query is not SparkQuery.INCREMENTAL and changes is not None:
+        raise QueryError(QUERY_TYPE, query, f"{SparkQuery.INCREMENTAL}, with {INCREMENTAL_FORMAT}")
+    return SparkOptions(
+        path=path,
+        query=query,
+        as_of=given.get(AS_OF),
+        begin=given.get(BEGIN),
+        end=given.get(END),
+        change_format=changes,
+        start_offset=given.get(START_OFFSET.lower(), EARLIEST),
+        columns=None if COLUMNS not in given else _names(given[COLUMNS]),
+        partition_bytes=_number(given, MAX_PARTITION_BYTES) or DEFAULT_PARTITION_BYTES,
+        max_instants_per_trigger=_number(given, MAX_INSTANTS_PER_TRIGGER),
+        log_memory_bytes=_number(given, LOG_MEMORY_BYTES),
+        pushes_filters=_flag(given, PUSH_FILTERS),
+        table_options=tuple((name, given[name]) for name in TABLE_OPTIONS if name in given),
+    )
+
+
+def _refuse(given: Mapping[str, str]) -> None:
+    if all(name in given for name in _OF_A_CATALOG):
+        raise QueryError("CREATE TABLE", "a table of a catalog", _EXPECTED_PATH)
+    known = {name.lower() for name in _OWN}
+    for name, value in given.items():
+        harmless = _REFUSED_UNLESS.get(name)
+        if harmless is not None and value.lower() != harmless:
+            raise QueryError(name, repr(value), f"{harmless!r} or no such option")
+        if name not in known and not name.startswith("hoodie."):
+            raise QueryError("option", repr(name), f"one of {', '.join(_OWN)}, or an option of Hudi")
+
+
+def _query(given: Mapping[str, str]) -> SparkQuery:
+    text = given.get(QUERY_TYPE, SparkQuery.SNAPSHOT)
+    try:
+        return SparkQuery(text.lower())
+    except ValueError as error:
+        raise QueryError(QUERY_TYPE, repr(text), "one of " + ", ".join(SparkQuery)) from error
+
+
+def _change_format(given: Mapping[str, str]) -> ChangeFormat | None:
+    text = given.get(INCREMENTAL_FORMAT, _LATEST_STATE).lower()
+    if text == _LATEST_STATE:
+        return None
+    if text not in set(ChangeFormat):
+        raise QueryError(INCREMENTAL_FORMAT, repr(text), ", ".join((_LATEST_STATE, *ChangeFormat)))
+    return ChangeFormat(text)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """The names in a list with commas or, if names hold commas or quotes, in a JSON list."""
+    if text.lstrip().startswith("["):
+        try:
+            names = json.loads(text)
+        except ValueError as error:
+            raise QueryError(COLUMNS, repr(text), "names with commas between them, or a JSON list") from error
+        if not all(isinstance(name, str) for name in names):
+            raise QueryError(COLUMNS, repr(text), "a JSON list of names")
+        return tuple(names)
+    return tuple(next(csv.reader([text], skipinitialspace=True), []))
+
+
+def _number(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name.lower())
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise QueryError(name, repr(text), "a whole number above 0")
+    return int(text)
+
+
+def _flag(given: Mapping[str, str], name: str) -> bool:
+    text = given.get(name.lower(), "false").lower()
+    if text not in ("true", "false"):
+        raise QueryError(name, repr(text), "true or false")
+    return text == "true"

@@ -1,0 +1,216 @@
+"""Options -> a table pinned at an instant -> tasks, each some splits, all of about one size.
+
+A table is pinned when a DataFrame is made: whatever is planned later follows the timeline as it stood then. Files are
+listed later, when Spark plans a query, and a cleaner may have been at work in between: that is found out and said.
+
+The read contexts, which all splits of a plan share and which can be large, are no part of the tasks: they travel once,
+beside them.
+"""
+
+import heapq
+import io
+import os
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.config import QueryType
+from hudi_bridge.connectors.spark.filters import Condition, expression_of
+from hudi_bridge.connectors.spark.options import BEGIN, SparkOptions, SparkQuery
+from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.errors import QueryError
+from hudi_bridge.facts import SPLITS_SCHEMA
+from hudi_bridge.splits.change_split import change_schema
+from hudi_bridge.splits.query_plan import Split
+from hudi_bridge.splits.split import ReadContext
+from hudi_bridge.table import HudiTable
+
+_LEAST_TASK_BYTES = 4 << 20
+# A byte of a log file takes more work than one of a base file: it is decoded, folded by key and merged.
+_LOG_WEIGHT = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What the tasks of a plan have in common.
+
+    ``schema`` holds the columns to return. With ``describes_splits``, rows are those of the plan itself.
+    """
+
+    contexts: tuple[ReadContext, ...]
+    schema: pa.Schema
+    row_filter: pc.Expression | None
+    describes_splits: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Tasks, each the splits that one Spark task reads, pickled one by one."""
+
+    reading: Reading
+    tasks: tuple[tuple[bytes, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedQuery:
+    """What is asked of a table as its timeline stood when this was made."""
+
+    options: SparkOptions
+    table: HudiTable
+
+    @classmethod
+    def of(cls, options: SparkOptions) -> Self:
+        """The query, pinned now."""
+        table = HudiTable.open(
+            options.path, options=dict(options.table_options), log_memory_bytes=options.log_memory_bytes
+        )
+        return cls(options=options, table=table)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows: those asked for, or all.
+
+        Raises:
+            QueryError: a column does not exist.
+        """
+        return selected(self.full_schema, self.options.columns)
+
+    @property
+    def full_schema(self) -> pa.Schema:
+        """All columns there are."""
+        match self.options.query:
+            case SparkQuery.SPLITS:
+                return SPLITS_SCHEMA
+            case SparkQuery.INCREMENTAL:
+                image, changes = self.table.schema, self.options.change_format
+                return image if changes is None else change_schema(image, changes)
+            case _:
+                return self.dataset.schema
+
+    @property
+    def dataset(self) -> HudiDataset:
+        """The rows."""
+        match self.options.query:
+            case SparkQuery.READ_OPTIMIZED:
+                return self.table.read_optimized(self.options.as_of)
+            case SparkQuery.INCREMENTAL:
+                return self._between_commits
+            case SparkQuery.SNAPSHOT | SparkQuery.SPLITS:
+                return self.table.snapshot(self.options.as_of)
+
+    def plan(
+        self, columns: Sequence[str] | None = None, conditions: Sequence[Condition] = (), parallelism: int | None = None
+    ) -> Plan:
+        """The tasks that read some columns of the rows that meet conditions.
+
+        Raises:
+            InstantNotReadableError: files that are needed have been removed since the table was pinned.
+        """
+        dataset = self.dataset
+        row_filter = _filter(conditions, self.full_schema)
+        pickles = SplitPickles()
+        weights, pickled = [], []
+        for split in dataset.iter_splits(None if self._describes_splits else row_filter):
+            weights.append(_weight(split))
+            pickled.append(pickles.dump(split))
+        if dataset.query_type in (QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED):
+            # A range of commits names its files, which are looked for when it is planned.
+            self.table.require_files_of(dataset.instant)
+        reading = Reading(
+            contexts=tuple(pickles.contexts),
+            schema=selected(self.full_schema, self.options.columns if columns is None else columns),
+            row_filter=row_filter,
+            describes_splits=self._describes_splits,
+        )
+        groups = pack(weights, self.options.partition_bytes, parallelism)
+        return Plan(reading=reading, tasks=tuple(tuple(pickled[place] for place in group) for group in groups))
+
+    @property
+    def _between_commits(self) -> HudiDataset:
+        after, up_to, changes = self.options.begin, self.options.end, self.options.change_format
+        if after is None:
+            raise QueryError(BEGIN, "no such option", "the instant after which an incremental query begins")
+        if changes is None:
+            return self.table.incremental(after, up_to)
+        return self.table.changes(after, up_to, format=changes)
+
+    @property
+    def _describes_splits(self) -> bool:
+        return self.options.query is SparkQuery.SPLITS
+
+
+def selected(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+    """Some columns of a schema, in the order in which they are asked for; None for all.
+
+    Raises:
+        QueryError: a column does not exist.
+    """
+    for name in columns or ():
+        if name not in schema.names:
+            raise QueryError("columns", repr(name), f"columns among {', '.join(schema.names)}")
+    return schema if columns is None else pa.schema([schema.field(name) for name in columns])
+
+
+def _filter(conditions: Sequence[Condition], schema: pa.Schema) -> pc.Expression | None:
+    """What all rows pass that meet the conditions; a condition that cannot be expressed is left out."""
+    expressions = [expression_of(condition, schema) for condition in conditions]
+    known = [expression for expression in expressions if expression is not None]
+    return reduce(and_, known) if known else None
+
+
+def pack(weights: Sequence[int], task_bytes: int, parallelism: int | None) -> list[list[int]]:
+    """The places of splits of some weights, in groups of about one weight: ``task_bytes`` unless one split has more.
+
+    A small table is divided among as many tasks as run at the same time, by default as many as this machine has cores.
+    """
+    cores = parallelism or os.cpu_count() or 1
+    size = min(task_bytes, max(_LEAST_TASK_BYTES, sum(weights) // cores))
+    groups: list[list[int]] = [[] for _ in range(min(len(weights), sum(weights) // size + 1))]
+    lightest = [(0, group) for group in range(len(groups))]
+    for place in sorted(range(len(weights)), key=lambda one: -weights[one]):
+        load, group = heapq.heappop(lightest)
+        groups[group].append(place)
+        heapq.heappush(lightest, (load + weights[place], group))
+    return groups
+
+
+def _weight(split: Split) -> int:
+    return sum(piece.base_size_bytes + _LOG_WEIGHT * piece.log_size_bytes for piece in split.slices)
+
+
+class SplitPickles:
+    """Pickles splits without their contexts, which it gathers in ``contexts``."""
+
+    def __init__(self) -> None:
+        self.contexts: list[ReadContext] = []
+        self._places: dict[int, int] = {}
+
+    def dump(self, split: Split) -> bytes:
+        """A split, with places in ``contexts`` for contexts."""
+        out = io.BytesIO()
+        pickler = pickle.Pickler(out, pickle.HIGHEST_PROTOCOL)
+        pickler.persistent_id = self._place_of  # type: ignore[method-assign]
+        pickler.dump(split)
+        return out.getvalue()
+
+    def _place_of(self, part: Any) -> int | None:  # noqa: ANN401 - of any type
+        if not isinstance(part, ReadContext):
+            return None
+        place = self._places.setdefault(id(part), len(self.contexts))
+        if place == len(self.contexts):
+            self.contexts.append(part)
+        return place
+
+
+def load_split(pickled: bytes, contexts: Sequence[ReadContext]) -> Split:
+    """A split, with the contexts that it was pickled without."""
+    unpickler = pickle.Unpickler(io.BytesIO(pickled))  # noqa: S301 - of this job's own driver
+    unpickler.persistent_load = contexts.__getitem__  # type: ignore[method-assign]
+    split: Split = unpickler.load()
+    return split

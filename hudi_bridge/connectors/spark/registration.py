@@ -1,0 +1,33 @@
+"""The format ``hudi_bridge`` made known to a Spark session."""
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from hudi_bridge.errors import QueryError
+
+try:
+    from hudi_bridge.connectors.spark.data_source import HudiBridgeDataSource
+except ModuleNotFoundError as missing:  # PySpark 3.5 has no data sources in Python.
+    if missing.name != "pyspark.sql.datasource":
+        raise
+    HudiBridgeDataSource = None  # type: ignore[assignment, misc]
+
+_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+_FIRST_WITH_PUSHDOWN = (4, 1)
+
+
+def register(spark: SparkSession) -> None:
+    """``spark.read.format("hudi_bridge")`` and ``spark.readStream.format("hudi_bridge")`` for a session.
+
+    From PySpark 4.1 on this lets Spark hand over filters to sources in Python.
+
+    Raises:
+        QueryError: this release of PySpark has no data sources in Python.
+    """
+    if HudiBridgeDataSource is None:
+        raise QueryError("register", f"PySpark {pyspark.__version__}", "PySpark 4.0 or later, or read() instead")
+    # Processes of the driver that plan queries know nothing of the session.
+    known = {"parallelism": spark.sparkContext.defaultParallelism}
+    spark.dataSource.register(type("HudiBridge", (HudiBridgeDataSource,), known))
+    if tuple(map(int, pyspark.__version__.split(".")[:2])) >= _FIRST_WITH_PUSHDOWN:
+        spark.conf.set(_PUSHDOWN, "true")

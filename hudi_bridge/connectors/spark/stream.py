@@ -1,0 +1,112 @@
+"""A table as a source of Structured Streaming: each micro-batch is an incremental query.
+
+An offset is the end of a range of commits, a completion time (in table versions up to 6, which keep none, a requested
+time): all commits up to it have been delivered. It does not depend on files, so a checkpoint outlives compaction,
+clustering, cleaning and archiving. Rows arrive in their latest state as of the end of the batch, and deleted rows do
+not, as from Hudi's own source.
+
+Where files of a batch have been cleaned before it is read, the whole table is searched for rows of its commits: a row
+that has changed again by then arrives with the later commit alone. In table versions up to 6, commits wait until the
+writes before them have completed. Both can be told otherwise by Hudi's options.
+
+Source: ``HoodieStreamSourceV2`` of Hudi, ``python_streaming_source_runner`` of Spark.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from hudi_bridge.config import FULL_SCAN_FALLBACK_KEY, HOLLOW_COMMITS_KEY
+from hudi_bridge.connectors.spark.errors import noting_facts
+from hudi_bridge.connectors.spark.options import SparkOptions, SparkQuery
+from hudi_bridge.connectors.spark.plan import PinnedQuery
+from hudi_bridge.connectors.spark.tasks import read_task
+from hudi_bridge.timeline.instant import EARLIEST
+from hudi_bridge.timeline.instant_range import HollowCommitPolicy, place_of
+
+try:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+except ImportError:  # PySpark 4.0 and 4.1 ask for the latest offset once, which comes to the same.
+    SupportsTriggerAvailableNow = object  # type: ignore[assignment, misc]
+
+Offset = Mapping[str, str]
+
+_AFTER = "after"
+_LATEST = "latest"
+
+
+def stream_options(options: SparkOptions) -> SparkOptions:
+    """The options of a stream, with what it does for the sake of going on."""
+    defaults = {FULL_SCAN_FALLBACK_KEY: "true", HOLLOW_COMMITS_KEY: HollowCommitPolicy.BLOCK}
+    return replace(
+        options,
+        query=SparkQuery.INCREMENTAL,
+        as_of=None,
+        table_options=tuple((defaults | dict(options.table_options)).items()),
+    )
+
+
+class HudiBridgeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Finds out on the driver what is new, and plans it; reads on executors."""
+
+    def __init__(self, query: PinnedQuery, columns: Sequence[str], parallelism: int | None) -> None:
+        self._query = query
+        self._columns = columns
+        self._parallelism = parallelism
+        self._position: str | None = None
+        self._target: str | None = None
+
+    def initialOffset(self) -> dict[str, str]:  # noqa: N802 - Spark's name
+        """Where a new stream begins."""
+        with noting_facts():
+            start = self._query.options.start_offset
+            if start == _LATEST:
+                self._position = self._refreshed().table.instant_range(EARLIEST).next_after
+            else:
+                self._position = self._query.table.instant_range(start, None).after
+        return {_AFTER: self._position}
+
+    def latestOffset(self, start: Offset | None = None, limit: object = None) -> dict[str, str]:  # noqa: ARG002, N802 - of Spark
+        """The end of the next batch, at most ``maxInstantsPerTrigger`` commits away.
+
+        Spark says from 4.2 on where the batch starts; before, the last end is remembered, which after a restart is not
+        known until a batch has been read.
+        """
+        with noting_facts():
+            after = start[_AFTER] if start is not None else self._position
+            table = self._refreshed().table
+            commits = table.instant_range(EARLIEST if after is None else after, self._target).commits
+            places = sorted({place_of(commit, table.config) for commit in commits})
+            most = self._query.options.max_instants_per_trigger
+            if most is not None and after is not None:
+                places = places[:most]
+            return {_AFTER: places[-1] if places else after or self.initialOffset()[_AFTER]}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Let the stream end at what is there now."""
+        with noting_facts():
+            self._target = self._refreshed().table.instant_range(EARLIEST).next_after
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """The tasks of a batch."""
+        self._position = end[_AFTER]
+        if start == end:
+            return []
+        with noting_facts():
+            query = self._refreshed()
+            options = replace(query.options, begin=start[_AFTER], end=end[_AFTER])
+            plan = replace(query, options=options).plan(self._columns, (), self._parallelism)
+        return [InputPartition((plan.reading, task)) for task in plan.tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a task."""
+        return read_task(*partition.value)
+
+    def commit(self, end: Offset) -> None:
+        """Nothing: Spark's checkpoint holds all there is to remember."""
+        self._position = end[_AFTER]
+
+    def _refreshed(self) -> PinnedQuery:
+        return replace(self._query, table=self._query.table.refresh())

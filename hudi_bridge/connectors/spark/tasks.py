@@ -1,0 +1,45 @@
+"""What runs on an executor: the splits of a task -> Arrow batches as Spark takes them.
+
+Nothing but the task and the files it names decides which rows there are, so that a task that Spark runs again, there or
+elsewhere, returns the same.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from hudi_bridge.connectors.spark.errors import noting_facts
+from hudi_bridge.connectors.spark.plan import Reading, load_split
+from hudi_bridge.connectors.spark.types import arrow_layout, in_layout
+from hudi_bridge.facts import facts_of_splits
+from hudi_bridge.readers.dispatch import reader_for
+from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.splits.query_plan import Split
+from hudi_bridge.storage import Storage
+
+
+def read_task(reading: Reading, task: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
+    """The rows of a task, in the layout of its columns."""
+    with noting_facts():
+        splits = [load_split(pickled, reading.contexts) for pickled in task]
+        batches = _descriptions(reading, splits) if reading.describes_splits else _rows(reading, splits)
+        yield from in_layout(batches, arrow_layout(reading.schema))
+
+
+def _rows(reading: Reading, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:
+    storages: dict[str, Storage] = {}
+    for split in splits:
+        path = split.context.table_path
+        if path not in storages:
+            storages[path] = Storage.open(path)
+        request = RowRequest.of(split.context.schema, reading.schema.names, reading.row_filter)
+        # A task has one core; as many as there are cores may share the machine's memory.
+        reader = reader_for(storages[path], split, request, use_threads=False, at_once=os.cpu_count() or 1)
+        yield from reader.batches()
+
+
+def _descriptions(reading: Reading, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:
+    facts = facts_of_splits(piece for split in splits for piece in split.slices)
+    rows = facts if reading.row_filter is None else facts.filter(reading.row_filter)
+    yield from rows.select(reading.schema.names).combine_chunks().to_batches()

@@ -1,0 +1,107 @@
+"""Arrow types -> Spark types, as Hudi's own reader gives them, and batches in the layout that Spark takes.
+
+A timestamp with a zone is a ``timestamp``, one without a ``timestamp_ntz``; a time of day, which Spark's Avro reader
+does not know, is the number that is stored. Every column, field and item is nullable, since any may be missing from an
+older file.
+
+Source: ``SchemaConverters`` of Spark, ``AvroConversionUtils`` of Hudi.
+"""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from hudi_bridge.errors import UnsupportedTableError
+
+_PLAIN: tuple[tuple[pa.DataType, pa.DataType, DataType], ...] = (
+    (pa.null(), pa.null(), NullType()),
+    (pa.bool_(), pa.bool_(), BooleanType()),
+    (pa.int32(), pa.int32(), IntegerType()),
+    (pa.int64(), pa.int64(), LongType()),
+    (pa.float32(), pa.float32(), FloatType()),
+    (pa.float64(), pa.float64(), DoubleType()),
+    (pa.string(), pa.string(), StringType()),
+    (pa.binary(), pa.binary(), BinaryType()),
+    (pa.date32(), pa.date32(), DateType()),
+    (pa.time32("ms"), pa.int32(), IntegerType()),
+    (pa.time64("us"), pa.int64(), LongType()),
+)
+"""An Arrow type of a table, the Arrow type that Spark takes, and Spark's own."""
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """The columns as Spark has them.
+
+    Raises:
+        UnsupportedTableError: Spark has no such type.
+    """
+    return StructType([StructField(field.name, _spark_type(field.type, field.name)) for field in schema])
+
+
+def arrow_layout(schema: pa.Schema) -> pa.Schema:
+    """The columns in the Arrow types in which Spark takes them."""
+    return pa.schema([pa.field(field.name, _layout(field.type)) for field in schema])
+
+
+def in_layout(batches: Iterator[pa.RecordBatch], layout: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Batches in the types of a layout."""
+    for batch in batches:
+        if batch.schema.equals(layout):
+            yield batch
+        else:
+            # Nanoseconds, which Spark does not have, are cut off.
+            yield pa.RecordBatch.from_arrays(
+                [column.cast(field.type, safe=False) for column, field in zip(batch.columns, layout, strict=True)],
+                schema=layout,
+            )
+
+
+def _spark_type(kind: pa.DataType, column: str) -> DataType:
+    for arrow, _, spark in _PLAIN:
+        if kind == arrow:
+            return spark
+    if pa.types.is_decimal128(kind):
+        return DecimalType(kind.precision, kind.scale)
+    if pa.types.is_timestamp(kind):
+        return TimestampType() if kind.tz else TimestampNTZType()
+    if pa.types.is_list(kind):
+        return ArrayType(_spark_type(kind.value_type, column))
+    if pa.types.is_map(kind):
+        return MapType(_spark_type(kind.key_type, column), _spark_type(kind.item_type, column))
+    if pa.types.is_struct(kind):
+        return StructType([StructField(field.name, _spark_type(field.type, column)) for field in kind])
+    raise UnsupportedTableError(f"type of column {column} in Spark", str(kind), "types that Spark has")
+
+
+def _layout(kind: pa.DataType) -> pa.DataType:
+    for arrow, taken, _ in _PLAIN:
+        if kind == arrow:
+            return taken
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if kind.tz else None)
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field("element", _layout(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(_layout(kind.key_type), _layout(kind.item_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _layout(field.type)) for field in kind])
+    return kind

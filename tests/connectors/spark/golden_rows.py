@@ -1,0 +1,38 @@
+"""Rows of tables through ``read``, for PySpark 3.5: ``golden_rows.py FOLDER`` answers ``FOLDER/queries.json``."""
+
+import json
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from hudi_bridge.connectors.spark import locate_keys, read, register
+from hudi_bridge.errors import QueryError
+
+
+def main(folder: Path) -> None:
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.parquet.datetimeRebaseModeInWrite", "CORRECTED")
+        .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .getOrCreate()
+    )
+    for query in json.loads((folder / "queries.json").read_text()):
+        frame = read(spark, query["path"], filter=query["filter"], options=query["options"])
+        frame.coalesce(1).write.parquet(str(folder / query["name"]))
+    table = query["path"]
+    keys = read(spark, table, columns=["_hoodie_record_key"])
+    print(keys.count(), locate_keys(spark, table, keys).where("file_id IS NOT NULL").count())  # noqa: T201 - what the test reads
+    try:
+        register(spark)
+    except QueryError as error:
+        print(error)  # noqa: T201 - what the test reads
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,33 @@
+"""Python processes beside the tests: other releases of Spark, other masters."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+HERE = Path(__file__).parent
+PYTHON35 = ROOT / ".venv-spark35" / "bin" / "python"
+"""PySpark 3.5; ``make spark`` installs it."""
+PATIENCE_SECONDS = 600
+
+
+def environment(python: Path) -> dict[str, str]:
+    """The environment of a process with another Python, and of the workers of its Spark."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYSPARK_GATEWAY_PORT")}
+    return kept | {
+        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_DRIVER_PYTHON": str(python),
+        "PYTHONPATH": str(ROOT),
+        "PYTHONWARNINGS": "ignore",
+    }
+
+
+def output_of(script: str, *arguments: str, python: Path = Path(sys.executable)) -> str:
+    """What a script of this folder prints; if it fails, its error is the test's."""
+    command = [str(python), str(HERE / script), *arguments]
+    done = subprocess.run(
+        command, env=environment(python), capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout

@@ -1,0 +1,20 @@
+"""Executors in processes of their own."""
+
+import json
+from pathlib import Path
+
+from hudi_bridge import HudiTable
+from tests.connectors.spark.processes import output_of
+from tests.golden_cases import golden_table
+
+STORY = "a_story_v9_120"
+
+
+def test_rows_are_the_same_on_executors_of_their_own_though_one_is_killed(tmp_path: Path) -> None:
+    table = str(golden_table(STORY))
+    rows = HudiTable.open(table).snapshot().to_table(columns=["_hoodie_record_key"])
+    expected = sorted(map(str, rows.column(0).to_pylist()))
+    found = json.loads(output_of("cluster_job.py", table, str(tmp_path)).splitlines()[-1])
+    assert found["format"] == found["read"] == found["located"] == expected
+    assert found["executors of format"] == 2
+    assert (tmp_path / "died").exists()

@@ -1,0 +1,113 @@
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import datasource as spark_filters
+
+from hudi_bridge.connectors.spark.filters import Condition, condition_of, expression_of
+
+NAN = float("nan")
+ROWS = pa.table(
+    {
+        "n": pa.array([1, 2, None, 3], pa.int32()),
+        "x": pa.array([1.0, NAN, None, -0.0]),
+        "s": pa.array(["ab", "b", None, "bc"]),
+        "d": pa.array([Decimal("1.50"), None, Decimal("2.00"), Decimal("-1.00")], pa.decimal128(10, 2)),
+        "day": pa.array([dt.date(2026, 1, 1), None, dt.date(2026, 1, 2), dt.date(2025, 1, 1)]),
+        "t": pa.array([0, 1_000_000, None, 5], pa.timestamp("us", "UTC")),
+        "b": pa.array([True, False, None, True]),
+        "st": pa.array([{"a": 1}, {"a": None}, None, {"a": 3}], pa.struct([("a", pa.int64())])),
+        "ls": pa.array([[1], [], None, [2]], pa.list_(pa.int32())),
+    }
+)
+
+
+def passing(condition: Condition) -> list[Any]:
+    expression = expression_of(condition, ROWS.schema)
+    assert expression is not None
+    numbered = ROWS.append_column("place", pa.array(range(4)))
+    places: list[Any] = numbered.filter(expression).column("place").to_pylist()
+    return places
+
+
+def condition(name: str, column: str, *values: Any, negated: bool = False) -> Condition:
+    return Condition(name=name, path=tuple(column.split(".")), values=values, is_negated=negated)
+
+
+@pytest.mark.parametrize(
+    ("taken", "expected"),
+    [
+        (condition("EqualTo", "n", 2), [1]),
+        (condition("EqualTo", "n", "2"), [1]),
+        (condition("EqualTo", "n", 2, negated=True), [0, 3]),
+        (condition("EqualNullSafe", "n", 2), [1]),
+        (condition("EqualNullSafe", "n", 2, negated=True), [0, 2, 3]),
+        (condition("In", "n", 1, 3), [0, 3]),
+        (condition("In", "n", 1, 3, negated=True), [1]),
+        (condition("IsNull", "n"), [2]),
+        (condition("IsNull", "n", negated=True), [0, 1, 3]),
+        (condition("IsNotNull", "st.a"), [0, 3]),
+        (condition("GreaterThan", "x", 0.5), [0, 1]),
+        (condition("GreaterThan", "x", 0.5, negated=True), [3]),
+        (condition("GreaterThanOrEqual", "x", 1.0), [0, 1]),
+        (condition("LessThan", "x", 1.0), [3]),
+        (condition("LessThan", "x", 1.0, negated=True), [0, 1]),
+        (condition("EqualTo", "x", 0.0), [3]),
+        (condition("EqualTo", "x", 0.0, negated=True), [0, 1]),
+        (condition("LessThanOrEqual", "d", Decimal("1.5")), [0, 3]),
+        (condition("LessThanOrEqual", "d", "1.50"), [0, 3]),
+        (condition("GreaterThan", "day", dt.date(2026, 1, 1)), [2]),
+        (condition("GreaterThan", "day", "2026-01-01"), [2]),
+        (condition("GreaterThan", "t", dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=dt.UTC)), []),
+        (condition("EqualTo", "b", "true"), [0, 3]),
+        (condition("GreaterThan", "b", False), [0, 3]),
+        (condition("GreaterThan", "st.a", 1), [3]),
+        (condition("StringStartsWith", "s", "b"), [1, 3]),
+        (condition("StringStartsWith", "s", "b", negated=True), [0]),
+        (condition("StringEndsWith", "s", "b"), [0, 1]),
+        (condition("StringContains", "s", "c"), [3]),
+    ],
+    ids=str,
+)
+def test_conditions_mean_what_they_mean_to_spark(taken: Condition, expected: list[int]) -> None:
+    assert passing(taken) == expected
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        condition("EqualTo", "nope", 1),
+        condition("EqualTo", "st.nope", 1),
+        condition("EqualTo", "st", {"a": 1}),
+        condition("EqualTo", "ls", [1]),
+        condition("EqualTo", "n", None),
+        condition("EqualTo", "n", "two"),
+        condition("EqualTo", "n", 1 << 40),
+        condition("GreaterThan", "x", NAN),
+        condition("In", "n", 1, None),
+        condition("In", "n"),
+        condition("EqualTo", "d", Decimal("1.001")),
+        condition("StringStartsWith", "n", "1"),
+        condition("Rlike", "s", "b"),
+    ],
+    ids=str,
+)
+def test_what_arrow_cannot_decide_alike_is_left_to_spark(left: Condition) -> None:
+    assert expression_of(left, ROWS.schema) is None
+
+
+def test_filters_of_spark_become_conditions() -> None:
+    pushed = {
+        spark_filters.EqualTo(("n",), 1): condition("EqualTo", "n", 1),
+        spark_filters.In(("n",), (1, 2)): condition("In", "n", 1, 2),
+        spark_filters.IsNull(("st", "a")): condition("IsNull", "st.a"),
+        spark_filters.Not(spark_filters.StringContains(("s",), "x")): condition(
+            "StringContains", "s", "x", negated=True
+        ),
+        spark_filters.Not(spark_filters.Not(spark_filters.IsNull(("n",)))): None,
+    }
+    assert {one: condition_of(one) for one in pushed} == pushed
+    assert isinstance(expression_of(condition("IsNull", "n"), ROWS.schema), pc.Expression)

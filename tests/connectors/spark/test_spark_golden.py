@@ -1,0 +1,63 @@
+"""The golden tables through Spark: with ``--matrix`` all of them, otherwise some of each group."""
+
+import json
+from collections import defaultdict
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from tests.compare import differences
+from tests.golden_cases import GoldenQuery
+from tests.test_golden import ANSWERED, QUERIES, Key, answer_of, query_id
+
+CASES_PER_GROUP = 3
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "key" in metafunc.fixturenames:
+        keys = sorted(ANSWERED) if metafunc.config.getoption("--matrix") else representative()
+        metafunc.parametrize("key", keys, ids=query_id)
+
+
+def representative() -> list[Key]:
+    """The first query of each kind to some cases of each group."""
+    cases: dict[str, list[str]] = defaultdict(list)
+    for case in sorted({case for case, _ in ANSWERED}):
+        cases[case[0]].append(case)
+    chosen = {name for names in cases.values() for name in names[:: max(1, len(names) // CASES_PER_GROUP)]}
+    first: dict[tuple[str, str], Key] = {}
+    for key in sorted(ANSWERED):
+        if key[0] in chosen:
+            first.setdefault((key[0], QUERIES[key].kind), key)
+    return sorted(first.values())
+
+
+@pytest.mark.engine("spark")
+def test_spark_rows_are_those_of_hudi(spark: SparkSession, key: Key) -> None:
+    query = QUERIES[key]
+    reader = spark.read.format("hudi_bridge")
+    for name, value in query.options.items():
+        if name != "filter":
+            reader = reader.option(name, value)
+    rows = reader.load(str(query.table))
+    for column, operator, value in query.comparisons:
+        rows = rows.where(f"`{column}` {operator} {value!r}")
+    assert differences(answer_of(query), rows.toArrow()) == []
+
+
+@pytest.mark.parametrize(
+    "case", ["f_types_120", "f_types_0150", "f_types_ntz_120", "g_sor_mixed_120", "e_ts_keygen_120"]
+)
+def test_columns_have_the_types_that_the_bundle_gives_them(spark: SparkSession, case: str) -> None:
+    query = QUERIES[case, 0]
+    found = spark.read.format("hudi_bridge").load(str(query.table)).schema
+    assert found == types_of_the_bundle(query)
+
+
+def types_of_the_bundle(query: GoldenQuery) -> StructType:
+    """The columns of the bundle's DataFrame, which Spark noted down in the file of the answer."""
+    assert query.answer is not None
+    noted = (pq.read_metadata(query.answer).metadata or {})[b"org.apache.spark.sql.parquet.row.metadata"]
+    return StructType.fromJson(json.loads(noted))

@@ -1,0 +1,86 @@
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from hudi_bridge import HudiTable, QueryError, open_reader
+from hudi_bridge.connectors.spark import cause_of, locate_keys
+from hudi_bridge.readers.record_keys import key_columns, record_keys
+from tests.connectors.damage import copy_with_damaged_logs
+from tests.golden_cases import golden_table
+from tests.table_writer import TableWriter, at
+
+Home = tuple[str | None, str | None, str | None]
+NOWHERE: Home = (None, None, None)
+CASES = (
+    "a_story_v5_0122",  # both kinds of filters are among these, and both names of their key
+    "a_story_v9_120",
+    "d_log_only_0150",
+    "d_compacted_then_logs_0150",
+    "e_virtual_keys_120",
+    "e_odd_keys_0150",
+    "e_composite_keys_120",
+    "h_column_stats_120",
+    "i_cow_120",
+    "i_all_deleted_120",
+)
+
+
+def homes_in_snapshot(path: str) -> dict[str, set[Home]]:
+    homes: dict[str, set[Home]] = defaultdict(set)
+    for split in HudiTable.open(path).splits():
+        for batch in open_reader(split, columns=key_columns(split.context)).batches():
+            for key in record_keys(batch, split.context).to_pylist():
+                homes[str(key)].add((split.partition_path, split.file_id, split.base_instant_time))
+    return homes
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_keys_are_found_where_the_snapshot_has_them(spark: SparkSession, case: str) -> None:
+    path = str(golden_table(case))
+    expected = homes_in_snapshot(path)
+    lost = ["", "no such key", "k", "\U0001f600"]
+    keys = spark.createDataFrame([(key,) for key in [*expected, *lost, *lost]], "k string")
+    found: dict[str, set[Home]] = defaultdict(set)
+    for row in locate_keys(spark, path, keys).collect():
+        found[row.record_key].add((row.partition_path, row.file_id, row.instant))
+    assert found == expected | {key: {NOWHERE} for key in lost if key not in expected}
+
+
+def test_keys_are_looked_for_in_the_partition_given(spark: SparkSession) -> None:
+    path = str(golden_table("a_story_v9_120"))
+    expected = homes_in_snapshot(path)
+    homes = {(key, str(partition), str(file)) for key, found in expected.items() for partition, file, _ in found}
+    elsewhere = {(key, "zz") for key in expected}
+    pairs = [(partition, key) for key, partition, _ in homes] + [(partition, key) for key, partition in elsewhere]
+    keys = spark.createDataFrame(pairs, "part string, key string")
+    rows = locate_keys(spark, path, keys, key_column="key", partition_column="part").collect()
+    assert len(rows) == len(pairs)
+    assert {(row.record_key, row.partition_path, row.file_id) for row in rows if row.file_id} == homes
+
+
+def test_a_key_that_a_log_deletes_or_inserts(spark: SparkSession, tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path / "table").create()
+    writer.base_file(at(1), [{"id": name, "ts": 1, "value": "x"} for name in ("a", "b")])
+    writer.commit(at(1))
+    inserted = writer.data_block(at(2), [{"id": "new", "ts": 2, "value": "y"}])
+    writer.log_file(at(2), [inserted, writer.delete_block(at(2), [("a", 2)])])
+    writer.commit(at(2))
+    keys = spark.createDataFrame([("a",), ("b",), ("new",)], "k string")
+    found = {row.record_key: row.file_id for row in locate_keys(spark, str(writer.folder), keys).collect()}
+    assert found == {"a": None, "b": "f1-0", "new": "f1-0"}
+    before = locate_keys(spark, str(writer.folder), keys, options={"as.of.instant": at(1)})
+    assert {row.record_key: row.file_id for row in before.collect()} == {"a": "f1-0", "b": "f1-0", "new": None}
+
+
+def test_errors(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(golden_table("a_story_v9_120"))
+    keys = spark.createDataFrame([("k00001",)], "k string")
+    with pytest.raises(QueryError, match="nope"):
+        locate_keys(spark, path, keys, key_column="nope")
+    damaged = copy_with_damaged_logs("a_story_v9_120", tmp_path)
+    with pytest.raises(PySparkException) as caught:
+        locate_keys(spark, str(damaged), keys).collect()
+    assert cause_of(caught.value) is not None

@@ -1,0 +1,58 @@
+import pickle
+
+import pytest
+
+from hudi_bridge import HudiTable
+from hudi_bridge.connectors.spark.options import parse_options
+from hudi_bridge.connectors.spark.plan import PinnedQuery, SplitPickles, load_split, pack
+from tests.golden_cases import golden_table
+
+MB = 1 << 20
+CASES = ("a_story_v6_0150", "a_story_v9_120", "d_log_only_0150", "e_multilevel_hive_120", "i_cow_120", "i_empty_120")
+
+
+@pytest.mark.parametrize(
+    ("weights", "task_bytes", "parallelism", "loads"),
+    [
+        ([], MB, 4, []),
+        ([0, 0], 128 * MB, 1, [0]),
+        ([100 * MB] * 4, 200 * MB, 1, [133, 133, 134]),
+        ([300 * MB, 10, 10], 128 * MB, 1, [0, 0, 300]),
+        ([16 * MB] * 4, 128 * MB, 4, [16, 16, 16, 16]),
+        ([1 * MB] * 4, 128 * MB, 4, [2, 2]),
+        ([1, 1, 1], 1, 1, [0, 0, 0]),
+    ],
+)
+def test_tasks_are_of_about_one_size(weights: list[int], task_bytes: int, parallelism: int, loads: list[int]) -> None:
+    groups = pack(weights, task_bytes, parallelism)
+    assert sorted(place for group in groups for place in group) == list(range(len(weights)))
+    found = sorted(sum(weights[place] for place in group) // MB for group in groups)
+    assert len(found) == len(loads)
+    assert sum(found) == pytest.approx(sum(loads), abs=len(loads))
+
+
+def test_a_context_travels_once_beside_the_splits() -> None:
+    splits = HudiTable.open(str(golden_table("a_story_v9_120"))).splits()
+    pickles = SplitPickles()
+    pickled = [pickles.dump(split) for split in splits]
+    assert pickles.contexts == [splits[0].context]
+    assert [load_split(one, pickles.contexts) for one in pickled] == splits
+    assert max(map(len, pickled)) < 1500
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_splits_that_are_not_kept_are_the_same(case: str) -> None:
+    table = HudiTable.open(str(golden_table(case)))
+    for dataset in (table.snapshot(), table.read_optimized()):
+        assert tuple(dataset.iter_splits()) == dataset.splits()
+
+
+def test_a_pinned_query_is_small_and_stays_where_it_is() -> None:
+    path = str(golden_table("a_story_v9_120"))
+    query = PinnedQuery.of(parse_options({"path": path}))
+    before = len(pickle.dumps(query))
+    plan = query.plan()
+    assert len(pickle.dumps(query)) == before
+    again = pickle.loads(pickle.dumps(query))
+    assert again.plan() == plan
+    assert again.table.latest_instant == query.table.latest_instant
