@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hudi_bridge.cli import changes, facts, read, sql, trace
+from hudi_bridge.cli import changes, facts, iceberg, read, sql, trace, trino
 
 app = typer.Typer(
     help="Reads the true, current rows of Apache Hudi merge-on-read tables.",
@@ -24,6 +24,10 @@ app.command()(read.read)
 app.command()(changes.changes)
 app.command()(sql.sql)
 app.command()(trace.trace)
+app.add_typer(iceberg.serve_app, name="serve")
+app.add_typer(iceberg.publish_app, name="publish")
+iceberg.publish_app.command("delta")(trino.delta)
+app.add_typer(trino.trino_app, name="trino")
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer calls it with the option's value

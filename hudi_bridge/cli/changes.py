@@ -30,7 +30,7 @@ def changes(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Keeps where the next range begins. If the file is there, it is carried on with, whatever --after says.",
+            help="Keeps where the next range begins. What it says, if it is there, counts instead of --after.",
             show_default=False,
         ),
     ] = None,

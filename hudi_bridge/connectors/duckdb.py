@@ -110,7 +110,8 @@ class Attached:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all views."""
-        suffixes = ("", READ_OPTIMIZED, TIMELINE, FILE_SLICES, FILES, *((INCREMENTAL, CHANGES) if self._commits else ()))
+        of_range = (INCREMENTAL, CHANGES) if self._commits else ()
+        suffixes = ("", READ_OPTIMIZED, TIMELINE, FILE_SLICES, FILES, *of_range)
         return tuple(self.name + suffix for suffix in suffixes)
 
     @property

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_bridge import CorruptLogFileError, HudiTable, QueryError, TableNotFoundError
+from hudi_bridge import CorruptLogFileError, HudiTable, InstantNotReadableError, QueryError, TableNotFoundError
 from hudi_bridge.connectors.duckdb import Attached, attach, quote_identifier
 from tests.compare import differences
 from tests.connectors.predicates import random_condition, terms_of
-from tests.golden_cases import golden_table
+from tests.golden_cases import golden_history, golden_table
 from tests.table_writer import TableWriter, at
 
 STORY = "a_story_v9_120"
@@ -75,7 +75,7 @@ def test_a_range_of_commits_is_a_view(connection: duckdb.DuckDBPyConnection) -> 
     table = HudiTable.open(str(golden_table(STORY)))
     first, *_, last = table.timeline.commits()
     attached = attach(connection, table, "trips", after=first.completion_time)
-    assert attached.names[-1] == "trips_incremental"
+    assert attached.names[-2:] == ("trips_incremental", "trips_changes")
     expected = table.incremental(first.completion_time or "")
     assert differences(expected.to_table(), to_arrow(connection, "FROM trips_incremental")) == []
     assert attached.next_after == last.completion_time
@@ -103,6 +103,36 @@ def test_a_range_without_an_end_grows(connection: duckdb.DuckDBPyConnection, tmp
     assert count(connection, "trips_incremental") == 1
     attached.refresh()
     assert count(connection, "trips_incremental") == 2
+
+
+def test_changes_are_asked_with_sql(connection: duckdb.DuckDBPyConnection) -> None:
+    table = HudiTable.open(str(golden_table("i_cdc_120")))
+    attach(connection, table, "trips", after="20261121142429993", up_to="20261121142439809")
+    changes = table.changes("20261121142429993", "20261121142439809")
+    assert differences(changes.to_table(), to_arrow(connection, "FROM trips_changes")) == []
+    counts = connection.execute("SELECT op, count(*) FROM trips_changes GROUP BY op ORDER BY op").fetchall()
+    assert counts == [("d", 5), ("i", 2), ("u", 8)]
+    raised = "SELECT after.id FROM trips_changes WHERE op = 'u' AND after.price > before.price AND after.part = 'a'"
+    expected = [
+        row["after"]["id"]
+        for row in changes.to_table().to_pylist()
+        if row["op"] == "u" and row["after"]["part"] == "a"
+        if (row["after"]["price"] or 0) > (row["before"]["price"] or 1e9)
+    ]
+    assert sorted(key for (key,) in connection.execute(raised).fetchall()) == sorted(expected)
+    deleted = connection.execute("SELECT count(*) FROM trips_changes WHERE after IS NULL").fetchall()
+    assert deleted == [(5,)]
+
+
+def test_changes_that_cannot_be_told_leave_the_other_views_as_they_are(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    folder = golden_history("mor_v9_cleaned")
+    attached = attach(connection, folder / "table", "trips", after="20261121192031748")
+    assert count(connection, "trips_incremental") > 0
+    with pytest.raises(duckdb.Error) as caught:
+        count(connection, "trips_changes")
+    assert isinstance(attached.cause_of(caught.value), InstantNotReadableError)
 
 
 @pytest.mark.parametrize("name", ["trips", 'qu"ote', "a.b", "select", "ünï cødé", "Mixed"])

@@ -1,0 +1,138 @@
+"""``serve iceberg`` and ``publish iceberg``: Hudi tables for engines that read Iceberg.
+
+The connector takes a second to import and has dependencies of its own, so that only these commands load it.
+"""
+
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hudi_bridge.cli import options
+from hudi_bridge.cli.terminal import print_note
+from hudi_bridge.config import QueryType
+from hudi_bridge.errors import QueryError
+from hudi_bridge.storage import Storage
+
+serve_app = typer.Typer(no_args_is_help=True, help="Serve tables to engines, live.")
+publish_app = typer.Typer(no_args_is_help=True, help="Write tables once in the form of other engines.")
+
+_PACKAGE = "hudi_bridge.connectors.iceberg."
+_EXTRA = ("pyiceberg", "starlette", "uvicorn")
+
+Locate = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--locate",
+        metavar="OURS=THEIRS",
+        help="What clients call a folder: /data=local:///, /mnt/lake=s3://lake. Repeatable. Default: file:// or URI.",
+        show_default=False,
+    ),
+]
+Keep = Annotated[int, typer.Option(min=1, help="How many views, each of one instant, clients find as snapshots.")]
+KeepMinutes = Annotated[
+    float, typer.Option(min=0, help="How long files stay that no snapshot refers to: as long as a query may take.")
+]
+Builds = Annotated[
+    int | None, typer.Option(min=1, help="How many file slices are worked on at once.", show_default="one a core")
+]
+
+
+@serve_app.command("iceberg")
+def serve_iceberg(
+    *,
+    root: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ROOT]...", help="Folders of tables: ROOT/table, ROOT/namespace/table."),
+    ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=PATH", help="A table by name: sales.orders=s3://bucket/orders.", show_default=False),
+    ] = None,
+    scratch: Annotated[
+        str,
+        typer.Option(metavar="FOLDER", help="Where the service writes, path or URI; clients must be able to read it."),
+    ],
+    host: Annotated[
+        str, typer.Option(help="The address to listen at; other machines need --token-file.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen at; 0 takes any.")] = 8181,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A file with the bearer token that clients must send.", show_default=False),
+    ] = None,
+    locate: Locate = None,
+    keep: Keep = 20,
+    keep_minutes: KeepMinutes = 60,
+    builds: Builds = None,
+    watch: Annotated[
+        float | None,
+        typer.Option(
+            min=1, metavar="SECONDS", help="Build views of all tables ahead, looking this often.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Show every Hudi table as a live Iceberg table, through an Iceberg REST catalog."""
+    server, catalog = _connector("server"), _connector("catalog")
+    service = server.IcebergService(
+        server.ServiceOptions(
+            roots=catalog.Roots.of(root or [], table or []),
+            scratch=_connector("scratch").Scratch.open(scratch),
+            locations=_connector("locations").Locations.of(tuple(locate or ())),
+            host=host,
+            port=port,
+            token=server.read_token(token_file),
+            builds=builds or _cores(),
+            keep=keep,
+            keep_seconds=60 * keep_minutes,
+            watch_seconds=watch,
+        )
+    )
+    print_note(f"Iceberg REST catalog at {service.url}; Ctrl-C ends it")
+    service.run()
+
+
+@publish_app.command("iceberg")
+def publish_iceberg(
+    *,
+    table: options.Table,
+    to: Annotated[
+        str, typer.Option("--to", metavar="FOLDER", help="The Iceberg table's folder, path or URI, made if need be.")
+    ],
+    as_of: options.AsOf = None,
+    read_optimized: options.ReadOptimized = False,
+    locate: Locate = None,
+    keep: Keep = 20,
+    keep_minutes: KeepMinutes = 60,
+    builds: Builds = None,
+) -> None:
+    """Write a Hudi table as an Iceberg table: metadata and what logs change; base files stay where they are."""
+    published = _connector("publish").publish_table(
+        Storage.open(table),
+        _connector("scratch").Scratch.open(to),
+        locations=_connector("locations").Locations.of(tuple(locate or ())),
+        builds=builds or _cores(),
+        query_type=QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT,
+        as_of=as_of,
+        keep=keep,
+        keep_seconds=60 * keep_minutes,
+    )
+    typer.echo(published.metadata_location)
+    built, reused = published.slices_built, published.slices_reused
+    print_note(f"as of {published.instant}: {built:,} file slices built, {reused:,} unchanged")
+
+
+def _connector(module: str) -> Any:  # noqa: ANN401 - a module
+    try:
+        return import_module(_PACKAGE + module)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in _EXTRA:
+            raise
+        raise QueryError("iceberg", f"{missing} is not installed", "pip install 'hudi-bridge[iceberg]'") from error
+
+
+def _cores() -> int:
+    return os.cpu_count() or 1

@@ -1,0 +1,1 @@
+"""Hudi tables as Iceberg tables: a catalog service, and metadata written once."""

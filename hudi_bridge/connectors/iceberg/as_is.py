@@ -1,0 +1,123 @@
+"""Whether an Iceberg client that reads a base file where it lies sees the rows that Hudi shows.
+
+A client finds columns by the table's name mapping, widens numbers as Iceberg allows, and fills in what the file does
+not have with nulls. Hudi may do otherwise: a name may have meant another column when the file was written, a value may
+change its type in a way that Iceberg does not know. Files for which the two differ are written anew.
+
+Source: the Iceberg specification, "Schema Evolution" and "Column Projection".
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_bridge.connectors.iceberg.columns import Columns
+from hudi_bridge.connectors.iceberg.name_mapping import Ids, names_to_ids
+from hudi_bridge.readers.evolution import internal_schemas
+from hudi_bridge.schema.difference import child_path
+from hudi_bridge.schema.file_columns import Outcome, map_columns
+from hudi_bridge.splits.split import RealtimeFileSplit
+
+_READ = (Outcome.READ, Outcome.CAST, Outcome.CHANGED_INSIDE)
+_FIELD_ID = b"PARQUET:field_id"
+_NOT_IN_PATHS = "?#"
+# Trino reads no others.
+_UNIT_OF_ICEBERG = "us"
+
+ArrowType = Any
+
+
+def reason_to_rewrite(
+    split: RealtimeFileSplit, base_path: str, stored: pa.Schema, footer: pq.FileMetaData, columns: Columns
+) -> str | None:
+    """Why the base file cannot be read where it lies, None if it can; ``stored`` are its columns in Arrow's types.
+
+    Whether columns that come from the partition path have the same values in the file is not looked at.
+    """
+    if any(sign in base_path for sign in _NOT_IN_PATHS):
+        return "its path holds a sign that ends the path of a URI"
+    if any(footer.schema.column(position).physical_type == "INT96" for position in range(footer.num_columns)):
+        return "it has times of 96 bits"
+    if len(set(stored.names)) < len(stored.names):
+        return "two of its columns have one name"
+    in_file = dict(_iter_fields(stored))
+    if any(field.metadata and _FIELD_ID in field.metadata for field in in_file.values()):
+        return "its columns have ids of their own"
+    by_hudi, reason = _read_by_hudi(split, stored, in_file, columns)
+    if reason is not None:
+        return reason
+    by_client = names_to_ids(columns.mapping, columns.schema)
+    for path in _iter_reached(stored, by_client):
+        if by_client.get(path) != by_hudi.get(path):
+            return f"the name {path} means another column"
+    return None
+
+
+def _read_by_hudi(
+    split: RealtimeFileSplit, stored: pa.Schema, in_file: "Mapping[str, pa.Field[Any]]", columns: Columns
+) -> tuple[Ids, str | None]:
+    """Which of the file's fields Hudi reads as which column, and why a client would not get their values, if so."""
+    query_schema = split.context.schema
+    file_ids, query_ids = internal_schemas(split.base_instant_time, split.context)
+    mappings = map_columns(stored, query_schema, file_ids=file_ids, query_ids=query_ids, path_columns=())
+    in_query = dict(_iter_fields(query_schema))
+    by_hudi: dict[str, int] = {}
+    for one in mappings:
+        if one.outcome is Outcome.REFUSED:
+            return by_hudi, str(one)
+        if one.file_column is None or one.column is None or one.outcome not in _READ:
+            continue
+        by_hudi[one.file_column] = columns.ids[one.column]
+        source, target = in_file[one.file_column].type, in_query[one.column].type
+        if not _same_values(source, target, widens_floats_by_text=split.context.widens_floats_by_text):
+            return by_hudi, f"column {one.column} is stored as {source}, not as {target}"
+    return by_hudi, None
+
+
+def stored_paths(stored: pa.Schema) -> tuple[str, ...]:
+    """The dotted paths of all columns and fields of a file."""
+    return tuple(path for path, _ in _iter_fields(stored))
+
+
+def _same_values(source: ArrowType, target: ArrowType, *, widens_floats_by_text: bool) -> bool:
+    """Whether a client that reads one type as the other gets the values that Hudi shows."""
+    if pa.types.is_nested(target):
+        return True
+    if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):
+        return source.unit == _UNIT_OF_ICEBERG and (source.tz is None) == (target.tz is None)
+    if pa.types.is_decimal128(source) and pa.types.is_decimal128(target):
+        return bool(source.scale == target.scale and source.precision <= target.precision)
+    if pa.types.is_time32(source):
+        return False
+    if (source, target) == (pa.float32(), pa.float64()):
+        return not widens_floats_by_text
+    return bool(source == target) or (source, target) == (pa.int32(), pa.int64())
+
+
+def _iter_fields(schema: pa.Schema) -> "Iterator[tuple[str, pa.Field[Any]]]":
+    for field in schema:
+        yield from _iter_within(field, field.name)
+
+
+def _iter_within(field: "pa.Field[Any]", path: str) -> "Iterator[tuple[str, pa.Field[Any]]]":
+    yield path, field
+    kind: ArrowType = field.type
+    if pa.types.is_struct(kind):
+        for position in range(kind.num_fields):
+            child = kind.field(position)
+            yield from _iter_within(child, child_path(path, child.name))
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        yield from _iter_within(kind.value_field, child_path(path, "element"))
+    elif pa.types.is_map(kind):
+        yield from _iter_within(kind.key_field, child_path(path, "key"))
+        yield from _iter_within(kind.item_field, child_path(path, "value"))
+
+
+def _iter_reached(schema: pa.Schema, by_client: Ids) -> Iterator[str]:
+    """The paths that a client or Hudi may read: not those inside fields that the client passes over."""
+    for path, _ in _iter_fields(schema):
+        parents = path.split(".")[:-1]
+        if all(".".join(parents[: end + 1]) in by_client for end in range(len(parents))):
+            yield path

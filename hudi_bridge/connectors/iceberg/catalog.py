@@ -1,0 +1,193 @@
+"""Folders of Hudi tables as a catalog: which namespaces and tables there are, and the views of each.
+
+    ROOT/trips            default.trips
+    ROOT/sales/orders     sales.orders
+    ROOT/a/b/c            c in the namespace a.b
+
+Folders are listed when they are asked for, one level at a time. What lies outside the roots is not there, whichever
+links lead to it.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Self, TypeAlias
+
+from hudi_bridge.config import QueryType
+from hudi_bridge.connectors.iceberg.names import is_plain, parse_table_name
+from hudi_bridge.connectors.iceberg.scratch import Scratch
+from hudi_bridge.connectors.iceberg.table_views import Published, TableViews, ViewSettings
+from hudi_bridge.errors import QueryError, TableNotFoundError
+from hudi_bridge.storage import Storage
+
+DEFAULT_NAMESPACE = ("default",)
+_PROPERTIES = ".hoodie/hoodie.properties"
+_MOST_LEVELS = 16
+
+Namespace: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roots:
+    """Where tables are: folders below which they are found, and tables that are given by name."""
+
+    folders: tuple[Storage, ...]
+    tables: Mapping[tuple[Namespace, str], Storage]
+
+    @classmethod
+    def of(cls, folders: Sequence[str], tables: Sequence[str]) -> Self:
+        """The roots of paths or URIs, and of texts like ``sales.orders=s3://bucket/orders``.
+
+        Raises:
+            QueryError: a text is none of these, or nothing is given.
+            TableNotFoundError: a path cannot be opened.
+        """
+        named = {}
+        for text in tables:
+            name, sign, path = text.partition("=")
+            *levels, table = name.split(".")
+            if not (sign and path and all(map(is_plain, (*levels, table)))):
+                raise QueryError("--table", repr(text), "NAME=PATH or NAMESPACE.NAME=PATH")
+            named[tuple(levels) or DEFAULT_NAMESPACE, table] = Storage.open(path)
+        opened = [Storage.open(folder) for folder in folders]
+        named |= {(DEFAULT_NAMESPACE, one.root.rpartition("/")[2]): one for one in opened if _is_table(one)}
+        if not opened and not named:
+            raise QueryError("roots", "none", "a folder of tables, or tables by name")
+        return cls(folders=tuple(one for one in opened if not _is_table(one)), tables=named)
+
+    @property
+    def real_paths(self) -> tuple[Path, ...]:
+        """The local roots once links have been followed: no file that lies elsewhere is shown."""
+        local = (one for one in (*self.folders, *self.tables.values()) if one.is_local)
+        return tuple(Path(one.root).resolve() for one in local)
+
+    def namespaces(self, parent: Namespace) -> list[Namespace]:
+        """The namespaces directly below another, or all on top."""
+        found = {name[: len(parent) + 1] for name, _ in self.tables if name[: len(parent)] == parent != name}
+        if not parent and any(self._children(folder, is_table=True) for folder in self.folders):
+            found.add(DEFAULT_NAMESPACE)
+        for folder in self._below(parent):
+            found |= {(*parent, name) for name in self._children(folder, is_table=False)}
+        return sorted(found)
+
+    def has_namespace(self, namespace: Namespace) -> bool:
+        """Whether there is such a namespace."""
+        if any(name[: len(namespace)] == namespace for name, _ in self.tables):
+            return True
+        return namespace == DEFAULT_NAMESPACE or any(self._below(namespace))
+
+    def table_names(self, namespace: Namespace) -> list[str]:
+        """The names of the tables in a namespace."""
+        found = {table for name, table in self.tables if name == namespace}
+        for folder in self._folders_of(namespace):
+            found |= set(self._children(folder, is_table=True))
+        return sorted(found)
+
+    def find(self, namespace: Namespace, table: str) -> Storage | None:
+        """The table of a name, spelled so or else the only one that differs in case alone; None without one."""
+        found = self._exact(namespace, table)
+        if found is None:
+            alike = [name for name in self.table_names(namespace) if name.lower() == table.lower()]
+            found = self._exact(namespace, alike[0]) if len(alike) == 1 else None
+        return found
+
+    def _exact(self, namespace: Namespace, table: str) -> Storage | None:
+        if (namespace, table) in self.tables:
+            return self.tables[namespace, table]
+        if not is_plain(table):
+            return None
+        folders = (_inside(folder, table) for folder in self._folders_of(namespace))
+        return next((folder for folder in folders if _is_table(folder) and self._is_within(folder)), None)
+
+    def _folders_of(self, namespace: Namespace) -> Iterator[Storage]:
+        """The folders whose tables are in a namespace."""
+        if namespace == DEFAULT_NAMESPACE:
+            yield from self.folders
+        yield from self._below(namespace)
+
+    def _below(self, namespace: Namespace) -> Iterator[Storage]:
+        """The folders of a namespace's name below the roots."""
+        if len(namespace) > _MOST_LEVELS or not all(map(is_plain, namespace)):
+            return
+        for root in self.folders:
+            folder = _inside(root, *namespace)
+            if not namespace or (self._is_within(folder) and not _is_table(folder) and folder.list_directory("")):
+                yield folder
+
+    def _children(self, folder: Storage, *, is_table: bool) -> list[str]:
+        """The names of the folders within one that are tables, or that are not."""
+        names = [info.name for info in folder.list_directory("") if info.is_dir and is_plain(info.name)]
+        inside = {name: _inside(folder, name) for name in names}
+        return [name for name, one in inside.items() if _is_table(one) == is_table and self._is_within(one)]
+
+    def _is_within(self, folder: Storage) -> bool:
+        """Whether a folder lies below a root once links have been followed."""
+        return not folder.is_local or any(Path(folder.root).resolve().is_relative_to(root) for root in self.real_paths)
+
+
+class Catalog:
+    """The tables of some roots, and the views of those that have been asked for."""
+
+    def __init__(self, roots: Roots, scratch: Scratch, settings: ViewSettings) -> None:
+        self.roots = roots
+        self._scratch = scratch
+        self._settings = settings
+        self._lock = Lock()
+        self._views: dict[tuple[str, QueryType], TableViews] = {}
+
+    def load(self, namespace: Namespace, name: str) -> Published:
+        """The table of a name, as it is now.
+
+        Raises:
+            TableNotFoundError: there is no such table.
+            HudiReadError: the table cannot be read.
+        """
+        own = self.roots.find(namespace, name)
+        if own is not None:
+            return self._views_of(own, QueryType.SNAPSHOT).load()
+        asked = parse_table_name(name)
+        found = self.roots.find(namespace, asked.table)
+        if found is None:
+            raise TableNotFoundError(".".join((*namespace, name)), "there is no table of that name")
+        return self._views_of(found, asked.query_type).load(asked.as_of)
+
+    def has_table(self, namespace: Namespace, name: str) -> bool:
+        """Whether there is a table of that name."""
+        return any(self.roots.find(namespace, one) is not None for one in (name, parse_table_name(name).table))
+
+    def all_views(self) -> Iterator[TableViews]:
+        """The snapshots of all tables below the roots."""
+        waiting: list[Namespace] = [()]
+        while waiting:
+            namespace = waiting.pop()
+            for table in self.roots.table_names(namespace) if namespace else ():
+                found = self.roots.find(namespace, table)
+                if found is not None:
+                    yield self._views_of(found, QueryType.SNAPSHOT)
+            waiting += self.roots.namespaces(namespace)
+
+    def _views_of(self, storage: Storage, query_type: QueryType) -> TableViews:
+        with self._lock:
+            key = (storage.table_path, query_type)
+            if key not in self._views:
+                folder = scratch_name(storage, query_type)
+                self._views[key] = TableViews(storage, query_type, self._scratch.below(folder), self._settings)
+            return self._views[key]
+
+
+def scratch_name(storage: Storage, query_type: QueryType) -> str:
+    """The name of the folder for a table's views: whose it is for the eye, and which one for certain."""
+    name = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in storage.table_path.rpartition("/")[2])
+    digest = hashlib.sha256(storage.table_path.encode()).hexdigest()[:12]
+    return f"{name[:40]}-{digest}/{query_type.value}"
+
+
+def _inside(folder: Storage, *names: str) -> Storage:
+    root, path = ("/".join((start, *names)) for start in (folder.root, folder.table_path))
+    return Storage(table_path=path, root=root, filesystem=folder.filesystem)
+
+
+def _is_table(folder: Storage) -> bool:
+    return folder.exists(_PROPERTIES)

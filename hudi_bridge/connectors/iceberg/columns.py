@@ -1,0 +1,218 @@
+"""The columns of a query -> an Iceberg schema, whose field ids stay the same through all of the table's history.
+
+Where the table keeps a history of its schema, Iceberg's ids are Hudi's, moved up: Iceberg's begin at 1, and columns
+that Hudi gives no id come first. Where it keeps none, Hudi knows columns by name, and so a name keeps the id that it
+was first seen with.
+
+Source: the Iceberg specification, "Schemas and Data Types"; ``InternalSchema`` of Hudi.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from pyiceberg.table.name_mapping import NameMapping
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+)
+
+from hudi_bridge.connectors.iceberg.name_mapping import Ids, map_names
+from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.schema import internal
+from hudi_bridge.schema.difference import child_path
+from hudi_bridge.schema.internal import parse_internal_schema, parse_schema_history
+from hudi_bridge.splits.query_schema import META_COLUMNS, OPERATION_COLUMN
+
+_PLACE = ".hoodie/.schema"
+_FIRST_ID_OF_HUDI = 100
+_FIELD_ID = b"PARQUET:field_id"
+_META_IDS = {name: position + 1 for position, name in enumerate((*META_COLUMNS, OPERATION_COLUMN))}
+# Partition columns that no file has.
+_FIRST_ID_WITHOUT_HUDI = len(_META_IDS) + 1
+
+ArrowType: TypeAlias = Any
+
+_PRIMITIVES: Mapping[pa.DataType, IcebergType] = {
+    pa.bool_(): BooleanType(),
+    pa.int32(): IntegerType(),
+    pa.int64(): LongType(),
+    pa.float32(): FloatType(),
+    pa.float64(): DoubleType(),
+    pa.string(): StringType(),
+    pa.binary(): BinaryType(),
+    pa.date32(): DateType(),
+    pa.time32("ms"): TimeType(),
+    pa.time64("us"): TimeType(),
+    pa.timestamp("ms"): TimestampType(),
+    pa.timestamp("us"): TimestampType(),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """The columns of a view. ``ids`` holds that of each column and of each field within one."""
+
+    schema: Schema
+    ids: Ids
+    mapping: NameMapping
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The schema of the Parquet files that are written for the view; it carries the ids."""
+        return pa.schema([_arrow_field(field) for field in self.schema.fields])
+
+
+def columns_of(query_schema: pa.Schema, schema_ids: str | None, schema_history: str | None, known: Ids) -> Columns:
+    """The columns of a query.
+
+    ``schema_ids`` and ``schema_history`` are those of a ``ReadContext``; ``known`` are the ids of views that were made
+    earlier, which count where there is no history.
+
+    Raises:
+        UnsupportedTableError: a column has a type that Iceberg does not have, or there are none.
+    """
+    if not len(query_schema):
+        raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
+    versions: tuple[Ids, ...] = ()
+    if schema_ids is not None and schema_history is not None:
+        current = parse_internal_schema(schema_ids, _PLACE)
+        history = parse_schema_history(schema_history, _PLACE)
+        earlier = (version for version in history if version.version_id < current.version_id)
+        versions = tuple(dict(_hudi_ids(version.fields, "")) for version in (current, *earlier))
+    numbering = _Numbering(versions[0], _FIRST_ID_WITHOUT_HUDI) if versions else _Numbering(known, _next_id(known))
+    fields = [numbering.field(field, "") for field in query_schema]
+    schema = Schema(*fields)
+    return Columns(schema=schema, ids=numbering.ids, mapping=map_names(schema, numbering.ids, versions[1:]))
+
+
+def _next_id(known: Ids) -> int:
+    return max((*known.values(), _FIRST_ID_OF_HUDI - 1)) + 1
+
+
+class _Numbering:
+    """Gives out ids: known ones where there are any, and new ones."""
+
+    def __init__(self, known: Ids, next_id: int) -> None:
+        self._known = {**known, **_META_IDS}
+        self._next = next_id
+        self.ids: dict[str, int] = {}
+
+    def field(self, field: "pa.Field[Any]", parent: str) -> NestedField:
+        """A column, or a field of a struct."""
+        path = child_path(parent, field.name)
+        return NestedField(self._id(path), field.name, self._type(field.type, path), required=False)
+
+    def _id(self, path: str) -> int:
+        if path not in self._known:
+            self._known[path] = self._next
+            self._next += 1
+        self.ids[path] = self._known[path]
+        return self.ids[path]
+
+    def _type(self, kind: ArrowType, path: str) -> IcebergType:
+        if pa.types.is_struct(kind):
+            return StructType(*(self.field(kind.field(position), path) for position in range(kind.num_fields)))
+        if pa.types.is_list(kind):
+            inside = child_path(path, "element")
+            return ListType(self._id(inside), self._type(kind.value_type, inside), element_required=False)
+        if pa.types.is_map(kind):
+            key, value = child_path(path, "key"), child_path(path, "value")
+            key_id, value_id = self._id(key), self._id(value)
+            return MapType(
+                key_id,
+                self._type(kind.key_type, key),
+                value_id,
+                self._type(kind.item_type, value),
+                value_required=False,
+            )
+        return _primitive(kind, path)
+
+
+def _primitive(kind: ArrowType, path: str) -> IcebergType:
+    if pa.types.is_decimal128(kind) and kind.scale >= 0:
+        return DecimalType(kind.precision, kind.scale)
+    if pa.types.is_timestamp(kind) and kind.unit in ("ms", "us") and kind.tz is not None:
+        return TimestamptzType()
+    if kind not in _PRIMITIVES:
+        raise UnsupportedTableError("column type in Iceberg", f"{path} of type {kind}", "types of Iceberg version 2")
+    return _PRIMITIVES[kind]
+
+
+def _hudi_ids(fields: tuple[internal.Field, ...], parent: str) -> Iterator[tuple[str, int]]:
+    for field in fields:
+        path = child_path(parent, field.name)
+        yield path, field.id + _FIRST_ID_OF_HUDI
+        yield from _inner_hudi_ids(field.type, path)
+
+
+def _inner_hudi_ids(kind: internal.FieldType, path: str) -> Iterator[tuple[str, int]]:
+    match kind:
+        case internal.RecordType():
+            yield from _hudi_ids(kind.fields, path)
+        case internal.ArrayType():
+            inside = child_path(path, "element")
+            yield inside, kind.element_id + _FIRST_ID_OF_HUDI
+            yield from _inner_hudi_ids(kind.element, inside)
+        case internal.MapType():
+            key, value = child_path(path, "key"), child_path(path, "value")
+            yield key, kind.key_id + _FIRST_ID_OF_HUDI
+            yield value, kind.value_id + _FIRST_ID_OF_HUDI
+            yield from _inner_hudi_ids(kind.key, key)
+            yield from _inner_hudi_ids(kind.value, value)
+
+
+_ARROW: Mapping[IcebergType, pa.DataType] = {
+    **{iceberg: arrow for arrow, iceberg in _PRIMITIVES.items()},
+    TimeType(): pa.time64("us"),
+    TimestampType(): pa.timestamp("us"),
+    TimestamptzType(): pa.timestamp("us", "UTC"),
+}
+
+
+def _arrow_field(field: NestedField) -> "pa.Field[Any]":
+    metadata = {_FIELD_ID: str(field.field_id).encode()}
+    return pa.field(field.name, _arrow_type(field.field_type), nullable=not field.required, metadata=metadata)
+
+
+def _arrow_type(kind: IcebergType) -> pa.DataType:
+    match kind:
+        case StructType():
+            return pa.struct([_arrow_field(field) for field in kind.fields])
+        case ListType():
+            return pa.list_(_arrow_field(kind.element_field))
+        case MapType():
+            key, value = _arrow_field(kind.key_field), _arrow_field(kind.value_field)
+            entries: pa.DataType = pa.map_(key, value)  # type: ignore[call-overload]
+            return entries
+        case DecimalType():
+            return pa.decimal128(kind.precision, kind.scale)
+        case _:
+            return _ARROW[kind]
+
+
+PATH_ID, POSITION_ID = 2147483546, 2147483545
+POSITION_DELETES = pa.schema(
+    [
+        _arrow_field(NestedField(PATH_ID, "file_path", StringType(), required=True)),
+        _arrow_field(NestedField(POSITION_ID, "pos", LongType(), required=True)),
+    ]
+)
+"""The columns of a position-delete file, with the ids that Iceberg reserves for them."""

@@ -1,0 +1,172 @@
+"""A Parquet footer -> what an Iceberg manifest says of the file: rows, nulls, bounds, and its partition.
+
+Bounds are of columns that stand alone or within structs. Floating-point columns have none: statistics leave NaN out,
+and a client could pass over a file that has one.
+
+Source: the Iceberg specification, "Manifests" and "Binary single-value serialization".
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.conversions import to_bytes
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+)
+
+from hudi_bridge.connectors.iceberg.name_mapping import Ids
+
+_WITH_BOUNDS = (
+    BooleanType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+)
+_BOUND_LENGTH = 64
+_LAST_CHARACTER = 0x10FFFF
+_SURROGATES = range(0xD800, 0xE000)
+_NO_BOUNDS = (pa.ArrowException, ValueError, OverflowError, TypeError, NotImplementedError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A data file of an Iceberg table, as a manifest lists it.
+
+    ``location`` is what clients call it. ``partition`` holds the values of all partition columns, in Iceberg's form, or
+    is None where not all rows are known to have the same. Counts and bounds are by field id.
+    """
+
+    location: str
+    rows: int
+    size_bytes: int
+    partition: tuple[Any, ...] | None
+    value_counts: Mapping[int, int]
+    null_counts: Mapping[int, int]
+    lower_bounds: Mapping[int, bytes]
+    upper_bounds: Mapping[int, bytes]
+    split_offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnFacts:
+    """What the row groups of a file say of one column; ``least`` and ``greatest`` are None where they do not tell."""
+
+    values: int
+    nulls: int | None
+    least: Any
+    greatest: Any
+
+
+def data_file(
+    location: str,
+    size_bytes: int,
+    footer: pq.FileMetaData,
+    schema: Schema,
+    ids: Ids,
+    partition: tuple[Any, ...] | None,
+) -> DataFile:
+    """What a footer says; ``ids`` are those of the file's columns by their dotted paths."""
+    known = {ids[path]: facts for path, facts in column_facts(footer).items() if path in ids}
+    bounds = {id_: _bounds(schema.find_type(id_), facts) for id_, facts in known.items()}
+    return DataFile(
+        location=location,
+        rows=footer.num_rows,
+        size_bytes=size_bytes,
+        partition=partition,
+        value_counts={id_: facts.values for id_, facts in known.items()},
+        null_counts={id_: facts.nulls for id_, facts in known.items() if facts.nulls is not None},
+        lower_bounds={id_: lower for id_, (lower, _) in bounds.items() if lower is not None},
+        upper_bounds={id_: upper for id_, (_, upper) in bounds.items() if upper is not None},
+        split_offsets=tuple(_offsets(footer)),
+    )
+
+
+def column_facts(footer: pq.FileMetaData) -> Mapping[str, ColumnFacts]:
+    """The facts of each column that is not inside a list or map, by its dotted path."""
+    names = [footer.schema.column(position) for position in range(footer.num_columns)]
+    plain = {position: one.path for position, one in enumerate(names) if one.max_repetition_level == 0}
+    return {path: _facts(footer, position) for position, path in plain.items()}
+
+
+def _facts(footer: pq.FileMetaData, position: int) -> ColumnFacts:
+    chunks = [footer.row_group(group).column(position) for group in range(footer.num_row_groups)]
+    nulls = [None if chunk.statistics is None else chunk.statistics.null_count for chunk in chunks]
+    least = greatest = None
+    tells = True
+    for chunk, chunk_nulls in zip(chunks, nulls, strict=True):
+        if chunk_nulls == chunk.num_values:
+            continue
+        tells = tells and chunk.statistics is not None and chunk.statistics.has_min_max
+        if tells:
+            least, greatest, tells = _wider(chunk.statistics, least, greatest)
+    return ColumnFacts(
+        values=sum(chunk.num_values for chunk in chunks),
+        nulls=None if None in nulls else sum(one or 0 for one in nulls),
+        least=least if tells else None,
+        greatest=greatest if tells else None,
+    )
+
+
+def _wider(statistics: Any, least: Any, greatest: Any) -> tuple[Any, Any, bool]:  # noqa: ANN401 - of any type
+    """Bounds that hold for one more row group, and whether they can be told."""
+    try:
+        low, high = statistics.min, statistics.max
+        return (
+            low if least is None else min(least, low),
+            high if greatest is None else max(greatest, high),
+            True,
+        )
+    except _NO_BOUNDS:
+        return None, None, False
+
+
+def _bounds(kind: IcebergType, facts: ColumnFacts) -> tuple[bytes | None, bytes | None]:
+    if not isinstance(kind, _WITH_BOUNDS) or facts.least is None or facts.greatest is None:
+        return None, None
+    lower, upper = facts.least, facts.greatest
+    if isinstance(kind, StringType):
+        if not isinstance(lower, str) or not isinstance(upper, str):
+            return None, None
+        lower, upper = lower[:_BOUND_LENGTH], _upper_text(upper)
+    try:
+        return to_bytes(kind, lower), None if upper is None else to_bytes(kind, upper)
+    except (*_NO_BOUNDS, AttributeError):
+        return None, None
+
+
+def _upper_text(text: str) -> str | None:
+    """A text of limited length that is not less than the one given; None if there is none."""
+    if len(text) <= _BOUND_LENGTH:
+        return text
+    start = text[:_BOUND_LENGTH]
+    while start:
+        following = ord(start[-1]) + 1
+        if following in _SURROGATES:
+            following = _SURROGATES.stop
+        if following <= _LAST_CHARACTER:
+            return start[:-1] + chr(following)
+        start = start[:-1]
+    return None
+
+
+def _offsets(footer: pq.FileMetaData) -> Iterator[int]:
+    for group in range(footer.num_row_groups):
+        chunk = footer.row_group(group).column(0)
+        dictionary = chunk.dictionary_page_offset
+        yield chunk.data_page_offset if dictionary is None else min(dictionary, chunk.data_page_offset)

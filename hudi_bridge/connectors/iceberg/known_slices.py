@@ -1,0 +1,84 @@
+"""The files of slices that are on disk, so that a slice that has not changed is not looked at again."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor, Future
+
+from hudi_bridge.connectors.iceberg.counters import Counters
+from hudi_bridge.connectors.iceberg.scratch import Scratch
+from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
+from hudi_bridge.connectors.iceberg.slice_files import SliceFiles, slice_from_json, slice_to_json
+from hudi_bridge.splits.split import RealtimeFileSplit
+
+SLICES = "slices"
+_SUFFIX = ".json"
+
+
+class KnownSlices:
+    """What belongs to each slice, by its key: one version for each set of log blocks that counted."""
+
+    def __init__(self, scratch: Scratch) -> None:
+        self._scratch = scratch
+        self._unread: dict[str, set[str]] = defaultdict(set)
+        self._known: dict[str, dict[str, SliceFiles]] = defaultdict(dict)
+        for name in scratch.names(SLICES):
+            self._unread[_key(name)].add(name)
+
+    def files_of(
+        self, splits: Iterable[RealtimeFileSplit], builder: SliceBuilder, builders: Executor, counters: Counters
+    ) -> Sequence[SliceFiles]:
+        """The files of slices, in their order; those that have changed are built side by side.
+
+        Raises:
+            HudiReadError: a slice cannot be read.
+        """
+        waiting = [builders.submit(self._files, split, builder, counters) for split in splits]
+        try:
+            return [one.result() for one in waiting]
+        except BaseException:
+            _stop(waiting)
+            raise
+
+    def forget_but(self, names: set[str]) -> None:
+        """Keep nothing but slices of these names."""
+        for key in list(self._known):
+            self._known[key] = {name: files for name, files in self._known[key].items() if name in names}
+            if not self._known[key]:
+                del self._known[key]
+
+    def _files(self, split: RealtimeFileSplit, builder: SliceBuilder, counters: Counters) -> SliceFiles:
+        key = builder.key(split)
+        files = self._find(key, builder)
+        if files is not None:
+            counters.add("slices_reused_total")
+            return files
+        with counters.building():
+            files = builder.build(split)
+        self._scratch.write(f"{SLICES}/{files.name}{_SUFFIX}", slice_to_json(files))
+        self._known[key][files.name] = files
+        counters.add("slices_built_total")
+        return files
+
+    def _find(self, key: str, builder: SliceBuilder) -> SliceFiles | None:
+        """What was built for the slice when the same log blocks counted."""
+        for name in self._unread.pop(key, ()):
+            text = self._scratch.read(f"{SLICES}/{name}")
+            files = None if text is None else slice_from_json(text)
+            if files is not None:
+                self._known[key][files.name] = files
+        if key not in self._known:
+            return None
+        return next((files for files in self._known[key].values() if files.holds(builder.counts)), None)
+
+
+def _key(name: str) -> str:
+    return name.partition("-")[0]
+
+
+def _stop(waiting: Sequence["Future[SliceFiles]"]) -> None:
+    """Let what has begun end, and nothing else begin."""
+    for one in waiting:
+        one.cancel()
+    for one in waiting:
+        if not one.cancelled():
+            one.exception()

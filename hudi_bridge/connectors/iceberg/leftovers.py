@@ -1,0 +1,39 @@
+"""Files that nothing refers to any more: kept as long as a query that has begun may read them, then removed.
+
+When a file was first found to be left over is noted in the folder itself, so that it holds for later processes, too.
+"""
+
+import json
+import time
+from collections.abc import Mapping
+
+from hudi_bridge.connectors.iceberg.scratch import Scratch
+
+_NOTES = "leftovers.json"
+
+
+def remove_leftovers(scratch: Scratch, needed: Mapping[str, tuple[set[str], tuple[str, ...]]], after: float) -> int:
+    """Remove files that have been left over for so many seconds; how many there were.
+
+    ``needed`` says of each folder which names are needed, and how the names of files end that may be removed.
+    """
+    notes, now = _read(scratch), time.time()
+    left = {
+        f"{folder}/{name}": notes.get(f"{folder}/{name}", now)
+        for folder, (names, suffixes) in needed.items()
+        for name in scratch.all_names(folder)
+        if name not in names and name.endswith(suffixes)
+    }
+    due = [name for name, since in left.items() if now - since >= after]
+    for name in due:
+        scratch.remove(name)
+        del left[name]
+    if left != notes:
+        scratch.write(_NOTES, json.dumps(left).encode())
+    return len(due)
+
+
+def _read(scratch: Scratch) -> dict[str, float]:
+    text = scratch.read(_NOTES)
+    notes: dict[str, float] = json.loads(text) if text else {}
+    return notes

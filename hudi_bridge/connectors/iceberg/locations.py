@@ -1,0 +1,42 @@
+"""What the clients of a view call its files: the same file may have another URI on their side."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from hudi_bridge.errors import QueryError
+from hudi_bridge.storage import Storage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Locations:
+    """Prefixes of paths or URIs with what stands for them on the side of the clients, longest first.
+
+    Without a rule that fits, a local path becomes a file URI, and a URI stays what it is.
+    """
+
+    rules: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, texts: tuple[str, ...]) -> Self:
+        """The rules of texts like ``/data=local:///``.
+
+        Raises:
+            QueryError: a text is no rule.
+        """
+        rules = []
+        for text in texts:
+            ours, sign, theirs = text.partition("=")
+            if not (ours and sign and "://" in theirs):
+                raise QueryError("--locate", repr(text), "OURS=THEIRS, such as /data=local:///")
+            rules.append((ours.rstrip("/"), theirs))
+        return cls(rules=tuple(sorted(rules, key=lambda rule: -len(rule[0]))))
+
+    def uri(self, storage: Storage, path: str = "") -> str:
+        """What clients call the file, or the folder, of a path relative to a storage."""
+        whole = f"{storage.table_path}/{path}" if path else storage.table_path
+        whole = whole.removeprefix("file://") if storage.is_local else whole
+        for ours, theirs in self.rules:
+            if whole == ours or whole.startswith(f"{ours}/"):
+                inside = whole[len(ours) :].lstrip("/")
+                return f"{theirs.rstrip('/')}/{inside}" if not theirs.endswith("///") else f"{theirs}{inside}"
+        return whole if "://" in whole else f"file://{whole}"

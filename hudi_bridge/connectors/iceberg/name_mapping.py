@@ -1,0 +1,96 @@
+"""Which id a column of a file without ids has, by its name.
+
+The mapping belongs to the table, not to a file: a renamed column has all of its names, and a name that has meant two
+columns means the one that has it now.
+
+Source: the Iceberg specification, "Column Projection" and "Name Mapping Serialization".
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from typing import TypeAlias
+
+from pyiceberg.schema import Schema
+from pyiceberg.table.name_mapping import MappedField, NameMapping
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+
+from hudi_bridge.schema.difference import child_path
+
+Ids: TypeAlias = Mapping[str, int]
+"""Ids by dotted paths; what is inside a list is its ``element``, inside a map its ``key`` and ``value``."""
+
+
+def map_names(schema: Schema, ids: Ids, earlier: Sequence[Ids]) -> NameMapping:
+    """The mapping of a schema's names, and of those that its columns had in ``earlier`` versions and nobody has now."""
+    return NameMapping([_mapped(field, "", ids, earlier) for field in schema.fields])
+
+
+def _mapped(field: NestedField, parent: str, ids: Ids, earlier: Sequence[Ids]) -> MappedField:
+    path = child_path(parent, field.name)
+    inner = _inner_fields(field.field_type)
+    taken = {name.rpartition(".")[2] for name in ids if name.rpartition(".")[0] == parent}
+    names: dict[str, None] = {field.name: None}
+    for version in earlier:
+        former = [name.rpartition(".")[2] for name, id_ in version.items() if id_ == field.field_id]
+        names.update(dict.fromkeys(name for name in former if name not in taken))
+    mapped = [_mapped(child, path, ids, earlier) for child in inner]
+    return _field(field.field_id, list(names), mapped)
+
+
+def _inner_fields(kind: IcebergType) -> tuple[NestedField, ...]:
+    match kind:
+        case StructType():
+            return kind.fields
+        case ListType():
+            return (kind.element_field,)
+        case MapType():
+            return kind.key_field, kind.value_field
+        case _:
+            return ()
+
+
+def names_to_ids(mapping: NameMapping, schema: Schema) -> Ids:
+    """What the mapping makes of each dotted path that it knows, as far as the schema has the id."""
+    return {path: id_ for path, id_ in _iter_names(mapping.root, "") if id_ in schema.field_ids}
+
+
+def mapped_ids(mapping: NameMapping) -> set[int]:
+    """All ids that the mapping has."""
+    return {id_ for _, id_ in _iter_names(mapping.root, "")}
+
+
+def _iter_names(fields: list[MappedField], parent: str) -> Iterator[tuple[str, int]]:
+    for field in fields:
+        for name in field.names:
+            path = child_path(parent, name)
+            if field.field_id is not None:
+                yield path, field.field_id
+            yield from _iter_names(field.fields, path)
+
+
+def complete(mapping: NameMapping, paths: Mapping[str, int | None], first_id: int) -> NameMapping:
+    """The mapping with more paths of columns, those that it has not.
+
+    A path that comes without an id gets one that no schema has, from ``first_id`` on: some clients refuse files with
+    columns that the mapping does not know.
+    """
+    completed = mapping.model_copy(deep=True)
+    new_ids = count(first_id)
+    known = dict(_iter_names(completed.root, ""))
+    for path in sorted(paths, key=lambda one: one.count(".")):
+        if path not in known:
+            id_ = paths[path]
+            known[path] = next(new_ids) if id_ is None else id_
+            siblings = _inside(completed.root, path.split(".")[:-1])
+            siblings.append(_field(known[path], [path.rpartition(".")[2]], []))
+    return completed
+
+
+def _inside(fields: list[MappedField], parents: Sequence[str]) -> list[MappedField]:
+    for name in parents:
+        fields = next(field.fields for field in fields if name in field.names)
+    return fields
+
+
+def _field(id_: int, names: list[str], fields: list[MappedField]) -> MappedField:
+    return MappedField.model_validate({"field-id": id_, "names": names, "fields": fields})

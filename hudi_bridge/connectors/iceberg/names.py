@@ -1,0 +1,39 @@
+"""What clients may call a table: its name, and its name with what of it is to be read.
+
+    trips                              the snapshot
+    trips$ro    trips__ro              read optimized: base files alone
+    trips@TIME  trips__at_TIME         as of an instant, in any spelling of Hudi's
+    trips__ro__at_TIME                 both
+
+Trino reserves names with ``$`` and ``@`` for itself, hence the second spelling of each.
+"""
+
+import re
+from dataclasses import dataclass
+
+from hudi_bridge.config import QueryType
+
+_NAME = re.compile(r"(?P<table>.+?)(?P<read_optimized>(?:\$|__)ro)?(?:(?:@|__at_)(?P<as_of>[^@]+))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableName:
+    """A table's own name, and what of it is asked for."""
+
+    table: str
+    query_type: QueryType
+    as_of: str | None
+
+
+def parse_table_name(name: str) -> TableName:
+    """What a name asks for."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return TableName(table=name, query_type=QueryType.SNAPSHOT, as_of=None)
+    query_type = QueryType.READ_OPTIMIZED if match["read_optimized"] else QueryType.SNAPSHOT
+    return TableName(table=match["table"], query_type=query_type, as_of=match["as_of"])
+
+
+def is_plain(name: str) -> bool:
+    """Whether a name is that of a folder within another, and a visible one."""
+    return bool(name) and not name.startswith(".") and not set(name) & set("/\\\0\x1f") and name.isprintable()

@@ -1,0 +1,87 @@
+"""Partition columns as an Iceberg partition spec, so that clients pass over files by their partition.
+
+A file has a partition only if all of its rows are known to have the values of its partition path. Others belong to the
+empty spec, which a table may have beside: clients find their way in them by bounds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+
+from hudi_bridge.connectors.iceberg.data_files import ColumnFacts, column_facts
+from hudi_bridge.merge.arrays import Value
+from hudi_bridge.readers.path_columns import path_values
+from hudi_bridge.splits.split import RealtimeFileSplit
+
+WITHOUT_PARTITION = PartitionSpec(spec_id=0)
+_TYPES = (pa.bool_(), pa.int32(), pa.int64(), pa.string(), pa.date32())
+_EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partitioning:
+    """The partition columns of a view, none where Iceberg is not told of partitions."""
+
+    names: tuple[str, ...]
+
+    def spec(self, schema: Schema) -> PartitionSpec:
+        """The spec of files that have a partition."""
+        if not self.names:
+            return WITHOUT_PARTITION
+        fields = (
+            PartitionField(
+                schema.find_field(name).field_id, PARTITION_FIELD_ID_START + position, IdentityTransform(), name
+            )
+            for position, name in enumerate(self.names)
+        )
+        return PartitionSpec(*fields, spec_id=1)
+
+    def of_file(self, split: RealtimeFileSplit, stored: pa.Schema, footer: pq.FileMetaData) -> tuple[Any, ...] | None:
+        """The partition of a file of a slice, in Iceberg's form, None if it has none; ``stored`` are its columns."""
+        values = dict(split.partition_values)
+        if not self.names or not values.keys() >= set(self.names):
+            return None
+        known = in_path_and_file(split, stored, footer)
+        if not all(known.get(name, False) for name in self.names):
+            return None
+        return tuple(_iceberg_value(values[name]) for name in self.names)
+
+
+def partitioning_of(partition_fields: tuple[str, ...], schema: pa.Schema) -> Partitioning:
+    """The partition columns of a table; none if one of them is not a column of a type that paths can tell."""
+    told = all(name in schema.names and schema.field(name).type in _TYPES for name in partition_fields)
+    return Partitioning(names=partition_fields if told else ())
+
+
+def in_path_and_file(split: RealtimeFileSplit, stored: pa.Schema, footer: pq.FileMetaData) -> Mapping[str, bool]:
+    """For each partition column whose value the path tells, whether all rows of a file are known to have it.
+
+    Columns that the query reads from the path, and that the file does not have, are what the path says.
+    """
+    facts, from_path = column_facts(footer), path_values(split)
+    return {
+        name: _all_equal(facts.get(name), value, footer.num_rows) if name in stored.names else name in from_path
+        for name, value in split.partition_values
+    }
+
+
+def _all_equal(facts: ColumnFacts | None, value: Value, rows: int) -> bool:
+    """Whether statistics prove that a column has one value in all rows."""
+    if facts is None:
+        return False
+    if not value.is_valid:
+        return facts.nulls == rows
+    wanted = value.as_py()
+    return bool(facts.nulls == 0 and facts.least == wanted and facts.greatest == wanted)
+
+
+def _iceberg_value(value: Value) -> Any:  # noqa: ANN401 - of any type
+    plain = value.as_py()
+    return (plain - _EPOCH).days if isinstance(plain, date) else plain

@@ -1,0 +1,88 @@
+"""A Hudi table written once as an Iceberg table: metadata and what logs change, as plain files.
+
+The folder is that of a file-system ("Hadoop") table: the newest metadata file is named by ``version-hint.text``. Base
+files stay where they are, so that the Iceberg table is as good as they last: until the cleaner removes them.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from hudi_bridge.config import QueryType
+from hudi_bridge.connectors.iceberg.counters import Counters
+from hudi_bridge.connectors.iceberg.locations import Locations
+from hudi_bridge.connectors.iceberg.manifests import METADATA
+from hudi_bridge.connectors.iceberg.scratch import Scratch
+from hudi_bridge.connectors.iceberg.table_views import TableViews, ViewSettings
+from hudi_bridge.storage import Storage
+
+_HINT = f"{METADATA}/version-hint.text"
+_VERSIONS_KEPT = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedTable:
+    """What was written: the Iceberg table's folder and metadata file, as clients call them, and the instant it shows.
+
+    ``slices_built`` are those that had changed since the table was last published there.
+    """
+
+    location: str
+    metadata_location: str
+    instant: str
+    slices_built: int
+    slices_reused: int
+
+
+def publish_table(
+    table: Storage,
+    folder: Scratch,
+    *,
+    locations: Locations,
+    builds: int,
+    query_type: QueryType = QueryType.SNAPSHOT,
+    as_of: str | None = None,
+    keep: int = 20,
+    keep_seconds: float = 3600.0,
+) -> PublishedTable:
+    """Write the table as it is now, or as of an instant, into a folder of its own; ``builds`` slices at once.
+
+    What is in the folder from an earlier time, and has not changed, is used again. The new metadata appear at once.
+
+    Raises:
+        HudiReadError: the table cannot be read.
+    """
+    counters = Counters()
+    with ThreadPoolExecutor(builds) as builders:
+        settings = ViewSettings(
+            locations=locations,
+            builders=builders,
+            at_once=builds,
+            counters=counters,
+            keep=keep,
+            keep_seconds=keep_seconds,
+        )
+        published = TableViews(table, query_type, folder, settings).load(as_of)
+    name = _write_version(folder, published.metadata.encode())
+    return PublishedTable(
+        location=locations.uri(folder.storage),
+        metadata_location=locations.uri(folder.storage, f"{METADATA}/{name}"),
+        instant=published.instant,
+        slices_built=int(counters.value("slices_built_total")),
+        slices_reused=int(counters.value("slices_reused_total")),
+    )
+
+
+def _write_version(folder: Scratch, metadata: bytes) -> str:
+    """The name of the metadata file of the newest version, which is a new one unless the metadata are the same."""
+    hint = (folder.read(_HINT) or b"").decode("ascii", "replace").strip()
+    newest = int(hint) if hint.isdecimal() else 0
+    if folder.read(f"{METADATA}/{_name(newest)}") == metadata:
+        return _name(newest)
+    folder.write(f"{METADATA}/{_name(newest + 1)}", metadata)
+    folder.write(_HINT, str(newest + 1).encode())
+    folder.remove(f"{METADATA}/{_name(newest - _VERSIONS_KEPT)}")
+    return _name(newest + 1)
+
+
+def _name(version: int) -> str:
+    return f"v{version}.metadata.json"

@@ -1,0 +1,245 @@
+"""The catalog as an HTTP service that Iceberg clients speak to; it answers questions and changes nothing.
+
+    GET   /v1/config
+    GET   /v1/namespaces[?parent=]                    HEAD, GET  /v1/namespaces/{namespace}
+    GET   /v1/namespaces/{namespace}/tables           HEAD, GET  /v1/namespaces/{namespace}/tables/{table}
+    GET   /v1/namespaces/{namespace}/views            POST       /v1/namespaces/{namespace}/tables/{table}/metrics
+    GET   /health                                     GET        /metrics
+
+Source: the Iceberg REST catalog specification, ``rest-catalog-open-api.yaml``.
+"""
+
+import hmac
+import json
+import logging
+import time
+from collections.abc import Callable
+from threading import BoundedSemaphore
+from typing import Any
+from urllib.parse import unquote_plus
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from hudi_bridge.connectors.iceberg.catalog import Catalog, Namespace
+from hudi_bridge.connectors.iceberg.counters import Counters
+from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError, UnsupportedTableError
+
+_SEPARATOR = "\x1f"
+_MOST_LOADS = 32
+_RETRY_SECONDS = 5
+_LOG = logging.getLogger(__name__)
+
+_NAMESPACE = "/v1/namespaces/{namespace}"
+_TABLE = _NAMESPACE + "/tables/{table}"
+_ENDPOINTS = (
+    "GET /v1/{prefix}/namespaces",
+    "GET /v1/{prefix}/namespaces/{namespace}",
+    "HEAD /v1/{prefix}/namespaces/{namespace}",
+    "GET /v1/{prefix}/namespaces/{namespace}/tables",
+    "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics",
+    "GET /v1/{prefix}/namespaces/{namespace}/views",
+    "GET /v1/{prefix}/namespaces/{namespace}/views/{view}",
+)
+
+
+class _CatalogError(Exception):
+    """An answer that is an error, as clients expect it."""
+
+    def __init__(self, status: int, kind: str, message: str) -> None:
+        super().__init__(status, kind, message)
+        self.status = status
+        self.kind = kind
+        self.message = message
+
+
+def create_app(catalog: Catalog, counters: Counters, token: str | None = None) -> Starlette:
+    """The service; with a ``token``, all but ``/health`` asks for it as a bearer token."""
+    service = _Service(catalog, counters)
+    routes = [
+        Route("/v1/config", service.config),
+        Route("/v1/namespaces", service.namespaces),
+        Route(_NAMESPACE, service.namespace),
+        Route(_NAMESPACE + "/tables", service.tables),
+        Route(_TABLE, service.has_table, methods=["HEAD"]),
+        Route(_TABLE, service.table),
+        Route(_TABLE + "/metrics", _take_metrics, methods=["POST"]),
+        Route(_NAMESPACE + "/views", service.views),
+        Route(_NAMESPACE + "/views/{view}", service.view),
+        Route("/metrics", service.metrics),
+        Route("/health", _health),
+    ]
+    handlers: dict[Any, Callable[..., Response]] = {
+        _CatalogError: _error_response,
+        HTTPException: _http_error_response,
+        HudiReadError: service.table_error_response,
+    }
+    middleware = [Middleware(_Counting, counters=counters), Middleware(_Authorized, token=token)]
+    return Starlette(routes=routes, exception_handlers=handlers, middleware=middleware)
+
+
+class _Service:
+    """The answers. They are plain functions, which Starlette runs in threads, so that a table that is being built keeps
+    nobody else waiting.
+    """
+
+    def __init__(self, catalog: Catalog, counters: Counters) -> None:
+        self._catalog = catalog
+        self._counters = counters
+        self._loads = BoundedSemaphore(_MOST_LOADS)
+
+    def config(self, _: Request) -> Response:
+        return JSONResponse({"defaults": {}, "overrides": {}, "endpoints": list(_ENDPOINTS)})
+
+    def namespaces(self, request: Request) -> Response:
+        parent = request.query_params.get("parent")
+        above = tuple(parent.split(_SEPARATOR)) if parent else ()
+        if above and not self._catalog.roots.has_namespace(above):
+            raise _no_namespace(above)
+        return JSONResponse({"namespaces": self._catalog.roots.namespaces(above)})
+
+    def namespace(self, request: Request) -> Response:
+        return JSONResponse({"namespace": self._namespace(request), "properties": {}})
+
+    def tables(self, request: Request) -> Response:
+        namespace = self._namespace(request)
+        names = self._catalog.roots.table_names(namespace)
+        return JSONResponse({"identifiers": [{"namespace": namespace, "name": name} for name in names]})
+
+    def has_table(self, request: Request) -> Response:
+        if not self._catalog.has_table(_namespace(request), _table(request)):
+            raise _CatalogError(404, "NoSuchTableException", "there is no table of that name")
+        return Response(status_code=204)
+
+    def table(self, request: Request) -> Response:
+        if not self._loads.acquire(blocking=False):
+            raise _CatalogError(503, "ServiceUnavailableException", f"{_MOST_LOADS} tables are being loaded already")
+        try:
+            published = self._catalog.load(_namespace(request), _table(request))
+        finally:
+            self._loads.release()
+        location = json.dumps(published.location)
+        body = f'{{"metadata-location":{location},"metadata":{published.metadata},"config":{{}}}}'
+        return Response(body, media_type="application/json")
+
+    def views(self, request: Request) -> Response:
+        self._namespace(request)
+        return JSONResponse({"identifiers": []})
+
+    def view(self, _: Request) -> Response:
+        raise _CatalogError(404, "NoSuchViewException", "there are no views")
+
+    def metrics(self, _: Request) -> Response:
+        return PlainTextResponse(self._counters.prometheus(), media_type="text/plain; version=0.0.4")
+
+    def table_error_response(self, _: Request, error: Exception) -> Response:
+        self._counters.add("errors_total", labels=f'error="{type(error).__name__}"')
+        if isinstance(error, TableNotFoundError):
+            return _error(404, "NoSuchTableException", str(error))
+        if isinstance(error, QueryError | UnsupportedTableError):
+            return _error(400, "BadRequestException", str(error))
+        _LOG.error("%s", error)
+        return _error(500, type(error).__name__, str(error))
+
+    def _namespace(self, request: Request) -> Namespace:
+        levels = _namespace(request)
+        if not self._catalog.roots.has_namespace(levels):
+            raise _no_namespace(levels)
+        return levels
+
+
+async def _take_metrics(_: Request) -> Response:
+    """Clients tell how their scans went; nobody asks here."""
+    return Response(status_code=204)
+
+
+async def _health(_: Request) -> Response:
+    return JSONResponse({"status": "ok"})
+
+
+def _namespace(request: Request) -> Namespace:
+    return tuple(_part_of_path(request, _NAMESPACE.count("/")).split(_SEPARATOR))
+
+
+def _table(request: Request) -> str:
+    return _part_of_path(request, _TABLE.count("/"))
+
+
+def _part_of_path(request: Request, position: int) -> str:
+    """A part of the path as the client meant it: Java writes a blank as a plus sign, as in a form."""
+    parts = request.scope["raw_path"].decode("ascii", "replace").split("/")
+    if len(parts) != request.url.path.count("/") + 1:
+        raise HTTPException(404)
+    return unquote_plus(parts[position])
+
+
+def _no_namespace(levels: Namespace) -> _CatalogError:
+    return _CatalogError(404, "NoSuchNamespaceException", f"there is no namespace {'.'.join(levels)}")
+
+
+def _error(status: int, kind: str, message: str) -> Response:
+    headers = {"Retry-After": str(_RETRY_SECONDS)} if status == 503 else None  # noqa: PLR2004 - of HTTP
+    return JSONResponse({"error": {"message": message, "type": kind, "code": status}}, status, headers=headers)
+
+
+def _error_response(_: Request, error: Exception) -> Response:
+    if not isinstance(error, _CatalogError):
+        raise error
+    return _error(error.status, error.kind, error.message)
+
+
+def _http_error_response(_: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        raise error
+    if error.status_code == 405:  # noqa: PLR2004 - of HTTP
+        return _error(405, "UnsupportedOperationException", "this catalog cannot be changed")
+    return _error(error.status_code, "NotFoundException", "there is nothing of that name")
+
+
+class _Authorized:
+    """Lets nobody in who does not know the token."""
+
+    def __init__(self, app: ASGIApp, token: str | None) -> None:
+        self._app = app
+        self._expected = None if token is None else f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._expected is not None and scope["type"] == "http" and scope["path"] != "/health":
+            given = dict(scope["headers"]).get(b"authorization", b"")
+            if not hmac.compare_digest(given, self._expected):
+                await _error(401, "NotAuthorizedException", "a bearer token is needed")(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+class _Counting:
+    """Counts requests, and the time that they take, by the kind of what is asked for."""
+
+    def __init__(self, app: ASGIApp, counters: Counters) -> None:
+        self._app = app
+        self._counters = counters
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 500
+
+        async def counted(message: Any) -> None:  # noqa: ANN401 - of ASGI
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, counted)
+        finally:
+            kind = getattr(scope.get("route"), "name", "other")
+            self._counters.add("requests_total", labels=f'kind="{kind}",status="{status}"')
+            self._counters.add("request_seconds_total", time.perf_counter() - start, labels=f'kind="{kind}"')

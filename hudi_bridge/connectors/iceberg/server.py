@@ -1,0 +1,152 @@
+"""Runs the catalog service until it is told to stop."""
+
+import logging
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from threading import Event, Thread
+
+import uvicorn
+
+from hudi_bridge.connectors.iceberg.catalog import Catalog, Roots
+from hudi_bridge.connectors.iceberg.counters import Counters
+from hudi_bridge.connectors.iceberg.locations import Locations
+from hudi_bridge.connectors.iceberg.rest import create_app
+from hudi_bridge.connectors.iceberg.scratch import Scratch
+from hudi_bridge.connectors.iceberg.table_views import ViewSettings
+from hudi_bridge.errors import HudiReadError, QueryError
+
+_SHUTDOWN_SECONDS = 30
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceOptions:
+    """What a service is asked to do. Times are in seconds; ``watch_seconds`` None builds nothing ahead."""
+
+    roots: Roots
+    scratch: Scratch
+    locations: Locations
+    host: str
+    port: int
+    token: str | None
+    builds: int
+    keep: int
+    keep_seconds: float
+    watch_seconds: float | None
+
+    def validate(self) -> None:
+        """Return only if it is safe to begin.
+
+        Raises:
+            QueryError: everybody could read the tables.
+        """
+        if self.token is None and not _is_loopback(self.host):
+            raise QueryError("--host", f"{self.host} without a token", "a loopback address, or --token-file as well")
+
+
+class IcebergService:
+    """A service that has a socket already: clients may connect before it runs."""
+
+    def __init__(self, options: ServiceOptions) -> None:
+        options.validate()
+        self._options = options
+        self.counters = Counters()
+        family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+        self._socket = socket.create_server((options.host, options.port), family=family)
+        self._server: uvicorn.Server | None = None
+
+    @property
+    def url(self) -> str:
+        """Where the service is."""
+        host, port = self._socket.getsockname()[:2]
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    def run(self) -> None:
+        """Serve until ``stop``, SIGINT or SIGTERM; requests that have begun are answered first."""
+        options = self._options
+        with ThreadPoolExecutor(options.builds, thread_name_prefix="hudi-bridge-build") as builders, self._socket:
+            settings = ViewSettings(
+                locations=options.locations,
+                builders=builders,
+                at_once=options.builds,
+                counters=self.counters,
+                roots=options.roots.real_paths,
+                keep=options.keep,
+                keep_seconds=options.keep_seconds,
+            )
+            catalog = Catalog(options.roots, options.scratch, settings)
+            config = uvicorn.Config(
+                create_app(catalog, self.counters, options.token),
+                log_level="warning",
+                access_log=False,
+                lifespan="off",
+                server_header=False,
+                timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+            )
+            self._server = uvicorn.Server(config)
+            with _watching(catalog, options.watch_seconds):
+                self._server.run(sockets=[self._socket])
+            builders.shutdown(cancel_futures=True)
+
+    def stop(self) -> None:
+        """Have ``run`` end."""
+        if self._server is not None:
+            self._server.should_exit = True
+
+
+@contextmanager
+def _watching(catalog: Catalog, seconds: float | None) -> Iterator[None]:
+    """Have views made of all commits as they come."""
+    ended = Event()
+    thread = Thread(target=_watch, args=(catalog, seconds, ended), name="hudi-bridge-watch", daemon=True)
+    if seconds is not None:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if seconds is not None:
+            thread.join()
+
+
+def _watch(catalog: Catalog, seconds: float | None, ended: Event) -> None:
+    while not ended.is_set():
+        for views in catalog.all_views():
+            if ended.is_set():
+                return
+            try:
+                views.follow()
+            except (HudiReadError, OSError) as error:
+                _LOG.warning("%s", error)
+        ended.wait(seconds)
+
+
+def read_token(path: Path | None) -> str | None:
+    """The token in a file, without the line end; None without a file.
+
+    Raises:
+        QueryError: the file cannot be read, or holds none.
+    """
+    if path is None:
+        return None
+    try:
+        token = path.read_text("ascii").strip()
+    except (OSError, ValueError) as error:
+        raise QueryError("--token-file", f"{path}, which cannot be read", "a file that holds a token") from error
+    if not token:
+        raise QueryError("--token-file", f"{path}, which is empty", "a file that holds a token")
+    return token
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

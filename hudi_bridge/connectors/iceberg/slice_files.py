@@ -1,0 +1,97 @@
+"""The files that an Iceberg client reads for one file slice, and how the service remembers them.
+
+What is remembered holds as long as the files of the slice are the same and the same log blocks of theirs count: a block
+may begin to count when its write completes, without any file changing.
+"""
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hudi_bridge.connectors.iceberg.data_files import DataFile
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceFiles:
+    """The files of one slice.
+
+    ``name`` tells it apart from all others. ``own_files`` are the names of those that were written for it, the others
+    are the table's. ``counted`` says of the instant of each log block whether it counted. ``stored_paths`` are the
+    dotted paths of the columns of the base file, if clients read it where it lies.
+    """
+
+    name: str
+    data: tuple[DataFile, ...]
+    deletes: tuple[DataFile, ...]
+    own_files: tuple[str, ...]
+    counted: Mapping[str, bool]
+    stored_paths: tuple[str, ...]
+
+    def holds(self, counts: Callable[[str], bool]) -> bool:
+        """Whether the same log blocks count still."""
+        return all(counts(instant) == counted for instant, counted in self.counted.items())
+
+
+def slice_to_json(files: SliceFiles) -> bytes:
+    """The text that ``slice_from_json`` reads."""
+    document = {
+        "format": _FORMAT,
+        "name": files.name,
+        "data": [_file_to_json(one) for one in files.data],
+        "deletes": [_file_to_json(one) for one in files.deletes],
+        "own_files": files.own_files,
+        "counted": dict(files.counted),
+        "stored_paths": files.stored_paths,
+    }
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def slice_from_json(text: bytes) -> SliceFiles | None:
+    """The files that ``slice_to_json`` wrote; None for a text of another release."""
+    document = json.loads(text)
+    if document.get("format") != _FORMAT:
+        return None
+    return SliceFiles(
+        name=document["name"],
+        data=tuple(map(_file_from_json, document["data"])),
+        deletes=tuple(map(_file_from_json, document["deletes"])),
+        own_files=tuple(document["own_files"]),
+        counted=document["counted"],
+        stored_paths=tuple(document["stored_paths"]),
+    )
+
+
+def _file_to_json(file: DataFile) -> dict[str, Any]:
+    return {
+        "location": file.location,
+        "rows": file.rows,
+        "size_bytes": file.size_bytes,
+        "partition": file.partition,
+        "value_counts": dict(file.value_counts),
+        "null_counts": dict(file.null_counts),
+        "lower_bounds": {id_: b64encode(bound).decode() for id_, bound in file.lower_bounds.items()},
+        "upper_bounds": {id_: b64encode(bound).decode() for id_, bound in file.upper_bounds.items()},
+        "split_offsets": file.split_offsets,
+    }
+
+
+def _file_from_json(document: dict[str, Any]) -> DataFile:
+    return DataFile(
+        location=document["location"],
+        rows=document["rows"],
+        size_bytes=document["size_bytes"],
+        partition=None if document["partition"] is None else tuple(document["partition"]),
+        value_counts=_by_id(document["value_counts"]),
+        null_counts=_by_id(document["null_counts"]),
+        lower_bounds={id_: b64decode(bound) for id_, bound in _by_id(document["lower_bounds"]).items()},
+        upper_bounds={id_: b64decode(bound) for id_, bound in _by_id(document["upper_bounds"]).items()},
+        split_offsets=tuple(document["split_offsets"]),
+    )
+
+
+def _by_id(document: Mapping[str, Any]) -> dict[int, Any]:
+    return {int(id_): value for id_, value in document.items()}

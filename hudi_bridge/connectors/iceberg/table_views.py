@@ -1,0 +1,207 @@
+"""A Hudi table -> its views in a folder of their own, made when they are asked for and kept as long as they are needed.
+
+    data/        rows and position deletes of file slices
+    slices/      what belongs to each slice; written when the slice's files are complete
+    metadata/    manifests and manifest lists
+    views/       one record a view; written when its manifests are complete
+    tables/      metadata of the table; written last
+
+Whatever is on disk has a name that says what it was made from, so that a process that has crashed leaves nothing behind
+that could be mistaken for a view, and what it had finished is used again.
+"""
+
+import contextlib
+import hashlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+from hudi_bridge.config import QueryType, read_table_config
+from hudi_bridge.connectors.iceberg.counters import Counters
+from hudi_bridge.connectors.iceberg.known_slices import SLICES, KnownSlices
+from hudi_bridge.connectors.iceberg.known_views import KnownViews
+from hudi_bridge.connectors.iceberg.leftovers import remove_leftovers
+from hudi_bridge.connectors.iceberg.locations import Locations
+from hudi_bridge.connectors.iceberg.manifests import METADATA
+from hudi_bridge.connectors.iceberg.metadata import epoch_ms, table_metadata
+from hudi_bridge.connectors.iceberg.scratch import UNFINISHED, Scratch
+from hudi_bridge.connectors.iceberg.slice_builder import DATA
+from hudi_bridge.connectors.iceberg.view import View
+from hudi_bridge.connectors.iceberg.view_maker import ViewMaker
+from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError
+from hudi_bridge.splits.read_options import ReadOptions
+from hudi_bridge.storage import Storage
+from hudi_bridge.table import HudiTable
+from hudi_bridge.timeline.time_travel import earliest_readable_instant
+from hudi_bridge.timeline.timeline import load_timeline
+
+TABLES = "tables"
+_TABLE_METADATA = ".metadata.json"
+_MOST_TRIES = 3
+_MOST_PUBLISHED = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewSettings:
+    """How views are made: by whom, ``at_once`` slices of all tables at the same time, and how long they are kept.
+
+    Data files must lie below the ``roots``, if there are any, once links have been followed. The newest ``keep`` views
+    are listed as snapshots. Files that are not needed any more are kept for ``keep_seconds``: queries that have begun
+    can end.
+    """
+
+    locations: Locations
+    builders: Executor
+    at_once: int
+    counters: Counters
+    roots: tuple[Path, ...] | None = None
+    keep: int = 20
+    keep_seconds: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What a client gets: the metadata of a table as JSON, and what it calls the file in which they stand too."""
+
+    instant: str
+    metadata: str
+    name: str
+    location: str
+
+
+class TableViews:
+    """The views of one table for one kind of query. Safe for threads: what one of them makes, the others wait for."""
+
+    def __init__(self, storage: Storage, query_type: QueryType, scratch: Scratch, settings: ViewSettings) -> None:
+        """The views of the table in a storage; ``scratch`` is a folder that nobody else writes to.
+
+        Raises:
+            QueryError: the folder lies in the table.
+        """
+        scratch.require_outside(storage)
+        self._storage = storage
+        self._query_type = query_type
+        self._scratch = scratch
+        self._settings = settings
+        self._lock = Lock()
+        self._views = KnownViews(scratch)
+        self._maker = ViewMaker(
+            storage=storage,
+            scratch=scratch,
+            locations=settings.locations,
+            builders=settings.builders,
+            at_once=settings.at_once,
+            counters=settings.counters,
+            roots=settings.roots,
+            slices=KnownSlices(scratch),
+        )
+        self._published: dict[str, Published] = {}
+
+    def load(self, as_of: str | None = None) -> Published:
+        """The table as of now with earlier views as snapshots, or as of an instant alone.
+
+        Raises:
+            HudiReadError: the table cannot be read.
+        """
+        with self._lock:
+            for remaining in reversed(range(_MOST_TRIES)):
+                try:
+                    return self._load(self._open(), as_of)
+                except (DataFileGoneError, InstantNotReadableError):
+                    # The cleaner was faster; by now the newest instant is another one.
+                    if as_of is not None or not remaining:
+                        raise
+        raise AssertionError
+
+    def follow(self) -> None:
+        """Make views of all commits since the newest view, so that clients find them by their times.
+
+        Raises:
+            HudiReadError: the table cannot be read.
+        """
+        commits = [commit.requested_time for commit in self._open().timeline.commits()]
+        newest = max(
+            (view.instant for view in self._views.all() if view.instant <= max(commits, default="")), default=None
+        )
+        if newest is not None:
+            for commit in commits:
+                if commit > newest:
+                    # Not all instants can be read as of, and the newest need not be among them.
+                    with contextlib.suppress(InstantNotReadableError, DataFileGoneError):
+                        self.load(commit)
+        self.load()
+
+    def _open(self) -> HudiTable:
+        config = read_table_config(self._storage)
+        return HudiTable(self._storage, config, load_timeline(self._storage, config), ReadOptions())
+
+    def _load(self, table: HudiTable, as_of: str | None) -> Published:
+        dataset = table.read_optimized(as_of) if self._query_type is QueryType.READ_OPTIMIZED else table.snapshot(as_of)
+        state = self._state(table, dataset.instant)
+        view = self._views.get(dataset.instant)
+        is_known = view is not None and view.state == state
+        if view is None or not is_known:
+            view = self._maker.make(table, dataset, state, self._views.ids())
+            self._views.publish(view)
+        self._settings.counters.add("views_reused_total" if is_known else "views_built_total")
+        listed = [view] if as_of is not None else self._views.up_to(view.instant, self._settings.keep)
+        self._views.use(listed)
+        published = self._publish(table, listed)
+        if not is_known:
+            self._remove_unused()
+        return published
+
+    def _state(self, table: HudiTable, instant: str) -> str:
+        """What the view of an instant is made from, without a look at any data file."""
+        facts = (table.config, table.timeline.instants, instant, self._settings.locations)
+        return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+    def _publish(self, table: HudiTable, views: Sequence[View]) -> Published:
+        key = repr([(view.instant, view.state) for view in views])
+        if key not in self._published:
+            location = self._settings.locations.uri(self._scratch.storage)
+            properties = {
+                "hudi.table": self._settings.locations.uri(self._storage),
+                "hudi.query-type": self._query_type.value,
+                # Whoever removes old snapshots must not remove base files with them: they are Hudi's.
+                "gc.enabled": "false",
+            }
+            metadata = table_metadata(location, views, self._retained(table), properties=properties)
+            text = metadata.model_dump_json()
+            name = f"{views[-1].instant}-{hashlib.sha256(text.encode()).hexdigest()[:16]}{_TABLE_METADATA}"
+            self._scratch.write(f"{TABLES}/{name}", text.encode())
+            self._published[key] = Published(
+                instant=views[-1].instant, metadata=text, name=name, location=f"{location}/{TABLES}/{name}"
+            )
+            for oldest in list(self._published)[:-_MOST_PUBLISHED]:
+                del self._published[oldest]
+        return self._published[key]
+
+    def _retained(self, table: HudiTable) -> Iterator[tuple[str, int]]:
+        """The commits that the table can be read as of, with their times."""
+        earliest = earliest_readable_instant(self._storage, table.config, table.timeline) or ""
+        for commit in table.timeline.commits():
+            if commit.requested_time >= earliest:
+                yield commit.requested_time, epoch_ms(commit.requested_time, table.config.timeline_timezone)
+
+    def _remove_unused(self) -> None:
+        self._views.refresh()
+        self._views.drop(self._settings.keep, self._settings.keep_seconds)
+        views = self._views.all()
+        instants = {view.instant for view in views}
+        self._published = {key: one for key, one in self._published.items() if one.instant in instants}
+        slices = {name for view in views for name in view.slices}
+        manifests = {name for view in views for name in view.manifests}
+        lists = {view.manifest_list for view in views}
+        published = {one.name for one in self._published.values()}
+        needed = {
+            DATA: ({name for view in views for name in view.own_files}, (".parquet", UNFINISHED)),
+            SLICES: ({f"{name}.json" for name in slices}, (".json", UNFINISHED)),
+            METADATA: (manifests | lists, (".avro", UNFINISHED)),
+            TABLES: (published, (_TABLE_METADATA, UNFINISHED)),
+        }
+        gone = remove_leftovers(self._scratch, needed, self._settings.keep_seconds)
+        self._settings.counters.add("files_removed_total", gone)
+        self._maker.forget_but(slices, manifests)

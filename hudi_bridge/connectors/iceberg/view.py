@@ -1,0 +1,107 @@
+"""A view: the table as of one instant, as an Iceberg snapshot; and its record on disk, which makes it visible.
+
+The record is written when all files of the view are complete. It names them, so that what no record names can be
+removed.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.name_mapping import NameMapping
+
+from hudi_bridge.connectors.iceberg.columns import Columns
+from hudi_bridge.connectors.iceberg.name_mapping import names_to_ids
+
+VIEWS = "views"
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """The table as of an instant.
+
+    ``state`` stands for all that the view was made from: the timeline, the properties, and how files are called.
+    ``manifest_list`` and ``manifests`` are names of files; ``slices`` those of ``SliceFiles`` and ``own_files`` those
+    of the data files that were written. ``stored_paths`` are the columns of all base files that are read where they
+    lie.
+    """
+
+    instant: str
+    state: str
+    timestamp_ms: int
+    columns: Columns
+    spec: PartitionSpec
+    manifest_list: str
+    manifests: tuple[str, ...]
+    slices: tuple[str, ...]
+    own_files: tuple[str, ...]
+    stored_paths: tuple[str, ...]
+    data_files: int
+    delete_files: int
+    position_deletes: int
+    rows: int
+
+    @property
+    def snapshot_id(self) -> int:
+        """The instant as a number, by which clients can ask for it."""
+        return int(self.instant)
+
+    @property
+    def record_name(self) -> str:
+        """The name of the record; a later state of the same instant replaces it."""
+        return f"{self.instant}.json"
+
+    def reads_alike(self, mapping: NameMapping) -> bool:
+        """Whether clients that follow another mapping find the same columns in the base files."""
+        own, other = (names_to_ids(one, self.columns.schema) for one in (self.columns.mapping, mapping))
+        return all(own.get(path) == other.get(path) for path in self.stored_paths)
+
+
+def view_to_json(view: View) -> bytes:
+    """The text that ``view_from_json`` reads."""
+    plain = {name: getattr(view, name) for name in _PLAIN}
+    document = plain | {
+        "format": _FORMAT,
+        "schema": view.columns.schema.model_dump(mode="json"),
+        "ids": dict(view.columns.ids),
+        "mapping": view.columns.mapping.model_dump(mode="json"),
+        "spec": view.spec.model_dump(mode="json"),
+    }
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def view_from_json(text: bytes) -> View | None:
+    """The view that ``view_to_json`` wrote; None for a text of another release."""
+    document = json.loads(text)
+    if document.pop("format", None) != _FORMAT:
+        return None
+    columns = Columns(
+        schema=Schema.model_validate(document["schema"]),
+        ids=document["ids"],
+        mapping=NameMapping.model_validate(document["mapping"]),
+    )
+    plain: dict[str, Any] = {name: _as_tuple(document[name]) for name in _PLAIN}
+    return View(**plain, columns=columns, spec=PartitionSpec.model_validate(document["spec"]))
+
+
+_PLAIN = (
+    "instant",
+    "state",
+    "timestamp_ms",
+    "manifest_list",
+    "manifests",
+    "slices",
+    "own_files",
+    "stored_paths",
+    "data_files",
+    "delete_files",
+    "position_deletes",
+    "rows",
+)
+
+
+def _as_tuple(value: Any) -> Any:  # noqa: ANN401 - of any type
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,116 @@
+"""A query to a Hudi table -> a view, with all the files that an Iceberg client reads for it."""
+
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyiceberg.manifest import ManifestFile
+
+from hudi_bridge.connectors.iceberg.columns import columns_of
+from hudi_bridge.connectors.iceberg.counters import Counters
+from hudi_bridge.connectors.iceberg.known_slices import KnownSlices
+from hudi_bridge.connectors.iceberg.locations import Locations
+from hudi_bridge.connectors.iceberg.manifests import METADATA, ManifestWriter, manifest_list
+from hudi_bridge.connectors.iceberg.metadata import epoch_ms
+from hudi_bridge.connectors.iceberg.name_mapping import Ids
+from hudi_bridge.connectors.iceberg.partitioning import partitioning_of
+from hudi_bridge.connectors.iceberg.scratch import Scratch
+from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
+from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
+from hudi_bridge.connectors.iceberg.view import View
+from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import Storage
+from hudi_bridge.table import HudiTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewMaker:
+    """Makes the views of one table; what has been made of slices and manifests is used again."""
+
+    storage: Storage
+    scratch: Scratch
+    locations: Locations
+    builders: Executor
+    at_once: int
+    counters: Counters
+    roots: tuple[Path, ...] | None
+    slices: KnownSlices
+    manifests: dict[str, ManifestFile] = field(default_factory=dict)
+
+    def make(self, table: HudiTable, dataset: HudiDataset, state: str, known_ids: Ids) -> View:
+        """The view of a dataset of the table; ``known_ids`` are those of the columns of earlier views.
+
+        Raises:
+            HudiReadError: the table cannot be read.
+        """
+        splits = [split for split in dataset.splits() if isinstance(split, RealtimeFileSplit)]
+        table.require_files_of(dataset.instant)
+        self._require_within_roots(splits)
+        context = splits[0].context if splits else None
+        ids, history = (context.schema_ids, context.schema_history) if context else (None, None)
+        columns = columns_of(dataset.schema, ids, history, known_ids)
+        partitioning = partitioning_of(table.config.partition_fields, dataset.schema)
+        files: Sequence[SliceFiles] = ()
+        if context is not None:
+            builder = SliceBuilder(
+                storage=self.storage,
+                scratch=self.scratch,
+                locations=self.locations,
+                context=context,
+                columns=columns,
+                partitioning=partitioning,
+                at_once=self.at_once,
+            )
+            files = self.slices.files_of(splits, builder, self.builders, self.counters)
+        spec = partitioning.spec(columns.schema)
+        writer = ManifestWriter(
+            scratch=self.scratch,
+            locations=self.locations,
+            schema=columns.schema,
+            spec=spec,
+            written=self.manifests,
+        )
+        manifests = writer.manifests(files, [f"{split.partition_path}/{split.file_id}" for split in splits])
+        return View(
+            instant=dataset.instant,
+            state=state,
+            timestamp_ms=epoch_ms(dataset.instant, table.config.timeline_timezone),
+            columns=columns,
+            spec=spec,
+            manifest_list=self._write_manifest_list(int(dataset.instant), manifests),
+            manifests=tuple(name for name, _ in manifests),
+            slices=tuple(one.name for one in files),
+            own_files=tuple(name for one in files for name in one.own_files),
+            stored_paths=tuple(sorted({path for one in files for path in one.stored_paths})),
+            data_files=sum(len(one.data) for one in files),
+            delete_files=sum(len(one.deletes) for one in files),
+            position_deletes=sum(file.rows for one in files for file in one.deletes),
+            rows=sum(file.rows for one in files for file in one.data),
+        )
+
+    def _require_within_roots(self, splits: Sequence[RealtimeFileSplit]) -> None:
+        if self.roots is None or not self.storage.is_local:
+            return
+        for path in (path for split in splits for path in (split.base_path, *split.log_paths) if path is not None):
+            real = Path(self.storage.resolve(path)).resolve()
+            if not any(real.is_relative_to(root) for root in self.roots):
+                raise UnsupportedTableError("place of a data file", path, "files below the folders that are served")
+
+    def forget_but(self, slices: set[str], manifests: set[str]) -> None:
+        """Keep in mind only slices and manifests of these names."""
+        self.slices.forget_but(slices)
+        for name in self.manifests.keys() - manifests:
+            del self.manifests[name]
+
+    def _write_manifest_list(self, snapshot_id: int, manifests: Sequence[tuple[str, ManifestFile]]) -> str:
+        """The name of the manifest list, which tells the manifests that are in it."""
+        names = hashlib.sha256(repr([name for name, _ in manifests]).encode()).hexdigest()[:16]
+        name = f"snap-{snapshot_id}-{names}.avro"
+        location = self.locations.uri(self.scratch.storage, f"{METADATA}/{name}")
+        content = manifest_list(location, snapshot_id, [manifest for _, manifest in manifests])
+        self.scratch.write(f"{METADATA}/{name}", content)
+        return name

@@ -1,0 +1,116 @@
+"""Merge rules as SQL conditions: the record keys of base rows, comparisons of ordering values, and lacking fields.
+
+Numbers, dates and texts compare in SQL as they do in Hudi: texts by their bytes. A missing value is below all, except
+that Hudi 1.x puts 0 in the place of a missing number. Floats compare by their bits, which Trino and Presto can get at.
+"""
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_bridge.connectors.trino.log_columns import LogColumns
+from hudi_bridge.connectors.trino.sql_text import Dialect, identifier, literal
+from hudi_bridge.connectors.trino.sql_types import ArrowType, stored_type
+from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.merge.arrays import Value
+from hudi_bridge.merge.lacking import META_COLUMNS
+from hudi_bridge.merge.payloads import FieldFill, MergeRule
+from hudi_bridge.readers.record_keys import key_columns
+from hudi_bridge.splits.split import ReadContext
+
+_SIGN = 0x7FFFFFFFFFFFFFFF
+
+
+def base_key(context: ReadContext, row: str) -> str:
+    """The record key of a base row, which ``row`` names.
+
+    Source: ``KeyGenUtils`` of Hudi.
+    """
+    names = key_columns(context)
+    if context.populates_meta_fields:
+        return f"{row}.{identifier(names[0])}"
+    texts = [f"CAST({row}.{identifier(name)} AS varchar)" for name in names]
+    if len(names) == 1:
+        return texts[0]
+    parts = (
+        f"{literal(name + ':')} || CASE WHEN {text} IS NULL THEN '__null__' WHEN {text} = '' THEN '__empty__'"
+        f" ELSE {text} END"
+        for name, text in zip(names, texts, strict=True)
+    )
+    return " || ',' || ".join(parts)
+
+
+def log_wins(rule: MergeRule, columns: LogColumns, dialect: Dialect, base: list[str], log: list[str]) -> str:
+    """Whether the log record's ordering values are not lower than the base row's, which ``base`` and ``log`` name.
+
+    Raises:
+        UnsupportedTableError: the dialect cannot compare values of a type.
+    """
+    kinds = [columns.schema.field(name).type for name in columns.ordering]
+    condition = ""
+    for kind, of_base, of_log in reversed(list(zip(kinds, base, log, strict=True))):
+        one, other = (_comparable(side, kind, rule, dialect) for side in (of_base, of_log))
+        above, equal = f"{other} > {one}", f"{other} = {one}"
+        if not (rule.nulls_as_zero and is_number(kind)):
+            above = f"({other} IS NOT NULL AND ({one} IS NULL OR {above}))"
+            equal = f"({equal} OR ({other} IS NULL AND {one} IS NULL))"
+        condition = f"({above} OR ({equal} AND {condition}))" if condition else f"({above} OR {equal})"
+    return f"COALESCE({condition}, FALSE)"
+
+
+def is_number(kind: ArrowType) -> bool:
+    """Whether a missing value of the type counts as 0 where missing numbers do."""
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
+def _comparable(value: str, kind: ArrowType, rule: MergeRule, dialect: Dialect) -> str:
+    if pa.types.is_floating(kind):
+        if dialect is Dialect.ANSI:
+            raise UnsupportedTableError("ordering field in ansi SQL", "a floating-point number", "other types")
+        return _float_rank(value, nulls_as_zero=rule.nulls_as_zero)
+    return f"COALESCE({value}, 0)" if rule.nulls_as_zero and is_number(kind) else value
+
+
+def _float_rank(value: str, *, nulls_as_zero: bool) -> str:
+    number = f"CAST({value} AS double)"
+    number = f"COALESCE({number}, DOUBLE '0')" if nulls_as_zero else number
+    bits = f"from_big_endian_64(to_ieee754_64(CASE WHEN is_nan({number}) THEN nan() ELSE {number} END))"
+    return f"(CASE WHEN {bits} < 0 THEN bitwise_xor({bits}, {_SIGN}) ELSE {bits} END)"
+
+
+def base_lacks(name: str, value: str, kind: ArrowType, rule: MergeRule, default: "Value | None") -> str:
+    """Whether a base row lacks a field, so that it takes that of a log record which it beats."""
+    if rule.fill is None or name in META_COLUMNS:
+        return "FALSE"
+    if rule.fill is FieldFill.UNAVAILABLE:
+        if pa.types.is_string(kind):
+            return f"COALESCE({value} = {literal(rule.unavailable_value)}, FALSE)"
+        if pa.types.is_binary(kind):
+            return f"COALESCE({value} = X'{rule.unavailable_value.encode().hex()}', FALSE)"
+        return "FALSE"
+    if rule.fill is FieldFill.DEFAULTS and default is not None:
+        return f"COALESCE({value} = {_constant(default.as_py(), kind, name)}, FALSE)"
+    return f"{value} IS NULL"
+
+
+def _constant(value: Any, kind: ArrowType, name: str) -> str:  # noqa: ANN401 - of any plain type
+    """A value as the stored type of its column."""
+    stored = stored_type(kind, Dialect.TRINO, name)
+    match value:
+        case bool():
+            return str(value).upper()
+        case str():
+            return literal(value)
+        case bytes():
+            return f"X'{value.hex()}'"
+        case dt.datetime():
+            text = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
+            return f"CAST({literal(text.isoformat(sep=' '))} AS {stored})"
+        case dt.time():
+            seconds = (value.hour * 60 + value.minute) * 60 + value.second
+            return f"CAST({seconds * 1_000_000 + value.microsecond} AS {stored})"
+        case int() | float() | Decimal() | dt.date():
+            return f"CAST({literal(str(value))} AS {stored})"
+    raise UnsupportedTableError("default in SQL", f"{value!r} of column {name}", "plain values")

@@ -1,0 +1,266 @@
+"""Publishes what the log files of a table say, file slice by file slice, for SQL views over its base files.
+
+A slice that has not changed since the last publication is not read. Files are written first and the publication that
+names them last, so that one that is broken off leaves nothing that a view could see.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_bridge.connectors.iceberg.leftovers import remove_leftovers
+from hudi_bridge.connectors.iceberg.locations import Locations
+from hudi_bridge.connectors.iceberg.scratch import UNFINISHED, Scratch
+from hudi_bridge.connectors.trino.blocks import BLOCKS_SCHEMA, block_rows
+from hudi_bridge.connectors.trino.log_columns import LogColumns
+from hudi_bridge.connectors.trino.payload_text import payload_identity
+from hudi_bridge.connectors.trino.publication import (
+    BLOCKS,
+    CURRENT,
+    LOG,
+    SLICES,
+    Publication,
+    PublishedSlice,
+    read_slices,
+    write_slices,
+)
+from hudi_bridge.connectors.trino.slice_content import SliceContent, slice_content
+from hudi_bridge.errors import QueryError, UnsupportedTableError
+from hudi_bridge.readers.parallel import most_at_once
+from hudi_bridge.readers.path_columns import path_values
+from hudi_bridge.splits.split import RealtimeFileSplit, context_to_json
+from hudi_bridge.storage import Storage
+from hudi_bridge.table import HudiTable
+
+_SUFFIX = ".parquet"
+_EMPTY = f"empty{_SUFFIX}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What a call has done: ``built`` slices were read, ``reused`` ones had not changed."""
+
+    publication: Publication
+    built: int
+    reused: int
+    removed_files: int
+
+
+def publish_delta(
+    table: HudiTable,
+    folder: str,
+    *,
+    locations: Locations | None = None,
+    keep: int = 2,
+    leave_seconds: float = 3600,
+    blocks: bool = False,
+    filesystem: Any = None,  # noqa: ANN401 - of any library
+) -> Published:
+    """Publish a table as of its newest commit to a folder, which must not lie within the table.
+
+    ``locations`` says what the engine calls the table and the folder; ``keep`` is how many publications stay for views
+    that name them, this one among them, and ``leave_seconds`` for how long files stay that none of these names: as long
+    as a query, or another publication, may take. With ``blocks``, the blocks of the log files are published too, to be
+    looked into. ``filesystem`` is that of the table, as for ``HudiTable.open``.
+
+    Raises:
+        QueryError: the folder lies within the table, or holds something else.
+        UnsupportedTableError: the table has no columns, or cannot be merged.
+        HudiReadError: the table cannot be read.
+    """
+    storage, scratch = Storage.open(table.path, filesystem), Scratch.open(folder)
+    scratch.require_outside(storage)
+    publisher = _Publisher(table, storage, scratch, locations or Locations())
+    return publisher.publish(max(1, keep), blocks=blocks, leave_seconds=leave_seconds)
+
+
+class _Publisher:
+    def __init__(self, table: HudiTable, storage: Storage, scratch: Scratch, locations: Locations) -> None:
+        if table.latest_instant is None or not len(table.schema):
+            raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
+        self._instant = table.latest_instant
+        self._table = table
+        self._storage = storage
+        self._scratch = scratch
+        self._locations = locations
+        self._splits = table.splits()
+        self._context = self._splits[0].context if self._splits else table.read_context()
+        self._columns = LogColumns.of(self._context)
+        self._folder = self._fingerprint()
+
+    def _fingerprint(self) -> str:
+        """What the columns of the published files, and the values in them, depend on other than the slices."""
+        facts = context_to_json(replace(self._context, committed_instants=frozenset(), pending_instants=frozenset()))
+        facts |= {"latest_instant": "", "timeline_start": "", "log_memory_bytes": None}
+        rule = self._context.merge_rule
+        payload = payload_identity(rule.payload) if rule is not None and rule.payload is not None else None
+        uris = (self._locations.uri(self._storage), self._locations.uri(self._scratch.storage))
+        text = json.dumps([facts, payload, uris], default=str, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    def publish(self, keep: int, *, blocks: bool, leave_seconds: float) -> Published:
+        """Publish, and remove what nothing refers to any more."""
+        last = self._last()
+        known = self._known(last)
+        reused = [known.get(self._key(split)) for split in self._splits]
+        at_once = most_at_once(len(self._splits))
+        with ThreadPoolExecutor(at_once, "hudi-bridge-publish") as pool:
+            build = partial(self._build, at_once=at_once)
+            slices = list(pool.map(lambda pair: pair[1] or build(pair[0]), zip(self._splits, reused, strict=True)))
+        self._write_empty()
+        digest = hashlib.sha256(repr([(one.key, one.counted) for one in slices]).encode()).hexdigest()[:8]
+        name = f"{self._instant}-{digest}"
+        write_slices(self._scratch, self._folder, name, slices, self._context)
+        if blocks:
+            self._write_blocks(name)
+        history = [entry for entry in (last.history if last else ()) if entry != (self._folder, name)]
+        publication = self._publication(name, slices, (*history, (self._folder, name))[-keep:], has_blocks=blocks)
+        self._scratch.write(CURRENT, publication.to_json().encode())
+        built = sum(one is None for one in reused)
+        removed = self._remove(publication, leave_seconds)
+        return Published(publication=publication, built=built, reused=len(slices) - built, removed_files=removed)
+
+    def _last(self) -> Publication | None:
+        rule = self._context.merge_rule
+        payloads = {rule.payload_class: rule.payload} if rule and rule.payload and rule.payload_class else {}
+        last = Publication.read(self._scratch, payloads)
+        uri = self._locations.uri(self._storage)
+        if last is not None and last.table_uri != uri:
+            raise QueryError("folder for published files", f"those of {last.table_uri}", f"a folder for {uri} alone")
+        return last
+
+    def _known(self, last: Publication | None) -> Mapping[str, PublishedSlice]:
+        """The slices of the last publication of which the same log blocks count, by what stands for their files."""
+        if last is None or last.folder != self._folder:
+            return {}
+        slices = read_slices(self._scratch, last.folder, last.publication, last.context)
+        return {one.key: one for one in slices if one.counted == self._counted(json.loads(one.counted))}
+
+    def _counted(self, instants: Iterable[str]) -> str:
+        counts = {
+            instant: instant <= self._context.latest_instant and self._context.is_committed(instant)
+            for instant in sorted(instants)
+        }
+        return json.dumps(counts)
+
+    def _key(self, split: RealtimeFileSplit) -> str:
+        files = (split.partition_path, split.base_path, split.base_size_bytes, split.log_paths, split.log_size_bytes)
+        return hashlib.sha256(repr(files).encode()).hexdigest()[:24]
+
+    def _build(self, split: RealtimeFileSplit, *, at_once: int) -> PublishedSlice:
+        content = slice_content(self._storage, split, self._columns, at_once)
+        counted = self._counted(content.log_instants)
+        key = self._key(split)
+        base_uri = None
+        if split.base_path is not None and content.why_whole is None:
+            base_uri = self._locations.uri(self._storage, split.base_path)
+        name = f"{key}-{hashlib.sha256(counted.encode()).hexdigest()[:8]}.parquet"
+        is_written = self._write(name, base_uri, content)
+        values = path_values(split)
+        return PublishedSlice(
+            partition_path=split.partition_path,
+            file_id=split.file_id,
+            base_path=split.base_path,
+            base_uri=base_uri,
+            log_file=name if is_written else None,
+            log_uri=self._uri(LOG, name) if is_written else None,
+            why_whole=content.why_whole,
+            records=content.records,
+            contested=content.contested,
+            merges_fields=content.merges_fields,
+            key=key,
+            counted=counted,
+            path_values=tuple(values[name].as_py() for name in self._context.path_columns if name in values),
+        )
+
+    def _uri(self, *parts: str) -> str:
+        return self._locations.uri(self._scratch.storage, "/".join((self._folder, *parts)))
+
+    def _write(self, name: str, base_uri: str | None, content: SliceContent) -> bool:
+        """Make the published file of a slice appear; False if there is nothing to publish."""
+        batches = (batch for batch in content.batches if batch.num_rows)
+        first = next(iter(batches), None)
+        if first is None:
+            return False
+        with (
+            self._scratch.appearing(f"{self._folder}/{LOG}/{name}") as file,
+            pq.ParquetWriter(file, self._columns.schema, compression="zstd", store_schema=False) as writer,
+        ):
+            for batch in chain([first], batches):
+                writer.write_batch(self._placed(batch, name, base_uri))
+        return True
+
+    def _placed(self, batch: pa.RecordBatch, name: str, base_uri: str | None) -> pa.RecordBatch:
+        """The batch with the name of its file, and that of the base file."""
+        for column, text in ((self._columns.file, name), (self._columns.base, base_uri)):
+            position = batch.schema.get_field_index(column)
+            values = pa.repeat(pa.scalar(text, pa.string()), batch.num_rows)
+            batch = batch.set_column(position, column, values)
+        return batch
+
+    def _write_blocks(self, publication: str) -> None:
+        path = f"{self._folder}/{BLOCKS}/{publication}{_SUFFIX}"
+        with (
+            self._scratch.appearing(path) as file,
+            pq.ParquetWriter(file, BLOCKS_SCHEMA, compression="zstd", store_schema=False) as writer,
+        ):
+            for batch in block_rows(self._storage, self._splits, publication):
+                writer.write_batch(batch)
+
+    def _write_empty(self) -> None:
+        """A file without rows: engines ask for a folder with at least one file."""
+        name = f"{self._folder}/{LOG}/{_EMPTY}"
+        if not self._scratch.storage.exists(name):
+            with self._scratch.appearing(name) as file:
+                pq.write_table(self._columns.schema.empty_table(), file, store_schema=False)
+
+    def _publication(
+        self, name: str, slices: list[PublishedSlice], history: tuple[tuple[str, str], ...], *, has_blocks: bool
+    ) -> Publication:
+        whole = [one for one in slices if one.why_whole is not None and one.base_path is not None]
+        return Publication(
+            publication=name,
+            instant=self._instant,
+            folder=self._folder,
+            table_name=self._table.config.name,
+            table_uri=self._locations.uri(self._storage),
+            own_uri=self._locations.uri(self._scratch.storage),
+            slices=len(slices),
+            records=sum(one.records for one in slices),
+            contested=sum(one.contested for one in slices),
+            merges_fields=any(one.merges_fields for one in slices),
+            whole=len(whole),
+            why_whole=whole[0].why_whole if whole else None,
+            has_blocks=has_blocks,
+            context=self._context,
+            history=history,
+        )
+
+    def _remove(self, publication: Publication, leave_seconds: float) -> int:
+        """Remove files that no kept publication names; how many there were."""
+        needed = {}
+        folders = {info.name for info in self._scratch.storage.list_directory("") if info.is_dir}
+        for folder in sorted(folders | {self._folder}):
+            kept = {f"{name}{_SUFFIX}" for its, name in publication.history if its == folder}
+            logs = {_EMPTY} if kept else set()
+            for name in kept:
+                logs |= _log_files(self._scratch, f"{folder}/{SLICES}/{name}")
+            for part, names in ((LOG, logs), (SLICES, kept), (BLOCKS, kept)):
+                needed[f"{folder}/{part}"] = (names, (_SUFFIX, UNFINISHED))
+        return remove_leftovers(self._scratch, needed, leave_seconds)
+
+
+def _log_files(scratch: Scratch, name: str) -> set[str]:
+    content = scratch.read(name)
+    if content is None:
+        return set()
+    names = pq.read_table(pa.BufferReader(content), columns=["log_file"])["log_file"].to_pylist()
+    return {str(one) for one in names if one is not None}

@@ -1,0 +1,165 @@
+"""Which way into Trino fits a table, and what each would cost.
+
+Nothing is written. What is counted is what a first publication would read: the log files, and the record keys of their
+base files. File slices that SQL cannot merge, or base files that it cannot read, count as whole: they are written anew.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_bridge.connectors.trino.conditions import log_wins
+from hudi_bridge.connectors.trino.functions import row_type
+from hudi_bridge.connectors.trino.log_columns import LogColumns
+from hudi_bridge.connectors.trino.payload_text import payload_text
+from hudi_bridge.connectors.trino.slice_content import SliceContent, slice_content
+from hudi_bridge.connectors.trino.sql_text import Dialect, check_column_names
+from hudi_bridge.connectors.trino.sql_types import shown_type
+from hudi_bridge.connectors.trino.why_function import why_function
+from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.storage import Storage
+from hudi_bridge.table import HudiTable
+
+_ROUTES: Mapping[str, pa.DataType] = {
+    "route": pa.string(),
+    "command": pa.string(),
+    "fits": pa.bool_(),
+    "reason": pa.string(),
+    "freshness": pa.string(),
+    "log_files": pa.int64(),
+    "log_size_bytes": pa.int64(),
+    "log_records": pa.int64(),
+    "contested_rows": pa.int64(),
+    "function_seconds": pa.float64(),
+    "whole_slices": pa.int64(),
+    "whole_size_bytes": pa.int64(),
+    "why_whole": pa.string(),
+    "other_types": pa.list_(pa.string()),
+}
+ROUTES_SCHEMA = pa.schema(_ROUTES)
+_SECONDS_PER_CALL = 0.0005
+"""Of a function, for each contested row and core, as measured on Trino 476."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counts:
+    log_files: int
+    log_size_bytes: int
+    log_records: int
+    contested: int
+    merges_fields: bool
+    whole: int
+    whole_size_bytes: int
+    why_whole: str | None
+
+
+def explain_routes(
+    table: HudiTable,
+    filesystem: Any = None,  # noqa: ANN401 - of any library
+) -> pa.Table:
+    """One row for each route: a live Iceberg catalog, SQL with functions, SQL without, and SQL of the standard.
+
+    Raises:
+        HudiReadError: the table cannot be read.
+    """
+    storage, splits, context = Storage.open(table.path, filesystem), table.splits(), table.read_context()
+    if not len(context.schema):
+        raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
+    columns = LogColumns.of(context)
+    counts = _counts((split, slice_content(storage, split, columns)) for split in splits)
+    reason = why_function(context.merge_rule, merges_fields=counts.merges_fields)
+    of_logs = {
+        "log_files": counts.log_files,
+        "log_size_bytes": counts.log_size_bytes,
+        "log_records": counts.log_records,
+    }
+    of_merging = {
+        "contested_rows": counts.contested,
+        "whole_slices": counts.whole,
+        "whole_size_bytes": counts.whole_size_bytes,
+        "why_whole": counts.why_whole,
+    }
+    routes = [
+        of_logs
+        | {
+            "route": "iceberg",
+            "command": "serve iceberg",
+            "fits": True,
+            "reason": "rows are merged when a view is built; Trino reads files and calls no function",
+            "freshness": "the newest commit, on each load of the table",
+            "other_types": [],
+        }
+    ]
+    for dialect in Dialect:
+        refusal = _refusal(dialect, context, columns, counts, reason)
+        calls = counts.contested if dialect is Dialect.TRINO and reason is not None else 0
+        routes.append(
+            of_logs
+            | of_merging
+            | {
+                "route": f"sql ({dialect})",
+                "command": "publish delta, then trino sql"
+                + ("" if dialect is Dialect.TRINO else f" --dialect {dialect}"),
+                "fits": refusal is None,
+                "reason": refusal or (f"a function for {reason}" if reason else "SQL compares, no function is called"),
+                "freshness": "the last publication",
+                "function_seconds": calls * _SECONDS_PER_CALL,
+                "other_types": [] if refusal else _other_types(context, dialect),
+            }
+        )
+    return pa.Table.from_pylist(routes, schema=ROUTES_SCHEMA)
+
+
+def _counts(slices: Iterable[tuple[RealtimeFileSplit, SliceContent]]) -> _Counts:
+    every = list(slices)
+    whole = [(split, content) for split, content in every if content.why_whole and split.base_path is not None]
+    return _Counts(
+        log_files=sum(len(split.log_paths) for split, _ in every),
+        log_size_bytes=sum(split.log_size_bytes for split, _ in every),
+        log_records=sum(content.records for _, content in every),
+        contested=sum(content.contested for _, content in every),
+        merges_fields=any(content.merges_fields for _, content in every),
+        whole=len(whole),
+        whole_size_bytes=sum(split.base_size_bytes + split.log_size_bytes for split, _ in whole),
+        why_whole=whole[0][1].why_whole if whole else None,
+    )
+
+
+def _refusal(
+    dialect: Dialect, context: ReadContext, columns: LogColumns, counts: _Counts, reason: str | None
+) -> str | None:
+    """Why the table cannot be shown in a dialect, None if it can."""
+    rule = context.merge_rule
+    try:
+        check_column_names(columns.schema.names)
+        row_type(context.schema)
+        if dialect is Dialect.TRINO and rule is not None and rule.payload is not None:
+            payload_text(rule.payload)
+        if rule is not None and reason is None:
+            log_wins(rule, columns, dialect, ["" for _ in columns.ordering], ["" for _ in columns.ordering])
+    except UnsupportedTableError as error:
+        return str(error)
+    if dialect is not Dialect.TRINO and reason is not None:
+        return f"no functions for {reason}"
+    if dialect is Dialect.ANSI and counts.whole:
+        return f"{counts.whole} file slices would be published whole"
+    return None
+
+
+def _other_types(context: ReadContext, dialect: Dialect) -> list[str]:
+    """The columns whose values a view shows in another type than the table's."""
+    found = []
+    for field in context.schema:
+        kind = field.type
+        if pa.types.is_fixed_size_binary(kind):
+            found.append(f"{field.name}: {kind} as varbinary")
+        elif pa.types.is_time(kind) and dialect is not Dialect.TRINO:
+            found.append(f"{field.name}: {kind} as bigint, in microseconds")
+        elif pa.types.is_timestamp(kind) and dialect is not Dialect.TRINO and kind.tz is not None:
+            found.append(f"{field.name}: {kind} as timestamp, in UTC")
+        elif (pa.types.is_time(kind) or pa.types.is_timestamp(kind)) and kind.unit == "ms":
+            found.append(f"{field.name}: {kind} as {shown_type(kind, field.name)}")
+    return found

@@ -1,0 +1,54 @@
+"""The columns of the table of published log records: the Hudi table's own, and those that SQL merges by."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import pyarrow as pa
+
+from hudi_bridge.connectors.trino.sql_text import unused_prefix
+from hudi_bridge.connectors.trino.sql_types import published_type
+from hudi_bridge.splits.split import ReadContext
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogColumns:
+    """The names of the columns that are not the Hudi table's own, and the types of all.
+
+    ``file`` is the name of the file that a row is in, ``partition`` and ``base`` the partition path and the base file
+    of its slice, the latter as the engine calls it. ``key`` is the record key, null for rows that meet no base row.
+    ``contested`` marks records whose base row has a say. ``delete`` is whether the record removes its base row if it
+    wins, ``explicit`` whether it is a delete that was never a row, ``always`` whether it is one without an ordering
+    value. ``lacks`` says of each of the table's columns whether the record lacks it, ``ordering`` are its ordering
+    values.
+    """
+
+    file: str
+    partition: str
+    base: str
+    key: str
+    contested: str
+    delete: str
+    explicit: str
+    always: str
+    lacks: str
+    ordering: tuple[str, ...]
+    schema: pa.Schema
+
+    @classmethod
+    def of(cls, context: ReadContext) -> Self:
+        """The columns for the tables of a plan."""
+        own, rule = context.schema, context.merge_rule
+        prefix = unused_prefix(own.names, "_log_")
+        texts = {name: f"{prefix}{name}" for name in ("file", "partition", "base", "key")}
+        flags = {name: f"{prefix}{name}" for name in ("contested", "delete", "explicit", "always")}
+        lacks = f"{prefix}lacks"
+        fields = rule.ordering_fields if rule is not None and rule.orders_base else ()
+        ordering = {f"{prefix}ordering_{position}": field for position, field in enumerate(fields)}
+        schema = pa.schema(
+            [pa.field(name, pa.string()) for name in texts.values()]
+            + [pa.field(name, pa.bool_()) for name in flags.values()]
+            + [pa.field(lacks, pa.list_(pa.bool_()))]
+            + [pa.field(name, published_type(own.field(field).type)) for name, field in ordering.items()]
+            + [pa.field(field.name, published_type(field.type)) for field in own]
+        )
+        return cls(**texts, **flags, lacks=lacks, ordering=tuple(ordering), schema=schema)

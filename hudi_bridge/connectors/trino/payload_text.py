@@ -1,0 +1,85 @@
+"""A user's payload -> the text that defines it where no package is installed.
+
+That is the module of its class, without what it imports from this package. The text has to keep within what Trino's
+Python has: modules of its standard library, and a small memory.
+
+Source: trino-wasm-python, which brings CPython 3.13 without threads, sockets and C extensions.
+"""
+
+import ast
+import inspect
+from collections.abc import Iterator
+
+from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.merge.custom_payload import RecordPayload
+
+INSTANCE = "PAYLOAD"
+_OWN = "hudi_bridge"
+_MODULES = frozenset(
+    (
+        *("__future__", "abc", "array", "base64", "bisect", "calendar", "collections", "contextlib", "copy", "csv"),
+        *("datetime", "decimal", "enum", "fractions", "functools", "gzip", "hashlib", "heapq", "hmac", "io"),
+        *("itertools", "json", "math", "numbers", "operator", "re", "string", "struct", "textwrap", "time", "types"),
+        *("typing", "unicodedata", "uuid", "zlib"),
+    )
+)
+"""Modules that Trino's Python can import; ``dataclasses`` and ``inspect``, for instance, do not fit its memory."""
+
+
+def payload_text(payload: RecordPayload) -> str:
+    """Python text that ends with the payload under the name ``PAYLOAD``.
+
+    Raises:
+        UnsupportedTableError: the payload needs more than its text, or what Trino's Python does not have.
+    """
+    kind = type(payload)
+    if getattr(payload, "__dict__", {}):
+        raise _unsupported(payload, "an object with attributes", "a payload that is made without arguments")
+    try:
+        module = inspect.getmodule(kind)
+        text = inspect.getsource(module) if module is not None else ""
+    except (OSError, TypeError) as error:
+        raise _unsupported(payload, f"a class without a source file ({error})", "a class in a module") from error
+    if kind.__qualname__ != kind.__name__ or f"class {kind.__name__}" not in text:
+        raise _unsupported(payload, f"the class {kind.__qualname__}", "a class at the top of a module")
+    tree = ast.parse(text)
+    for name in _imported(tree):
+        if name not in _MODULES | {_OWN}:
+            raise _unsupported(payload, f"import of {name}", ", ".join(sorted(_MODULES)))
+    base = inspect.getsource(RecordPayload)
+    return f"{base}\n\n{without_imports(text, _OWN, '__future__')}\n\n{INSTANCE} = {kind.__name__}()"
+
+
+def payload_identity(payload: RecordPayload) -> str:
+    """What tells a payload from others, and from itself before its text was changed."""
+    kind = type(payload)
+    try:
+        text = inspect.getsource(kind)
+    except (OSError, TypeError):
+        text = ""
+    return f"{kind.__module__}.{kind.__qualname__}\n{text}"
+
+
+def without_imports(text: str, *packages: str) -> str:
+    """Python text without its docstring and without what it imports from the packages named."""
+    tree = ast.parse(text)
+    lines = text.splitlines()
+    for number, node in enumerate(tree.body):
+        is_docstring = number == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        names = {name.partition(".")[0] for name in _imported(ast.Module([node], []))}
+        if is_docstring or (isinstance(node, ast.ImportFrom) and names.intersection(packages)):
+            lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or node.lineno) - node.lineno + 1)
+    return "\n".join(lines).strip("\n")
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """The top-level modules that a text imports, wherever it does."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or ".").partition(".")[0] if node.level == 0 else "."
+
+
+def _unsupported(payload: RecordPayload, found: str, supported: str) -> UnsupportedTableError:
+    return UnsupportedTableError(f"payload {type(payload).__name__} as a Trino function", found, supported)

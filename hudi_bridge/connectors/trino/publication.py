@@ -1,0 +1,177 @@
+"""What is published of a table, as plain files in a folder of its own, for SQL views over the table's base files.
+
+::
+
+    current.json                         the newest publication, and what a view has to know of the table
+    <fingerprint>/slices/<id>.parquet    a publication: its file slices, with their base and published files
+    <fingerprint>/log/<slice>.parquet    the log records of a slice, or all of its rows
+    <fingerprint>/blocks/<id>.parquet    the blocks of all log files, if asked for
+
+No file but ``current.json`` is ever changed: a view, which names its publication, goes on to give the same rows.
+The fingerprint stands for the table's schema and merge rule: all files of a folder have the same columns.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_bridge.connectors.iceberg.scratch import Scratch
+from hudi_bridge.connectors.trino.sql_types import published_type
+from hudi_bridge.errors import QueryError
+from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.splits.split import ReadContext, context_from_json, context_to_json
+
+CURRENT = "current.json"
+LOG, SLICES, BLOCKS = "log", "slices", "blocks"
+_FORMAT = 1
+_PATH_COLUMN = "path_"
+_SLICE_FIELDS: Mapping[str, pa.DataType] = {
+    "publication": pa.string(),
+    "partition_path": pa.string(),
+    "file_id": pa.string(),
+    "base_path": pa.string(),
+    "base_uri": pa.string(),
+    "log_file": pa.string(),
+    "log_uri": pa.string(),
+    "why_whole": pa.string(),
+    "records": pa.int64(),
+    "contested": pa.int64(),
+    "merges_fields": pa.bool_(),
+    "key": pa.string(),
+    "counted": pa.string(),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedSlice:
+    """One file slice of a publication.
+
+    ``base_uri`` is its base file as the engine calls it, None if the file is not read; ``log_uri`` the published file,
+    None if there is none. ``key`` stands for the slice's files, and ``counted`` says of the instants of its log blocks
+    whether they count, as JSON: a slice for which both are the same has not changed. ``path_values`` are the values of
+    the columns that come from the partition path.
+    """
+
+    partition_path: str
+    file_id: str
+    base_path: str | None
+    base_uri: str | None
+    log_file: str | None
+    log_uri: str | None
+    why_whole: str | None
+    records: int
+    contested: int
+    merges_fields: bool
+    key: str
+    counted: str
+    path_values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """The newest publication. URIs are as the engine calls the table's folder and that of the published files.
+
+    ``context`` is that of the table's splits, without the instants of the timeline. ``history`` names the publications
+    that are kept, as folder and id, oldest first.
+    """
+
+    publication: str
+    instant: str
+    folder: str
+    table_name: str
+    table_uri: str
+    own_uri: str
+    slices: int
+    records: int
+    contested: int
+    merges_fields: bool
+    whole: int
+    why_whole: str | None
+    has_blocks: bool
+    context: ReadContext
+    history: tuple[tuple[str, str], ...]
+
+    def to_json(self) -> str:
+        """The content of ``current.json``."""
+        document = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "context"}
+        context = replace(self.context, committed_instants=frozenset(), pending_instants=frozenset())
+        return json.dumps({"format": _FORMAT, **document, "context": context_to_json(context)}, indent=1)
+
+    @classmethod
+    def read(cls, scratch: Scratch, payloads: Mapping[str, RecordPayload] | None = None) -> Self | None:
+        """The newest publication of a folder, None before the first.
+
+        Raises:
+            QueryError: ``current.json`` is not one of this program's, or the table needs a payload that is not given.
+        """
+        content = scratch.read(CURRENT)
+        if content is None:
+            return None
+        try:
+            document = json.loads(content)
+            if document.pop("format") != _FORMAT:
+                raise QueryError(CURRENT, "another format", f"format {_FORMAT}")
+            context = context_from_json(document.pop("context"), payloads or {})
+            history = tuple((folder, publication) for folder, publication in document.pop("history"))
+            return cls(**document, context=context, history=history)
+        except (LookupError, ValueError, TypeError, AttributeError, pa.ArrowException) as error:
+            if isinstance(error, QueryError):
+                raise
+            raise QueryError(CURRENT, f"text that is no publication ({error})", "what publish delta wrote") from error
+
+
+def path_columns(context: ReadContext) -> dict[str, str]:
+    """The columns of the table of slices that hold values of the partition path, by the columns that they are for."""
+    return {name: f"{_PATH_COLUMN}{position}" for position, name in enumerate(context.path_columns)}
+
+
+def slices_schema(context: ReadContext) -> pa.Schema:
+    """The columns of the table of slices."""
+    own = [pa.field(name, kind) for name, kind in _SLICE_FIELDS.items()]
+    from_path = (
+        pa.field(stored, published_type(context.schema.field(name).type))
+        for name, stored in path_columns(context).items()
+    )
+    return pa.schema([*own, *from_path])
+
+
+def write_slices(
+    scratch: Scratch, folder: str, publication: str, slices: Iterable[PublishedSlice], context: ReadContext
+) -> None:
+    """Make the file of a publication appear."""
+    schema = slices_schema(context)
+    stored = tuple(path_columns(context).values())
+    rows = [
+        {name: getattr(one, name) for name in _SLICE_FIELDS if name != "publication"}
+        | dict(zip(stored, one.path_values, strict=False))
+        | {"publication": publication}
+        for one in slices
+    ]
+    with scratch.appearing(f"{folder}/{SLICES}/{publication}.parquet") as file:
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), file, store_schema=False)
+
+
+def read_slices(scratch: Scratch, folder: str, publication: str, context: ReadContext) -> tuple[PublishedSlice, ...]:
+    """The file slices of a publication.
+
+    Raises:
+        QueryError: the file is gone or damaged.
+    """
+    name = f"{folder}/{SLICES}/{publication}.parquet"
+    content = scratch.read(name)
+    if content is None:
+        raise QueryError("publication", f"{name} is gone", "the files that publish delta wrote")
+    try:
+        rows = pq.read_table(pa.BufferReader(content)).cast(slices_schema(context)).to_pylist()
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise QueryError("publication", f"{name}: {error}", "the files that publish delta wrote") from error
+    return tuple(_published_slice(row, tuple(path_columns(context).values())) for row in rows)
+
+
+def _published_slice(row: dict[str, Any], stored: Sequence[str]) -> PublishedSlice:
+    own = {name: row[name] for name in _SLICE_FIELDS if name != "publication"}
+    return PublishedSlice(**own, path_values=tuple(row[name] for name in stored))

@@ -1,0 +1,203 @@
+"""The query behind the realtime view of a publication.
+
+It is the union of three parts, of which none looks at rows of another:
+
+* base rows of which the logs have no record, by anti-join;
+* log records, and rows of slices that are published whole, in which no base row has a say;
+* contested rows: base rows beside their log records. Where an ordering decides, SQL compares it; where fields are
+  merged, or a payload of the user's own decides, a Python function does.
+
+Within the query, columns are called after their places, so that no name of the table's can meet another.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from hudi_bridge.connectors.trino.conditions import base_key, base_lacks, log_wins
+from hudi_bridge.connectors.trino.functions import MERGE, row_type
+from hudi_bridge.connectors.trino.log_columns import LogColumns
+from hudi_bridge.connectors.trino.publication import LOG, SLICES, Publication, path_columns
+from hudi_bridge.connectors.trino.sql_text import Dialect, ObjectNames, identifier, literal
+from hudi_bridge.connectors.trino.sql_types import shown
+from hudi_bridge.merge.payloads import MergeRule
+from hudi_bridge.readers.field_defaults import field_defaults
+
+BASE = "base"
+PARTITION_PATH = "_hoodie_partition_path"
+_PATH = identifier("$path")
+_FLAGS = ("contested", "delete", "explicit", "always")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RealtimeView:
+    """Writes the query.
+
+    ``base_table`` is a table of the rows of the latest base files, None for the external table over all base files, of
+    which the publication says which are the latest. ``calls_function`` is whether a function decides on contested rows.
+    """
+
+    publication: Publication
+    names: ObjectNames
+    dialect: Dialect
+    base_table: str | None
+    calls_function: bool
+
+    @cached_property
+    def _columns(self) -> LogColumns:
+        return LogColumns.of(self.publication.context)
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        return self.publication.context.schema
+
+    def query(self) -> str:
+        """The text."""
+        rule = self.publication.context.merge_rule
+        parts = [self._untouched(rule), self._uncontested()]
+        if rule is not None and self.publication.contested:
+            parts.append(self._contested(rule))
+        named = f"WITH\n{self._slice()},\n{self._base()},\n{self._log()}\n"
+        return named + "\nUNION ALL\n".join(parts)
+
+    def _slice(self) -> str:
+        """The file slices of the publication."""
+        columns = ["base_uri", "log_uri", "log_file"]
+        columns += path_columns(self.publication.context).values()
+        published = f"{self.names.of_part(SLICES)}\n  WHERE publication = {literal(self.publication.publication)}"
+        return _named("slice", columns, published)
+
+    def _base(self) -> str:
+        """The base rows."""
+        context = self.publication.context
+        key = base_key(context, "b") if context.merge_rule is not None else "CAST(NULL AS varchar)"
+        if self.base_table is None:
+            from_path = path_columns(context)
+            place, source = f"b.{_PATH}", f"{self.names.of_part(BASE)} b JOIN slice ON b.{_PATH} = slice.base_uri"
+        else:
+            from_path = {}
+            place, source = f"b.{identifier(PARTITION_PATH)}", f"{self.base_table} b"
+        columns = (
+            f"slice.{from_path[name]} AS c{position}" if name in from_path else f"b.{identifier(name)} AS c{position}"
+            for position, name in enumerate(self._schema.names)
+        )
+        return _named("base", (f"{place} AS place", f"{key} AS record_key", *columns), source)
+
+    def _log(self) -> str:
+        """The published rows."""
+        own = self._columns
+        place = own.base if self.base_table is None else own.partition
+        columns = [f"l.{identifier(place)} AS place", f"l.{identifier(own.key)} AS record_key"]
+        columns += [f"l.{identifier(getattr(own, name))} AS is_{name}" for name in _FLAGS]
+        columns.append(f"l.{identifier(own.lacks)} AS lacks")
+        columns += [f"l.{identifier(name)} AS o{position}" for position, name in enumerate(own.ordering)]
+        columns += [f"l.{identifier(name)} AS c{position}" for position, name in enumerate(self._schema.names)]
+        met = f"l.{_PATH} = slice.log_uri" if self.base_table is None else f"l.{identifier(own.file)} = slice.log_file"
+        return _named("log", columns, f"{self.names.of_part(LOG)} l JOIN slice ON {met}")
+
+    def _shown(self, alias: str) -> str:
+        """The columns that the view shows, of rows that have them as they are stored."""
+        return ",\n  ".join(
+            f"{shown(f'{alias}.c{position}', field.type, self.dialect)} AS {identifier(field.name)}"
+            for position, field in enumerate(self._schema)
+        )
+
+    def _untouched(self, rule: MergeRule | None) -> str:
+        if rule is None:
+            return f"SELECT\n  {self._shown('b')}\nFROM base b"
+        return (
+            f"SELECT\n  {self._shown('b')}\nFROM base b\n"
+            "LEFT JOIN (SELECT place, record_key FROM log WHERE record_key IS NOT NULL) r\n"
+            "  ON r.place = b.place AND r.record_key = b.record_key\n"
+            "WHERE r.record_key IS NULL"
+        )
+
+    def _uncontested(self) -> str:
+        return f"SELECT\n  {self._shown('l')}\nFROM log l\nWHERE NOT l.is_contested AND NOT l.is_delete"
+
+    def _contested(self, rule: MergeRule) -> str:
+        if rule.payload is not None:
+            return self._combined()
+        return self._merged(rule) if self.calls_function else self._compared(rule)
+
+    def _compared(self, rule: MergeRule) -> str:
+        """The contested rows of which SQL says which side wins."""
+        base, log = self._ordering(rule)
+        wins = log_wins(rule, self._columns, self.dialect, base, log)
+        picked = (f"CASE WHEN m.wins THEN m.l{position} ELSE m.b{position} END" for position in self._places)
+        return (
+            f"SELECT\n  {self._of_both(picked)}\nFROM (\n"
+            f"  SELECT\n    {self._sides()},\n    l.is_delete,\n    {wins} AS wins\n  {self._meeting()}\n) m\n"
+            "WHERE NOT (m.wins AND m.is_delete)"
+        )
+
+    def _merged(self, rule: MergeRule) -> str:
+        """The contested rows of which a function says where each field comes from."""
+        base, log = self._ordering(rule)
+        lacks = "CAST(NULL AS array(boolean))"
+        if rule.fill is not None:
+            defaults = field_defaults(self.publication.context)
+            each = (
+                base_lacks(field.name, f"b.c{position}", field.type, rule, defaults.get(field.name))
+                for position, field in enumerate(self._schema)
+            )
+            lacks = f"ARRAY[{', '.join(each)}]"
+        arguments = ", ".join(("l.is_delete", "l.is_explicit", "l.is_always", lacks, "l.lacks", *base, *log))
+        picked = (
+            f"CASE WHEN m.from_log[{position + 1}] THEN m.l{position} ELSE m.b{position} END"
+            for position in self._places
+        )
+        return (
+            f"SELECT\n  {self._of_both(picked)}\nFROM (\n"
+            f"  SELECT\n    {self._sides()},\n    {self.names.of_part(MERGE)}({arguments}) AS from_log\n"
+            f"  {self._meeting()}\n) m\nWHERE m.from_log IS NOT NULL"
+        )
+
+    def _combined(self) -> str:
+        """The contested rows that a function makes of both sides."""
+        kind = row_type(self._schema)
+        sides = (
+            f"CAST(ROW({', '.join(self._shown_values(alias))}) AS {kind})"  # a row has no names of its own
+            for alias in ("b", "l")
+        )
+        columns = ",\n  ".join(
+            f"m.made.c{position} AS {identifier(name)}" for position, name in enumerate(self._schema.names)
+        )
+        return (
+            f"SELECT\n  {columns}\nFROM (\n  SELECT {self.names.of_part(MERGE)}({', '.join(sides)}) AS made\n"
+            f"  {self._meeting()}\n) m\nWHERE m.made IS NOT NULL"
+        )
+
+    @property
+    def _places(self) -> range:
+        return range(len(self._schema))
+
+    def _shown_values(self, alias: str) -> list[str]:
+        return [shown(f"{alias}.c{position}", field.type, self.dialect) for position, field in enumerate(self._schema)]
+
+    def _of_both(self, picked: Iterable[str]) -> str:
+        """The columns that the view shows, of values that were picked from either side."""
+        return ",\n  ".join(
+            f"{shown(f'({value})', field.type, self.dialect)} AS {identifier(field.name)}"
+            for value, field in zip(picked, self._schema, strict=True)
+        )
+
+    def _sides(self) -> str:
+        sides = (f"b.c{position} AS b{position}, l.c{position} AS l{position}" for position in self._places)
+        return ",\n    ".join(sides)
+
+    def _ordering(self, rule: MergeRule) -> tuple[list[str], list[str]]:
+        """The ordering values of both sides."""
+        places = [self._schema.get_field_index(name) for name in rule.ordering_fields] if rule.orders_base else []
+        return [f"b.c{place}" for place in places], [f"l.o{position}" for position in range(len(places))]
+
+    def _meeting(self) -> str:
+        return "FROM base b JOIN log l ON l.place = b.place AND l.record_key = b.record_key\n  WHERE l.is_contested"
+
+
+def _named(name: str, columns: Iterable[str], source: str) -> str:
+    """A named query of a ``WITH`` clause."""
+    inner = ",\n    ".join(columns)
+    return f"{name} AS (\n  SELECT\n    {inner}\n  FROM {source}\n)"

@@ -1,0 +1,122 @@
+"""Arrow types -> the types of Hive tables in Trino and Presto, and of the columns that a view shows.
+
+Hive has no time of day and no instant with a time zone. A time is stored as a number of microseconds and an instant as
+a timestamp in UTC; for Trino, the view turns both back into what they are.
+
+Source: ``HiveTypeTranslator`` of Trino.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from hudi_bridge.connectors.trino.sql_text import Dialect, field_identifier, identifier
+from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.schema.difference import child_path
+
+ArrowType: TypeAlias = Any
+
+_PLAIN: Mapping[pa.DataType, str] = {
+    pa.bool_(): "boolean",
+    pa.int32(): "integer",
+    pa.int64(): "bigint",
+    pa.float32(): "real",
+    pa.float64(): "double",
+    pa.string(): "varchar",
+    pa.binary(): "varbinary",
+    pa.date32(): "date",
+}
+_TIME, _TIMESTAMP, _INSTANT = "time(6)", "timestamp(6)", "timestamp(6) with time zone"
+
+
+def stored_type(kind: ArrowType, dialect: Dialect, path: str) -> str:
+    """The type of a column of a Hive table; ``path`` names it in errors.
+
+    Raises:
+        UnsupportedTableError: Hive has no type for it.
+    """
+    return _type(kind, path, time="bigint", timestamp=_stored_timestamp(dialect), instant=_stored_timestamp(dialect))
+
+
+def shown_type(kind: ArrowType, path: str) -> str:
+    """The type of a column of a view in Trino.
+
+    Raises:
+        UnsupportedTableError: Hive has no type to store it in.
+    """
+    return _type(kind, path, time=_TIME, timestamp=_TIMESTAMP, instant=_INSTANT)
+
+
+def _stored_timestamp(dialect: Dialect) -> str:
+    return _TIMESTAMP if dialect is Dialect.TRINO else "timestamp"
+
+
+def _type(kind: ArrowType, path: str, *, time: str, timestamp: str, instant: str) -> str:
+    def inner(child: ArrowType, name: str) -> str:
+        return _type(child, child_path(path, name), time=time, timestamp=timestamp, instant=instant)
+
+    if pa.types.is_struct(kind):
+        fields = [kind.field(position) for position in range(kind.num_fields)]
+        return f"row({', '.join(f'{field_identifier(one.name)} {inner(one.type, one.name)}' for one in fields)})"
+    if pa.types.is_list(kind):
+        return f"array({inner(kind.value_type, 'element')})"
+    if pa.types.is_map(kind):
+        return f"map({inner(kind.key_type, 'key')}, {inner(kind.item_type, 'value')})"
+    if pa.types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision:
+        return f"decimal({kind.precision}, {kind.scale})"
+    if pa.types.is_fixed_size_binary(kind):
+        return _PLAIN[pa.binary()]
+    if pa.types.is_time(kind) and kind.unit in ("ms", "us"):
+        return time
+    if pa.types.is_timestamp(kind) and kind.unit in ("ms", "us"):
+        return instant if kind.tz is not None else timestamp
+    if kind not in _PLAIN:
+        raise UnsupportedTableError("column type in Trino", f"{path} of type {kind}", "types of Hive tables")
+    return _PLAIN[kind]
+
+
+def shown(expression: str, kind: ArrowType, dialect: Dialect, depth: int = 0) -> str:
+    """A stored value as a view shows it."""
+    if dialect is not Dialect.TRINO or not _changes(kind):
+        return expression
+    if pa.types.is_time(kind):
+        return f"CAST(from_unixtime_nanos({expression} * 1000) AS {_TIME})"
+    if pa.types.is_timestamp(kind):
+        return f"with_timezone({expression}, 'UTC')"
+    entry = f"e{depth}"
+    if pa.types.is_list(kind):
+        return f"transform({expression}, {entry} -> {shown(entry, kind.value_type, dialect, depth + 1)})"
+    if pa.types.is_map(kind):
+        value = shown(entry, kind.item_type, dialect, depth + 1)
+        return f"transform_values({expression}, (k{depth}, {entry}) -> {value})"
+    fields = [kind.field(position) for position in range(kind.num_fields)]
+    inner = (shown(f"{expression}.{identifier(one.name)}", one.type, dialect, depth) for one in fields)
+    row = f"CAST(ROW({', '.join(inner)}) AS {shown_type(kind, '')})"
+    return f"CASE WHEN {expression} IS NOT NULL THEN {row} END"
+
+
+def _changes(kind: ArrowType) -> bool:
+    if pa.types.is_map(kind):
+        return _changes(kind.item_type)
+    if pa.types.is_nested(kind):
+        return any(_changes(kind.field(position).type) for position in range(kind.num_fields))
+    return pa.types.is_time(kind) or (pa.types.is_timestamp(kind) and kind.tz is not None)
+
+
+def published_type(kind: ArrowType) -> ArrowType:
+    """The Arrow type in which values of a type are published: one that Trino reads from Parquet as the stored type."""
+    if pa.types.is_struct(kind):
+        fields = [kind.field(position) for position in range(kind.num_fields)]
+        return pa.struct([pa.field(one.name, published_type(one.type)) for one in fields])
+    if pa.types.is_list(kind):
+        return pa.list_(published_type(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(published_type(kind.key_type), published_type(kind.item_type))
+    if pa.types.is_fixed_size_binary(kind):
+        return pa.binary()
+    if pa.types.is_time(kind):
+        return pa.time64("us")
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return kind

@@ -1,0 +1,129 @@
+"""A publication -> the SQL statements that show it as one table: external tables, functions, and the realtime view."""
+
+import pyarrow as pa
+
+from hudi_bridge.connectors.trino.blocks import BLOCKS_SCHEMA
+from hudi_bridge.connectors.trino.functions import (
+    create_decode_function,
+    create_fields_function,
+    create_payload_function,
+)
+from hudi_bridge.connectors.trino.log_columns import LogColumns
+from hudi_bridge.connectors.trino.publication import BLOCKS, LOG, SLICES, Publication, slices_schema
+from hudi_bridge.connectors.trino.realtime_view import BASE, PARTITION_PATH, RealtimeView
+from hudi_bridge.connectors.trino.sql_text import (
+    Dialect,
+    ObjectNames,
+    check_column_names,
+    comment,
+    identifier,
+    literal,
+    options,
+)
+from hudi_bridge.connectors.trino.sql_types import stored_type
+from hudi_bridge.connectors.trino.why_function import why_function
+from hudi_bridge.errors import QueryError, UnsupportedTableError
+
+
+def statements(
+    publication: Publication,
+    *,
+    catalog: str,
+    schema: str,
+    view: str,
+    dialect: Dialect = Dialect.TRINO,
+    base_table: str | None = None,
+) -> tuple[str, ...]:
+    """The statements, in their order, each without a semicolon; running them again changes nothing.
+
+    ``base_table`` is for the ANSI dialect alone, and needed there: a table, as SQL names it, of the rows of the latest
+    base files. In that dialect the tables of published files are the engine's to make.
+
+    Raises:
+        QueryError: a name is not one that a catalog takes, or ``base_table`` does not fit the dialect.
+        UnsupportedTableError: the table cannot be shown in this dialect; the message names why.
+    """
+    names = ObjectNames(catalog=catalog, schema=schema, view=view, fingerprint=publication.folder)
+    context, columns = publication.context, LogColumns.of(publication.context)
+    check_column_names(columns.schema.names)
+    if (dialect is Dialect.ANSI) != (base_table is not None):
+        raise QueryError("base table", repr(base_table), "one for the ANSI dialect, none for others")
+    reason = why_function(context.merge_rule, merges_fields=publication.merges_fields)
+    if dialect is not Dialect.TRINO and reason is not None:
+        raise UnsupportedTableError(
+            f"merge rule in {dialect} SQL", reason, "orderings; the dialect trino has functions"
+        )
+    if dialect is Dialect.ANSI:
+        _refuse_in_ansi(publication)
+    query = RealtimeView(
+        publication=publication,
+        names=names,
+        dialect=dialect,
+        base_table=base_table,
+        calls_function=reason is not None,
+    ).query()
+    head = comment(f"The rows of {publication.table_uri} as of {publication.instant}")
+    create_view = f"{head}\nCREATE OR REPLACE VIEW {names.of_view} AS\n{query}"
+    if dialect is Dialect.ANSI:
+        return (create_view,)
+    tables = (f"CREATE SCHEMA IF NOT EXISTS {names.of_schema}", *_create_tables(publication, names, dialect, columns))
+    functions = _create_function(publication, names, columns) if reason is not None else ()
+    blocks = _create_blocks(publication, names, dialect) if publication.has_blocks else ()
+    return (*tables, *functions, *blocks, create_view)
+
+
+def _refuse_in_ansi(publication: Publication) -> None:
+    if publication.whole:
+        found = f"{publication.whole} file slices that are published whole: {publication.why_whole}"
+        raise UnsupportedTableError("table in ansi SQL", found, "slices that SQL can merge with their base files")
+    context = publication.context
+    if PARTITION_PATH not in context.schema.names or not context.populates_meta_fields:
+        raise UnsupportedTableError("table in ansi SQL", "no meta columns", f"tables with {PARTITION_PATH}")
+
+
+def _create_tables(
+    publication: Publication, names: ObjectNames, dialect: Dialect, columns: LogColumns
+) -> tuple[str, ...]:
+    """External tables over the folder of the Hudi table and over those of the published files."""
+    context = publication.context
+    stored = pa.schema([field for field in context.schema if field.name not in context.path_columns])
+    own = f"{publication.own_uri.rstrip('/')}/{publication.folder}"
+    return tuple(
+        _create_table(names.of_part(part), schema, location, dialect)
+        for part, schema, location in (
+            (BASE, stored, publication.table_uri),
+            (LOG, columns.schema, f"{own}/{LOG}"),
+            (SLICES, slices_schema(context), f"{own}/{SLICES}"),
+        )
+    )
+
+
+def _create_table(name: str, schema: pa.Schema, location: str, dialect: Dialect) -> str:
+    columns = ",\n  ".join(
+        f"{identifier(field.name)} {stored_type(field.type, dialect, field.name)}" for field in schema
+    )
+    settings = options({"external_location": location, "format": "PARQUET"})
+    return f"CREATE TABLE IF NOT EXISTS {name} (\n  {columns}\n)\nWITH ({settings})"
+
+
+def _create_function(publication: Publication, names: ObjectNames, columns: LogColumns) -> tuple[str, ...]:
+    """The function that the view calls."""
+    context, rule = publication.context, publication.context.merge_rule
+    if rule is None:
+        return ()
+    if rule.payload is not None:
+        return (create_payload_function(names, context, rule.payload),)
+    return (create_fields_function(names, context, rule, columns),)
+
+
+def _create_blocks(publication: Publication, names: ObjectNames, dialect: Dialect) -> tuple[str, ...]:
+    """The table of log blocks, a view of those of this publication and, for Trino, the function to decode them."""
+    table = names.of_part(BLOCKS)
+    location = f"{publication.own_uri.rstrip('/')}/{publication.folder}/{BLOCKS}"
+    columns = ", ".join(identifier(name) for name in BLOCKS_SCHEMA.names if name != "publication")
+    view = (
+        f"CREATE OR REPLACE VIEW {names.of_schema}.{identifier(f'{names.view}_blocks')} AS\n"
+        f"SELECT {columns}\nFROM {table}\nWHERE publication = {literal(publication.publication)}"
+    )
+    decode = (create_decode_function(names),) if dialect is Dialect.TRINO else ()
+    return _create_table(table, BLOCKS_SCHEMA, location, dialect), view, *decode

@@ -1,0 +1,66 @@
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyiceberg.table import StaticTable
+
+from tests.cli.conftest import Outcome
+
+Call = Callable[..., Outcome]
+
+
+def test_publish_prints_the_metadata_file(hudi_bridge: Call, story: str, tmp_path: Path) -> None:
+    arguments = ("publish", "iceberg", story, "--to", str(tmp_path / "story"))
+    first = hudi_bridge(*arguments)
+    assert first.text == f"file://{tmp_path}/story/metadata/v1.metadata.json\n"
+    assert "as of 20261121133045879: 5 file slices built, 0 unchanged" in first.err
+    assert StaticTable.from_metadata(first.text.strip()).scan().to_arrow().num_rows == 65
+    older = hudi_bridge(*arguments, "--as-of", "20261121133031439")
+    assert StaticTable.from_metadata(older.text.strip()).scan().to_arrow().num_rows == 60
+    stale = hudi_bridge("publish", "iceberg", story, "--read-optimized", "--to", str(tmp_path / "stale"))
+    assert StaticTable.from_metadata(stale.text.strip()).scan().to_arrow().num_rows == 69
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--to", "{story}/views"), "lies in the table"),
+        (("--to", "{tmp}/x", "--as-of", "yesterday"), "as_of"),
+        (("--to", "{tmp}/x", "--locate", "/data"), "--locate"),
+        (("--to", "nonsense://x"), "no file system"),
+    ],
+)
+def test_publish_refuses(hudi_bridge: Call, story: str, tmp_path: Path, options: tuple[str, ...], message: str) -> None:
+    filled = [option.format(story=story, tmp=tmp_path) for option in options]
+    outcome = hudi_bridge("publish", "iceberg", story, *filled)
+    assert outcome.code == 1
+    assert message in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "a folder of tables, or tables by name"),
+        (("/tmp", "--host", "0.0.0.0"), "--token-file"),
+        (("/tmp", "--token-file", "/nowhere/token"), "cannot be read"),
+        (("--table", "x"), "--table"),
+        (("/tmp", "--port", "70000"), "65535"),
+    ],
+)
+def test_serve_refuses(hudi_bridge: Call, tmp_path: Path, options: tuple[str, ...], message: str) -> None:
+    outcome = hudi_bridge("serve", "iceberg", *options, "--scratch", str(tmp_path / "scratch"))
+    assert outcome.code == 1
+    assert message in outcome.err
+
+
+def test_a_missing_extra_is_named(
+    hudi_bridge: Call, story: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("hudi_bridge.connectors.iceberg.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyiceberg.partitioning", None)
+    monkeypatch.setitem(sys.modules, "pyiceberg.schema", None)
+    outcome = hudi_bridge("publish", "iceberg", story, "--to", str(tmp_path / "x"))
+    assert outcome.code == 1
+    assert "pip install 'hudi-bridge[iceberg]'" in outcome.err

@@ -1,0 +1,122 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Outcome
+from tests.golden_cases import golden_table
+from tests.table_writer import TableWriter, at
+
+Call = Callable[..., Outcome]
+
+PAYLOAD = """
+from hudi_bridge import RecordPayload
+
+
+class Adding(RecordPayload):
+    def combine_and_get_update_value(self, current, incoming):
+        return {**incoming, "ts": current["ts"] + incoming["ts"]}
+
+
+NOTHING = 5
+"""
+
+
+def published(hudi_bridge: Call, table: str, folder: Path, *options: str) -> Outcome:
+    outcome = hudi_bridge("publish", "delta", table, "--to", str(folder), *options)
+    assert outcome.code == 0, outcome.err
+    return outcome
+
+
+def test_a_publication_and_the_sql_that_shows_it(hudi_bridge: Call, story: str, tmp_path: Path) -> None:
+    first = published(hudi_bridge, story, tmp_path, "--locate", "/=local:///", "--blocks")
+    assert "5 file slices read, 0 unchanged" in first.err
+    again = published(hudi_bridge, story, tmp_path, "--locate", "/=local:///", "--blocks")
+    assert "0 file slices read, 5 unchanged" in again.err
+    assert again.text == first.text
+    outcome = hudi_bridge("trino", "sql", story, "--published", str(tmp_path), "--schema", "lake", "--name", "trips")
+    assert outcome.code == 0
+    assert f"WHERE publication = '{first.text.strip()}'" in outcome.text
+    assert f"external_location = 'local://{story}'" in outcome.text
+    assert 'CREATE OR REPLACE VIEW "hive"."lake"."trips" AS' in outcome.text
+    assert 'CREATE OR REPLACE VIEW "hive"."lake"."trips_blocks" AS' in outcome.text
+    assert 'CREATE OR REPLACE FUNCTION "hive"."lake"."hudi_decode"(' in outcome.text
+
+
+def test_other_dialects_have_no_functions(hudi_bridge: Call, story: str, tmp_path: Path) -> None:
+    published(hudi_bridge, story, tmp_path)
+    presto = hudi_bridge("trino", "sql", story, "--published", str(tmp_path), "--dialect", "presto")
+    assert "CREATE TABLE" in presto.text
+    assert "FUNCTION" not in presto.text
+    arguments = ("--dialect", "ansi", "--base-table", "ro.trips")
+    ansi = hudi_bridge("trino", "sql", story, "--published", str(tmp_path), *arguments)
+    assert "FROM ro.trips b" in ansi.text
+    assert "CREATE TABLE" not in ansi.text
+
+
+def test_what_does_not_fit_is_told(hudi_bridge: Call, story: str, tmp_path: Path) -> None:
+    nothing = hudi_bridge("trino", "sql", story, "--published", str(tmp_path / "nothing"))
+    assert (nothing.code, "publish delta wrote" in nothing.err) == (1, True)
+    published(hudi_bridge, story, tmp_path / "own")
+    other = hudi_bridge("trino", "sql", str(golden_table("b_event_time_120")), "--published", str(tmp_path / "own"))
+    assert (other.code, "a_story_v9_120" in other.err) == (1, True)
+    hostile = hudi_bridge("trino", "sql", story, "--published", str(tmp_path / "own"), "--name", 'x"; DROP TABLE y')
+    assert (hostile.code, "letters, digits" in hostile.err) == (1, True)
+    inside = hudi_bridge("publish", "delta", story, "--to", f"{story}/own")
+    assert (inside.code, "lies in the table" in inside.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("case", "why"),
+    [
+        (
+            "b_event_time_120",
+            {"sql (trino)": "SQL compares", "sql (presto)": "SQL compares", "sql (ansi)": "SQL compares"},
+        ),
+        (
+            "b_partial_update_payload_120",
+            {
+                "sql (trino)": "a function for merging of fields",
+                "sql (presto)": "no functions for merging of fields",
+                "sql (ansi)": "no functions for merging of fields",
+            },
+        ),
+        ("g_widen_120", {"sql (trino)": "SQL compares", "sql (ansi)": "1 file slices would be published whole"}),
+    ],
+)
+def test_explain_says_which_route_fits(hudi_bridge: Call, case: str, why: dict[str, str]) -> None:
+    outcome = hudi_bridge("trino", "explain", str(golden_table(case)), "--format", "json")
+    routes = {one["route"]: one for one in map(json.loads, outcome.text.splitlines())}
+    assert set(routes) == {"iceberg", "sql (trino)", "sql (presto)", "sql (ansi)"}
+    for route, reason in why.items():
+        assert reason in routes[route]["reason"]
+        assert routes[route]["fits"] == (not reason.startswith(("no functions", "1 file")))
+    of_functions = routes["sql (trino)"]
+    assert (of_functions["function_seconds"] > 0) == ("function" in of_functions["reason"].split("no function")[0])
+
+
+def test_explain_on_a_screen_is_short(in_terminal: Callable[..., str]) -> None:
+    shown = in_terminal("trino", "explain", str(golden_table("f_types_120")), columns=200)
+    assert "contested_rows" in shown
+    assert "sql (presto)" in shown
+
+
+def test_a_payload_of_ones_own_is_named_by_file_and_class(hudi_bridge: Call, tmp_path: Path) -> None:
+    options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "com.acme.Adding"}
+    writer = TableWriter(folder=tmp_path / "t", options=options).create()
+    writer.base_file(at(1), [{"id": "a", "ts": 1, "value": "v"}])
+    writer.log_file(at(2), [writer.data_block(at(2), [{"id": "a", "ts": 2, "value": "w"}])])
+    writer.commit(at(1))
+    writer.commit(at(2))
+    (tmp_path / "mine.py").write_text(PAYLOAD)
+    table, own = str(tmp_path / "t"), tmp_path / "own"
+    named = ("--payload", f"com.acme.Adding={tmp_path}/mine.py:Adding")
+    published(hudi_bridge, table, own, *named)
+    shown = hudi_bridge("trino", "sql", table, "--published", str(own), *named)
+    assert 'return {**incoming, "ts": current["ts"] + incoming["ts"]}' in shown.text
+    explained = hudi_bridge("trino", "explain", table, *named, "-f", "json")
+    assert "a function for the payload com.acme.Adding" in explained.text
+    for wrong in ("com.acme.Adding", f"x={tmp_path}/mine.py:NOTHING", f"x={tmp_path}/mine.py:Other", "x=no.py:Adding"):
+        outcome = hudi_bridge("publish", "delta", table, "--to", str(own), "--payload", wrong)
+        assert (outcome.code, "--payload" in outcome.err) == (1, True)

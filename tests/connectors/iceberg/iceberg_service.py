@@ -1,0 +1,61 @@
+"""The catalog service in a thread of the test's process, and PyIceberg as its client."""
+
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.table import Table
+
+from hudi_bridge.connectors.iceberg.catalog import Roots
+from hudi_bridge.connectors.iceberg.locations import Locations
+from hudi_bridge.connectors.iceberg.scratch import Scratch
+from hudi_bridge.connectors.iceberg.server import IcebergService, ServiceOptions
+
+
+def service_options(scratch: Path, roots: Sequence[Path], tables: Sequence[str] = (), **changes: Any) -> ServiceOptions:
+    usual: dict[str, Any] = {
+        "roots": Roots.of([str(root) for root in roots], list(tables)),
+        "scratch": Scratch.open(str(scratch)),
+        "locations": Locations(),
+        "host": "127.0.0.1",
+        "port": 0,
+        "token": None,
+        "builds": 2,
+        "keep": 20,
+        "keep_seconds": 3600.0,
+        "watch_seconds": None,
+    }
+    return ServiceOptions(**usual | changes)
+
+
+@contextmanager
+def running(options: ServiceOptions) -> Iterator[IcebergService]:
+    """A service that runs while the block does."""
+    service = IcebergService(options)
+    thread = Thread(target=service.run)
+    thread.start()
+    try:
+        wait_until_ready(service)
+        yield service
+    finally:
+        service.stop()
+        thread.join()
+
+
+def wait_until_ready(service: IcebergService) -> None:
+    """Return once the service answers; connections wait in its socket until then."""
+    with urllib.request.urlopen(f"{service.url}/health") as answer:
+        assert answer.status == 200
+
+
+def client(service: IcebergService, **properties: str) -> RestCatalog:
+    return RestCatalog("test", uri=service.url, **properties)
+
+
+def rows(table: Table, **scan: Any) -> pa.Table:
+    return table.scan(**scan).to_arrow()

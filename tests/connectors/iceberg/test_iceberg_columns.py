@@ -1,0 +1,280 @@
+"""Ids and names of columns, and which base files clients may read where they lie."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.conversions import from_bytes
+from pyiceberg.schema import Schema
+from pyiceberg.table import StaticTable
+from pyiceberg.types import NestedField, StringType
+
+from hudi_bridge.connectors.iceberg.columns import columns_of
+from hudi_bridge.connectors.iceberg.data_files import data_file
+from hudi_bridge.connectors.iceberg.locations import Locations
+from hudi_bridge.connectors.iceberg.name_mapping import complete, names_to_ids
+from hudi_bridge.connectors.iceberg.publish import publish_table
+from hudi_bridge.connectors.iceberg.scratch import Scratch
+from hudi_bridge.errors import QueryError, UnsupportedTableError
+from hudi_bridge.storage import Storage
+from tests.golden_cases import golden_table
+from tests.table_writer import TableWriter, at
+
+NESTED = pa.schema(
+    [
+        ("_hoodie_record_key", pa.string()),
+        ("id", pa.string()),
+        ("st", pa.struct([("x", pa.int32()), ("l", pa.list_(pa.struct([("y", pa.date32())])))])),
+        ("m", pa.map_(pa.string(), pa.decimal128(10, 2))),
+    ]
+)
+
+
+def hudi_schema(version: int, *fields: tuple[int, str, str]) -> dict[str, Any]:
+    columns = [{"id": id_, "name": name, "optional": True, "type": kind} for id_, name, kind in fields]
+    return {"version_id": version, "max_column_id": 9, "type": "record", "fields": columns}
+
+
+def test_columns_without_a_history_keep_the_ids_they_had() -> None:
+    first = columns_of(NESTED, None, None, {})
+    assert first.ids["_hoodie_record_key"] == 3
+    assert len(set(first.ids.values())) == len(first.ids)
+    assert min(id_ for path, id_ in first.ids.items() if not path.startswith("_")) == 100
+    fields = [pa.field("new", pa.int64()), NESTED.field("m"), NESTED.field("id")]
+    later = columns_of(pa.schema(fields), None, None, first.ids)
+    assert {path: later.ids[path] for path in ("id", "m", "m.key", "m.value")} == {
+        path: first.ids[path] for path in ("id", "m", "m.key", "m.value")
+    }
+    assert later.ids["new"] == max(first.ids.values()) + 1
+
+
+def test_ids_of_a_history_are_hudi_s_moved_up() -> None:
+    ids = json.dumps(hudi_schema(7, (0, "b", "string"), (3, "a", "long")))
+    history = json.dumps({"schemas": [json.loads(ids), hudi_schema(0, (0, "a", "string"), (1, "c", "int"))]})
+    schema = pa.schema([("a", pa.int64()), ("b", pa.string()), ("part", pa.string())])
+    columns = columns_of(schema, ids, history, {"a": 55})
+    assert columns.ids == {"a": 103, "b": 100, "part": 7}
+    # b was called a, but a is another column by now.
+    assert names_to_ids(columns.mapping, columns.schema) == columns.ids
+
+
+def test_a_renamed_column_has_all_its_names() -> None:
+    ids = json.dumps(hudi_schema(7, (0, "new", "string")))
+    history = json.dumps(
+        {"schemas": [json.loads(ids), hudi_schema(3, (0, "mid", "string")), hudi_schema(0, (0, "old", "string"))]}
+    )
+    columns = columns_of(pa.schema([("new", pa.string())]), ids, history, {})
+    assert names_to_ids(columns.mapping, columns.schema) == {"new": 100, "mid": 100, "old": 100}
+
+
+def test_the_mapping_is_completed_by_what_files_have_besides() -> None:
+    columns = columns_of(NESTED, None, None, {})
+    paths = {"id": 1, "gone": None, "gone.element": None, "gone.element.z": 44, "st.z": None, "st.x": 7}
+    completed = complete(columns.mapping, paths, 500)
+    added = {"gone": 500, "gone.element": 501, "gone.element.z": 44, "st.z": 502}
+    every = Schema(*[NestedField(id_, str(id_), StringType()) for id_ in {*columns.ids.values(), *added.values()}])
+    assert names_to_ids(completed, every) == dict(columns.ids) | added
+    assert names_to_ids(columns.mapping, every) == columns.ids
+
+
+@pytest.mark.parametrize("kind", [pa.null(), pa.decimal256(40, 2), pa.timestamp("ns"), pa.uint64(), pa.duration("us")])
+def test_types_that_iceberg_does_not_have_are_refused(kind: pa.DataType) -> None:
+    with pytest.raises(UnsupportedTableError, match=r"st\.x of type"):
+        columns_of(pa.schema([("st", pa.struct([("x", kind)]))]), None, None, {})
+
+
+BOUNDS = {
+    "i": ([3, None, 1], 1, 3),
+    "t": (["b", "a" * 70, None], "a" * 64, "b"),
+    "top": (["z" * 70, "z" * 64 + "a"], "z" * 64, "z" * 63 + "{"),
+    "d": ([Decimal("-1.50"), Decimal("2.25")], Decimal("-1.50"), Decimal("2.25")),
+    "day": ([date(2020, 2, 29), date(1960, 1, 1)], -3653, 18321),
+    "at": ([datetime(2020, 1, 1, tzinfo=UTC)], 1577836800000000, 1577836800000000),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_bounds_are_those_of_the_footer(tmp_path: Path, name: str) -> None:
+    values, least, greatest = BOUNDS[name]
+    kind = pa.timestamp("us", "UTC") if name == "at" else pa.decimal128(5, 2) if name == "d" else pa.array(values).type
+    kind = pa.int32() if name == "i" else kind
+    column = pa.array(values, kind)
+    columns = columns_of(pa.schema([(name, kind)]), None, None, {})
+    pq.write_table(pa.table({name: column}), tmp_path / "file.parquet", row_group_size=2)
+    footer = pq.read_metadata(tmp_path / "file.parquet")
+    described = data_file("file:///x", 1, footer, columns.schema, columns.ids, None)
+    found = columns.schema.find_type(100)
+    assert from_bytes(found, described.lower_bounds[100]) == least
+    assert from_bytes(found, described.upper_bounds[100]) == greatest
+    assert described.null_counts == {100: column.null_count}
+    assert described.value_counts == {100: len(values)}
+
+
+def test_there_are_no_bounds_where_statistics_do_not_tell(tmp_path: Path) -> None:
+    table = pa.table(
+        {"f": [1.0, float("nan")], "n": pa.array([None, None], pa.int32()), "top": [chr(0x10FFFF) * 70] * 2}
+    )
+    columns = columns_of(table.schema, None, None, {})
+    pq.write_table(table, tmp_path / "file.parquet")
+    footer = pq.read_metadata(tmp_path / "file.parquet")
+    described = data_file("file:///x", 1, footer, columns.schema, columns.ids, None)
+    assert set(described.lower_bounds) == {columns.ids["top"]}
+    assert described.upper_bounds == {}
+    pq.write_table(table, tmp_path / "file.parquet", write_statistics=False)
+    footer = pq.read_metadata(tmp_path / "file.parquet")
+    described = data_file("file:///x", 1, footer, columns.schema, columns.ids, None)
+    assert described.lower_bounds == described.null_counts == {}
+
+
+def plain_table(folder: Path) -> TableWriter:
+    table = TableWriter(folder=folder).create()
+    table.base_file(at(1), [{"id": "a", "ts": 1, "value": "x"}])
+    table.commit(at(1))
+    return table
+
+
+def rewritten(table: TableWriter, scratch: Path) -> bool:
+    """Whether a client reads a copy of the only base file."""
+    (path,) = table.folder.glob("*.parquet")
+    published = publish_table(
+        Storage.open(str(table.folder)), Scratch.open(str(scratch)), locations=Locations(), builds=1
+    )
+    (task,) = StaticTable.from_metadata(published.metadata_location).scan().plan_files()
+    return task.file.file_path != f"file://{path}"
+
+
+def with_field_ids(stored: pa.Table) -> pa.Table:
+    fields = [field.with_metadata({"PARQUET:field_id": "1"}) for field in stored.schema]
+    return stored.cast(pa.schema(fields))
+
+
+REASONS = {
+    "nothing": (lambda stored: stored, {}, False),
+    "a wider column": (lambda stored: stored.set_column(6, "ts", stored["ts"].cast(pa.int32())), {}, False),
+    "columns in another order": (lambda stored: stored.select(stored.column_names[::-1]), {}, False),
+    "a column that the table does not have": (lambda stored: stored.append_column("gone", stored["ts"]), {}, False),
+    "no such column yet": (lambda stored: stored.drop_columns(["value"]), {}, False),
+    "another type": (lambda stored: stored.set_column(7, "value", pa.array([date(2020, 1, 1)])), {}, True),
+    "bytes for text": (lambda stored: stored.set_column(7, "value", stored["value"].cast(pa.binary())), {}, True),
+    "a name in another case": (lambda stored: stored.rename_columns([*stored.column_names[:-1], "VALUE"]), {}, True),
+    "ids of its own": (with_field_ids, {}, True),
+}
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_a_base_file_is_rewritten_where_clients_would_not_read_it_as_hudi_does(tmp_path: Path, reason: str) -> None:
+    change, options, expected = REASONS[reason]
+    table = plain_table(tmp_path / "table")
+    (path,) = table.folder.glob("*.parquet")
+    pq.write_table(change(pq.read_table(path)), path, **options)
+    assert rewritten(table, tmp_path / "scratch") == expected
+
+
+def test_times_of_96_bits_are_rewritten(tmp_path: Path) -> None:
+    table = TableWriter(
+        folder=tmp_path / "table",
+        fields=(("id", "string"), ("ts", "long"), ("at", {"type": "long", "logicalType": "timestamp-micros"})),
+    ).create()
+    moment = datetime(2020, 1, 1, tzinfo=UTC)
+    path = table.base_file(at(1), [{"id": "a", "ts": 1, "at": moment}])
+    table.commit(at(1))
+    assert not rewritten(table, tmp_path / "scratch")
+    pq.write_table(pq.read_table(path), path, use_deprecated_int96_timestamps=True)
+    assert rewritten(table, tmp_path / "other")
+
+
+@pytest.mark.parametrize("partition", ["a?b", "a#b"])
+def test_paths_that_no_uri_can_hold_are_rewritten(tmp_path: Path, partition: str) -> None:
+    table = TableWriter(
+        folder=tmp_path / "table",
+        fields=(("id", "string"), ("ts", "long"), ("part", "string")),
+        partition_fields=("part",),
+    ).create()
+    table.base_file(at(1), [{"id": "a", "ts": 1, "part": partition}], partition=partition)
+    table.commit(at(1))
+    published = publish_table(
+        Storage.open(str(table.folder)), Scratch.open(str(tmp_path / "scratch")), locations=Locations(), builds=1
+    )
+    assert StaticTable.from_metadata(published.metadata_location).scan().to_arrow()["part"].to_pylist() == [partition]
+
+
+@pytest.mark.parametrize("stored", ["x", "y"], ids=["that of the path", "another one"])
+def test_a_partition_is_what_all_rows_of_a_file_have(tmp_path: Path, stored: str) -> None:
+    """Up to Hudi 0.x, a snapshot takes partition columns from the files."""
+    table = TableWriter(
+        folder=tmp_path / "table",
+        version=6,
+        fields=(("id", "string"), ("ts", "long"), ("part", "string")),
+        partition_fields=("part",),
+    ).create()
+    table.base_file(at(1), [{"id": "a", "ts": 1, "part": stored}], partition="x")
+    table.commit(at(1))
+    published = publish_table(
+        Storage.open(str(table.folder)), Scratch.open(str(tmp_path / "scratch")), locations=Locations(), builds=1
+    )
+    iceberg = StaticTable.from_metadata(published.metadata_location)
+    assert iceberg.scan().to_arrow().select(["part"]).to_pylist() == [{"part": stored}]
+    (task,) = iceberg.scan(row_filter=f"part = '{stored}'").plan_files()
+    assert len(task.file.partition) == (stored == "x")
+
+
+@pytest.mark.parametrize(
+    ("rules", "uri"),
+    [
+        ((), "file:///data/lake/t/f"),
+        (("/data=local:///",), "local:///lake/t/f"),
+        (("/data/lake=s3://bucket/lake/",), "s3://bucket/lake/t/f"),
+        (("/data=local:///", "/data/lake=s3://lake"), "s3://lake/t/f"),
+        (("/dat=s3://wrong", "/=local:///"), "local:///data/lake/t/f"),
+    ],
+)
+def test_files_are_called_what_clients_call_them(rules: tuple[str, ...], uri: str) -> None:
+    assert Locations.of(rules).uri(Storage.open("/data/lake/t"), "f") == uri
+
+
+def test_what_is_no_rule_for_locations_is_refused() -> None:
+    for text in ("x", "=s3://x", "/data=", "/data=/elsewhere"):
+        with pytest.raises(QueryError, match="--locate"):
+            Locations.of((text,))
+
+
+def test_publishing_again_writes_what_has_changed(tmp_path: Path) -> None:
+    table = plain_table(tmp_path / "table")
+    folder = Scratch.open(str(tmp_path / "published"))
+
+    def publish() -> Any:
+        return publish_table(Storage.open(str(table.folder)), folder, locations=Locations(), builds=1)
+
+    first, again = publish(), publish()
+    assert first.metadata_location == again.metadata_location
+    assert (first.slices_built, again.slices_built) == (1, 0)
+    table.log_file(at(2), [table.data_block(at(2), [{"id": "b", "ts": 2, "value": "y"}])])
+    table.commit(at(2))
+    later = publish()
+    assert folder.read("metadata/version-hint.text") == b"2"
+    assert later.metadata_location.endswith("/metadata/v2.metadata.json")
+    assert StaticTable.from_metadata(later.metadata_location).scan().to_arrow().num_rows == 2
+    assert StaticTable.from_metadata(first.metadata_location).scan().to_arrow().num_rows == 1
+
+
+def test_many_tables_publish_side_by_side(tmp_path: Path) -> None:
+    cases = ("a_story_v9_120", "g_sor_mixed_120", "e_drop_part_cols_120")
+
+    def rows_of(case: str) -> int:
+        published = publish_table(
+            Storage.open(str(golden_table(case))),
+            Scratch.open(str(tmp_path / case)),
+            locations=Locations(),
+            builds=2,
+        )
+        rows: int = StaticTable.from_metadata(published.metadata_location).scan().to_arrow().num_rows
+        return rows
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(rows_of, cases)) == [rows_of(case) for case in cases]

@@ -1,0 +1,302 @@
+"""The service as clients see it: names, errors, who is let in, and what is not shown."""
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import pytest
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import BadRequestError, NoSuchTableError, UnauthorizedError
+
+from hudi_bridge.connectors.iceberg.catalog import Roots
+from hudi_bridge.connectors.iceberg.server import IcebergService, read_token
+from hudi_bridge.errors import QueryError
+from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options
+from tests.table_writer import TableWriter, at, sorted_column
+
+PROGRAM = "from hudi_bridge.cli.main import main; main()"
+HOSTILE = (
+    "a b",
+    "a+b",
+    "a%20b",
+    "a'b",
+    'a"b',
+    "a;b",
+    "täble",
+    "日本",
+    "a&b=c",
+    "a?b",
+    "a#b",
+    "{x}",
+    "%2e%2e",
+    "~",
+    "a,b",
+)
+
+
+def small_table(folder: Path, value: str = "old") -> TableWriter:
+    table = TableWriter(folder=folder).create()
+    table.base_file(at(1), [{"id": "a", "ts": 1, "value": value}])
+    table.commit(at(1))
+    return table
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Tables directly in the root, in a namespace, and in one below it; and what must not be seen."""
+    root = tmp_path / "root"
+    for place in ("trips", "sales/orders", "sales/eu/orders", ".hidden/table"):
+        small_table(root / place, place)
+    small_table(tmp_path / "elsewhere" / "secret", "secret")
+    (root / "link").symlink_to(tmp_path / "elsewhere" / "secret")
+    (root / "linked").symlink_to(tmp_path / "elsewhere")
+    (root / "inside").symlink_to(root / "sales" / "orders")
+    return root
+
+
+@pytest.fixture
+def service(root: Path, tmp_path: Path) -> Iterator[IcebergService]:
+    with running(service_options(tmp_path / "scratch", [root])) as service:
+        yield service
+
+
+def answer(service: IcebergService, path: str, method: str = "GET", **headers: str) -> tuple[int, Any]:
+    """Status and content of an answer."""
+    request = urllib.request.Request(service.url + path, method=method, headers=headers)
+    try:
+        with urllib.request.urlopen(request) as response:
+            return response.status, response.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.status or 0, error.read()
+
+
+def test_folders_are_namespaces_and_tables(service: IcebergService) -> None:
+    catalog = client(service)
+    assert catalog.list_namespaces() == [("default",), ("sales",)]
+    assert catalog.list_namespaces(("sales",)) == [("sales", "eu")]
+    assert catalog.list_tables("default") == [("default", "inside"), ("default", "trips")]
+    assert catalog.list_tables("sales") == [("sales", "orders")]
+    assert catalog.list_tables(("sales", "eu")) == [("sales", "eu", "orders")]
+    for name in (("default", "trips"), ("sales", "orders"), ("sales", "eu", "orders")):
+        assert catalog.table_exists(name)
+        expected = "/".join(name).removeprefix("default/")
+        assert sorted_column(rows(catalog.load_table(name)), "value") == [expected]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "default/tables/link",
+        "linked/tables/secret",
+        ".hidden/tables/table",
+        "default/tables/nothing",
+        "default/tables/..",
+        "default/tables/%2e%2e",
+        "%2e%2e/tables/elsewhere",
+        "..%1felsewhere/tables/secret",
+        "sales%1f..%1f..%1felsewhere/tables/secret",
+        "sales/tables/..%2f..%2felsewhere%2fsecret",
+        "sales%2forders/tables/x",
+        "sales/tables/%00",
+        "default/tables/.hidden",
+        "sales/tables/orders%1f",
+    ],
+)
+def test_nothing_outside_the_roots_is_found(service: IcebergService, path: str) -> None:
+    status, content = answer(service, f"/v1/namespaces/{path}")
+    assert status == 404
+    assert "secret" not in json.loads(content).get("metadata", "")
+
+
+def test_tables_are_found_whatever_their_case_if_one_is_meant(service: IcebergService, root: Path) -> None:
+    catalog = client(service)
+    small_table(root / "Mixed", "Mixed")
+    assert sorted_column(rows(catalog.load_table(("default", "mixed"))), "value") == ["Mixed"]
+    small_table(root / "MIXED", "MIXED")
+    assert sorted_column(rows(catalog.load_table(("default", "Mixed"))), "value") == ["Mixed"]
+    with pytest.raises(NoSuchTableError):
+        catalog.load_table(("default", "mixed"))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("encode", [quote, quote_plus], ids=["as a path", "as a form"])
+def test_names_are_names(service: IcebergService, root: Path, name: str, encode: Any) -> None:
+    small_table(root / name / name, name)
+    encoded = encode(name, safe="")
+    status, content = answer(service, f"/v1/namespaces/{encoded}/tables/{encoded}")
+    assert status == 200
+    assert json.loads(content)["metadata"]["properties"]["hudi.table"].endswith(f"/{name}/{name}")
+    if encode is quote and not set(name) & set("?#"):
+        assert sorted_column(rows(client(service).load_table((name, name))), "value") == [name]
+
+
+def test_names_tell_what_of_a_table_is_read(tmp_path: Path) -> None:
+    table = small_table(tmp_path / "root" / "trips")
+    table.log_file(at(2), [table.data_block(at(2), [{"id": "a", "ts": 2, "value": "new"}])])
+    table.commit(at(2))
+    small_table(tmp_path / "root" / "trips__ro", "a table of that name")
+    with running(service_options(tmp_path / "scratch", [tmp_path / "root"])) as service:
+        catalog = client(service)
+        found = {
+            name: sorted_column(rows(catalog.load_table(("default", name))), "value")
+            for name in ("trips", "trips$ro", "trips__ro", f"trips@{at(1)}", f"trips__at_{at(1)}", f"trips$ro@{at(2)}")
+        }
+        assert found == {
+            "trips": ["new"],
+            "trips$ro": ["old"],
+            "trips__ro": ["a table of that name"],
+            f"trips@{at(1)}": ["old"],
+            f"trips__at_{at(1)}": ["old"],
+            f"trips$ro@{at(2)}": ["old"],
+        }
+        assert catalog.list_tables("default") == [("default", "trips"), ("default", "trips__ro")]
+        with pytest.raises(BadRequestError, match="as_of"):
+            catalog.load_table(("default", "trips@yesterday"))
+
+
+def test_a_new_commit_is_seen_by_the_next_load(root: Path, service: IcebergService) -> None:
+    catalog = client(service)
+    before = catalog.load_table(("default", "trips"))
+    table = TableWriter(folder=root / "trips")
+    table.log_file(at(2), [table.data_block(at(2), [{"id": "b", "ts": 2, "value": "new"}])])
+    table.commit(at(2))
+    assert sorted_column(rows(catalog.load_table(("default", "trips"))), "value") == ["new", "trips"]
+    assert sorted_column(rows(before), "value") == ["trips"]
+
+
+def test_the_catalog_cannot_be_changed(service: IcebergService) -> None:
+    for method, path in [
+        ("POST", "/v1/namespaces"),
+        ("DELETE", "/v1/namespaces/sales"),
+        ("POST", "/v1/namespaces/sales/tables"),
+        ("POST", "/v1/namespaces/sales/tables/orders"),
+        ("DELETE", "/v1/namespaces/sales/tables/orders"),
+    ]:
+        status, content = answer(service, path, method)
+        assert status == 405
+        assert json.loads(content)["error"]["type"] == "UnsupportedOperationException"
+
+
+def test_a_damaged_table_is_an_error_with_its_reason(root: Path, service: IcebergService) -> None:
+    next(iter((root / "trips").glob("*.parquet"))).write_bytes(b"no parquet")
+    status, content = answer(service, "/v1/namespaces/default/tables/trips")
+    assert status == 500
+    error = json.loads(content)["error"]
+    assert error["type"] == "CorruptBaseFileError"
+    assert "readable Parquet file" in error["message"]
+    assert 'errors_total{error="CorruptBaseFileError"} 1' in answer(service, "/metrics")[1].decode()
+
+
+def test_clients_may_report_metrics_and_look_for_views(service: IcebergService) -> None:
+    assert answer(service, "/v1/namespaces/sales/tables/orders/metrics", "POST") == (204, b"")
+    assert answer(service, "/v1/namespaces/sales/views") == (200, b'{"identifiers":[]}')
+    assert answer(service, "/v1/namespaces/sales/views/orders")[0] == 404
+    assert answer(service, "/v1/namespaces/nothing/tables")[0] == 404
+    assert answer(service, "/v1/namespaces/nothing", "HEAD") == (404, b"")
+
+
+def test_numbers_for_prometheus(service: IcebergService) -> None:
+    for _ in range(2):
+        client(service).load_table(("default", "trips"))
+    text = answer(service, "/metrics")[1].decode()
+    lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert lines['hudi_bridge_iceberg_requests_total{kind="table",status="200"}'] == "2"
+    assert lines["hudi_bridge_iceberg_views_built_total"] == "1"
+    assert lines["hudi_bridge_iceberg_views_reused_total"] == "1"
+    assert lines["hudi_bridge_iceberg_slices_built_total"] == "1"
+    assert lines["hudi_bridge_iceberg_builds_in_progress"] == "0"
+
+
+def test_a_token_is_asked_for(root: Path, tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("open sesame\n")
+    options = service_options(tmp_path / "scratch", [root], token=read_token(path))
+    with running(options) as service:
+        assert client(service, token="open sesame").table_exists(("default", "trips"))
+        with pytest.raises(UnauthorizedError):
+            client(service, token="open sesam")
+        for path_without in ("/v1/config", "/metrics", "/v1/namespaces/default/tables/trips", "/nothing"):
+            assert answer(service, path_without)[0] == 401
+        assert answer(service, "/health") == (200, b'{"status":"ok"}')
+        assert answer(service, "/metrics", Authorization="Bearer open sesame")[0] == 200
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+def test_other_machines_need_a_token(root: Path, tmp_path: Path, host: str) -> None:
+    with pytest.raises(QueryError, match="--token-file"):
+        IcebergService(service_options(tmp_path / "scratch", [root], host=host))
+
+
+@pytest.mark.parametrize("content", [b"", b" \n", b"\xff\xfe"])
+def test_a_file_without_a_token_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "token").write_bytes(content)
+    with pytest.raises(QueryError, match="--token-file"):
+        read_token(tmp_path / "token")
+    with pytest.raises(QueryError, match="cannot be read"):
+        read_token(tmp_path / "nothing")
+
+
+def test_tables_by_name_and_a_root_that_is_a_table(root: Path, tmp_path: Path) -> None:
+    options = service_options(tmp_path / "scratch", [root / "trips"], [f"lake.eu.orders={root / 'sales' / 'orders'}"])
+    with running(options) as service:
+        catalog = client(service)
+        assert catalog.list_namespaces() == [("default",), ("lake",)]
+        assert catalog.list_namespaces("lake") == [("lake", "eu")]
+        assert sorted_column(rows(catalog.load_table(("lake", "eu", "orders"))), "value") == ["sales/orders"]
+        assert sorted_column(rows(catalog.load_table(("default", "trips"))), "value") == ["trips"]
+        assert not catalog.table_exists(("default", "secret"))
+
+
+@pytest.mark.parametrize("text", ["orders", "=x", "a..b=x", "../a=x", "a/b=x", ".a=x"])
+def test_what_is_no_table_by_name_is_refused(text: str) -> None:
+    with pytest.raises(QueryError, match="--table"):
+        Roots.of([], [text])
+    with pytest.raises(QueryError, match="roots"):
+        Roots.of([], [])
+
+
+def test_views_are_built_ahead(root: Path, tmp_path: Path) -> None:
+    with running(service_options(tmp_path / "scratch", [root], watch_seconds=0.1)) as service:
+        wait_for(lambda: service.counters.value("views_built_total") == 4)
+        table = TableWriter(folder=root / "trips")
+        for number in (2, 3):
+            row = {"id": "b", "ts": number, "value": f"by {number}"}
+            table.log_file(at(number), [table.data_block(at(number), [row])], number=number)
+            table.commit(at(number))
+        wait_for(lambda: service.counters.value("views_built_total") == 6)
+        snapshots = client(service).load_table(("default", "trips")).snapshots()
+        assert [snapshot.snapshot_id for snapshot in snapshots] == [int(at(number)) for number in (1, 2, 3)]
+        assert service.counters.value("views_built_total") == 6
+
+
+def wait_for(condition: Any) -> None:
+    """Return once something is true."""
+    ended = Event()
+    for _ in range(600):
+        if condition():
+            return
+        ended.wait(0.05)
+    raise AssertionError(condition)
+
+
+def test_the_command_serves_until_it_is_told_to_stop(root: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-c", PROGRAM, "serve", "iceberg", str(root), "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--scratch", str(tmp_path / "scratch")], stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        url = process.stderr.readline().split()[4].rstrip(";")
+        catalog = RestCatalog("test", uri=url)
+        assert sorted_column(rows(catalog.load_table(("default", "trips"))), "value") == ["trips"]
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr.read() == ""
+    assert process.returncode in (0, -signal.SIGTERM)

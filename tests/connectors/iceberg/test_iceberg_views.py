@@ -1,0 +1,376 @@
+"""What a load costs, what it builds, and what is left behind: views over tables of the test's own."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.table import StaticTable
+
+from hudi_bridge.config import QueryType
+from hudi_bridge.connectors.iceberg.counters import Counters
+from hudi_bridge.connectors.iceberg.locations import Locations
+from hudi_bridge.connectors.iceberg.scratch import Scratch
+from hudi_bridge.connectors.iceberg.table_views import Published, TableViews, ViewSettings
+from hudi_bridge.errors import CorruptLogFileError, QueryError, UnsupportedTableError
+from hudi_bridge.readers import base_file, log_record_scanner
+from hudi_bridge.storage import Storage
+from tests.compare import differences
+from tests.table_writer import TableWriter, at, completion_of, sorted_column
+
+SLICES = 6
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> TableWriter:
+    """Six slices with a log each, which updates one row, deletes one and inserts one."""
+    table = TableWriter(folder=tmp_path / "table").create()
+    for number in range(SLICES):
+        rows = [{"id": f"{number}-{key}", "ts": 1, "value": "old"} for key in "abc"]
+        table.base_file(at(1), rows, file_id=f"f{number}-0")
+    table.commit(at(1))
+    for number in range(SLICES):
+        update(table, 2, number)
+    table.commit(at(2))
+    return table
+
+
+def update(table: TableWriter, commit: int, number: int) -> None:
+    """A log in a slice: an update of a, a delete of b, and a new row."""
+    rows = [{"id": f"{number}-{key}", "ts": commit, "value": f"by {commit}"} for key in ("a", f"new{commit}")]
+    blocks = [table.data_block(at(commit), rows), table.delete_block(at(commit), [(f"{number}-b", commit)])]
+    table.log_file(at(commit), blocks, file_id=f"f{number}-0", number=commit)
+
+
+class Client:
+    """One process's views of a table."""
+
+    def __init__(self, table: TableWriter, scratch: Path, builders: ThreadPoolExecutor, **settings: Any) -> None:
+        self.counters = Counters()
+        self.scratch = scratch
+        made = ViewSettings(locations=Locations(), builders=builders, at_once=2, counters=self.counters, **settings)
+        self.views = TableViews(Storage.open(str(table.folder)), QueryType.SNAPSHOT, Scratch.open(str(scratch)), made)
+
+    def load(self, as_of: str | None = None) -> Published:
+        return self.views.load(as_of)
+
+    @property
+    def built(self) -> int:
+        return int(self.counters.value("slices_built_total"))
+
+    def names(self, folder: str) -> set[str]:
+        return {path.name for path in (self.scratch / folder).iterdir()}
+
+
+@pytest.fixture
+def builders() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(2) as pool:
+        yield pool
+
+
+def iceberg_rows(published: Published, **scan: Any) -> pa.Table:
+    return StaticTable.from_metadata(published.location).scan(**scan).to_arrow()
+
+
+def opened_data_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The data files that are opened from now on."""
+    opened: list[str] = []
+    open_base, read_log = base_file.BaseFile.open, log_record_scanner.read_log_file
+
+    def open_recorded(storage: Any, split: Any, path: str, **options: Any) -> Any:
+        opened.append(path)
+        return open_base(storage, split, path, **options)
+
+    def read_recorded(storage: Any, split: Any, path: str, **options: Any) -> Any:
+        opened.append(path)
+        return read_log(storage, split, path, **options)
+
+    monkeypatch.setattr(base_file.BaseFile, "open", open_recorded)
+    monkeypatch.setattr(log_record_scanner, "read_log_file", read_recorded)
+    return opened
+
+
+def test_a_view_has_the_rows_of_the_snapshot(table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor) -> None:
+    published = Client(table, tmp_path / "scratch", builders).load()
+    assert differences(table.open().snapshot().to_table(), iceberg_rows(published)) == []
+
+
+def test_base_files_stay_where_they_are(table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor) -> None:
+    published = Client(table, tmp_path / "scratch", builders).load()
+    files = StaticTable.from_metadata(published.location).scan().plan_files()
+    bases = {task.file.file_path: len(task.delete_files) for task in files if task.delete_files}
+    expected = {f"file://{path}": 1 for path in table.folder.glob("*.parquet")}
+    assert bases == expected
+
+
+def test_an_unchanged_table_is_not_read_again(
+    table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Client(table, tmp_path / "scratch", builders)
+    first = client.load()
+    opened = opened_data_files(monkeypatch)
+    assert client.load() == first
+    assert Client(table, tmp_path / "scratch", builders).load() == first
+    assert opened == []
+
+
+def test_one_changed_slice_is_the_only_one_built(
+    table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Client(table, tmp_path / "scratch", builders)
+    client.load()
+    update(table, 3, 4)
+    table.commit(at(3))
+    opened = opened_data_files(monkeypatch)
+    published = client.load()
+    assert {Path(path).name.lstrip(".").partition("_")[0] for path in opened} == {"f4-0"}
+    assert client.built == SLICES + 1
+    assert differences(table.open().snapshot().to_table(), iceberg_rows(published)) == []
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_block_counts_from_the_completion_of_its_write_on(
+    tmp_path: Path, builders: ThreadPoolExecutor, version: int
+) -> None:
+    """Up to version 7, a log file holds blocks of several writes, and does not change when one of them completes."""
+    table = TableWriter(folder=tmp_path / "table", version=version).create()
+    table.base_file(at(1), [{"id": "a", "ts": 1, "value": "old"}])
+    table.commit(at(1))
+    blocks = [table.data_block(at(number), [{"id": "a", "ts": number, "value": f"by {number}"}]) for number in (2, 3)]
+    if version == 6:
+        table.log_file(at(2), blocks, base_instant=at(1))
+    else:
+        for number, block in enumerate(blocks, 2):
+            table.log_file(at(number), [block], number=number)
+    table.commit(at(3))
+    table.pending(at(2))
+    client = Client(table, tmp_path / "scratch", builders)
+    assert sorted_column(iceberg_rows(client.load()), "value") == ["by 3"]
+    table.pending(at(4))
+    assert sorted_column(iceberg_rows(client.load()), "value") == ["by 3"]
+    assert client.built == 1
+    (table.timeline_folder / f"{at(2)}.deltacommit.requested").unlink()
+    table.commit(at(2))
+    assert differences(table.open().snapshot().to_table(), iceberg_rows(client.load())) == []
+    assert client.built == 2
+
+
+def test_views_of_earlier_commits_are_snapshots(
+    table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
+) -> None:
+    client = Client(table, tmp_path / "scratch", builders)
+    client.load()
+    update(table, 3, 0)
+    table.commit(at(3))
+    published = client.load()
+    iceberg = StaticTable.from_metadata(published.location)
+    assert [snapshot.snapshot_id for snapshot in iceberg.snapshots()] == [int(at(2)), int(at(3))]
+    earlier = iceberg.scan(snapshot_id=int(at(2))).to_arrow()
+    assert differences(table.open().snapshot(at(2)).to_table(), earlier) == []
+
+
+def test_a_time_never_finds_an_older_view_than_the_commit_before_it(
+    table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
+) -> None:
+    client = Client(table, tmp_path / "scratch", builders)
+    client.load(at(1))
+    update(table, 3, 0)
+    table.commit(at(3))
+    iceberg = StaticTable.from_metadata(client.load().location)
+    times = {entry.snapshot_id: entry.timestamp_ms for entry in iceberg.history()}
+    assert list(times) == [int(at(1)), int(at(2)), int(at(3))]
+    # No view of the second commit has been made.
+    assert iceberg.snapshot_as_of_timestamp(times[int(at(2))]) is None
+    found = iceberg.snapshot_as_of_timestamp(times[int(at(2))] - 1)
+    assert found is not None
+    assert found.snapshot_id == int(at(1))
+
+
+def test_following_makes_a_view_of_each_commit(
+    table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
+) -> None:
+    client = Client(table, tmp_path / "scratch", builders)
+    client.load(at(1))
+    client.views.follow()
+    iceberg = StaticTable.from_metadata(client.load().location)
+    assert [snapshot.snapshot_id for snapshot in iceberg.snapshots()] == [int(at(1)), int(at(2))]
+
+
+def test_old_views_go_with_all_their_files(table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor) -> None:
+    client = Client(table, tmp_path / "scratch", builders, keep=1, keep_seconds=0)
+    client.load()
+    before = {folder: client.names(folder) for folder in ("data", "slices", "metadata", "views")}
+    update(table, 3, 0)
+    table.commit(at(3))
+    published = client.load()
+    after = {folder: client.names(folder) for folder in before}
+    # The rows and deletes of one slice are new; the manifests list other files.
+    assert {folder: len(before[folder] - after[folder]) for folder in ("data", "slices", "views")} == {
+        "data": 2,
+        "slices": 1,
+        "views": 1,
+    }
+    assert {folder: len(names) for folder, names in after.items()} == {
+        folder: len(names) for folder, names in before.items()
+    }
+    assert before["views"].isdisjoint(after["views"])
+    assert differences(table.open().snapshot().to_table(), iceberg_rows(published)) == []
+
+
+def test_files_stay_as_long_as_queries_may_take(
+    table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
+) -> None:
+    client = Client(table, tmp_path / "scratch", builders, keep=1, keep_seconds=3600)
+    first = client.load()
+    expected = table.open().snapshot().to_table()
+    update(table, 3, 0)
+    table.commit(at(3))
+    client.load()
+    assert differences(expected, iceberg_rows(first)) == []
+
+
+def test_a_crash_leaves_no_view_and_no_harm(
+    table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever the process ends, what is on disk is read as if the unfinished part were not there."""
+    expected = table.open().snapshot().to_table()
+    places = 0
+    while True:
+        scratch = tmp_path / f"scratch{places}"
+        with monkeypatch.context() as patched:
+            crashed = crashing_after(patched, places)
+            client = Client(table, scratch, builders)
+            try:
+                client.load()
+            except Crash:
+                complete = crashed[0].endswith(".metadata.json")
+                assert complete == bool(list(scratch.glob("views/*.json")))
+        published = Client(table, scratch, builders).load()
+        assert differences(expected, iceberg_rows(published)) == []
+        if not crashed:
+            break
+        places += 1
+    assert places > 3 * SLICES
+
+
+class Crash(BaseException):
+    """The end of the process."""
+
+
+def crashing_after(monkeypatch: pytest.MonkeyPatch, files: int) -> list[str]:
+    """Have the process end instead of making the next file appear, once so many have appeared."""
+    lock, appeared = threading.Lock(), [0]
+    crashed: list[str] = []
+    replace = os.replace
+
+    def replace_or_crash(part: str, target: str) -> None:
+        with lock:
+            if crashed or appeared[0] == files:
+                crashed.append(target)
+                raise Crash
+            appeared[0] += 1
+        replace(part, target)
+
+    monkeypatch.setattr(os, "replace", replace_or_crash)
+    return crashed
+
+
+def test_many_clients_wait_for_one_build(table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor) -> None:
+    client = Client(table, tmp_path / "scratch", builders)
+    with ThreadPoolExecutor(8) as clients:
+        published = list(clients.map(lambda _: client.load(), range(8)))
+    assert all(one == published[0] for one in published)
+    assert client.built == SLICES
+
+
+def test_an_error_of_a_slice_is_the_table_s(table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor) -> None:
+    log = next(iter(table.folder.glob(".f3-0*.log.*")))
+    log.write_bytes(b"no log" + log.read_bytes())
+    client = Client(table, tmp_path / "scratch", builders)
+    with pytest.raises(CorruptLogFileError, match="f3-0"):
+        client.load()
+
+
+def test_nothing_is_written_into_the_table(table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor) -> None:
+    before = {path: path.stat().st_mtime_ns for path in table.folder.rglob("*")}
+    Client(table, tmp_path / "scratch", builders).load()
+    assert {path: path.stat().st_mtime_ns for path in table.folder.rglob("*")} == before
+    (tmp_path / "link").symlink_to(table.folder)
+    for folder in (table.folder / "views", tmp_path / "link" / "views"):
+        with pytest.raises(QueryError, match="lies in the table"):
+            Client(table, folder, builders)
+
+
+def test_data_files_outside_the_roots_are_not_shown(
+    table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
+) -> None:
+    base = next(iter(table.folder.glob("f0-0*.parquet")))
+    outside = tmp_path / "outside.parquet"
+    base.rename(outside)
+    base.symlink_to(outside)
+    client = Client(table, tmp_path / "scratch", builders, roots=(table.folder.resolve(),))
+    with pytest.raises(UnsupportedTableError, match="f0-0"):
+        client.load()
+
+
+def test_a_slice_whose_rows_are_all_gone_has_no_base_file(tmp_path: Path, builders: ThreadPoolExecutor) -> None:
+    table = TableWriter(folder=tmp_path / "table").create()
+    table.base_file(at(1), [{"id": "a", "ts": 1, "value": "old"}])
+    table.commit(at(1))
+    table.log_file(at(2), [table.delete_block(at(2), [("a", 2)])])
+    table.commit(at(2))
+    published = Client(table, tmp_path / "scratch", builders).load()
+    assert iceberg_rows(published).num_rows == 0
+    assert list(StaticTable.from_metadata(published.location).scan().plan_files()) == []
+
+
+def test_what_is_left_over_goes_when_its_time_has_come(
+    table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what a crash has left unfinished, and whichever process noticed first."""
+    Client(table, tmp_path / "scratch", builders, keep=1, keep_seconds=60).load()
+    left = tmp_path / "scratch" / "data" / "x.parquet.1-abc.part"
+    left.write_bytes(b"half")
+    old = set((tmp_path / "scratch" / "data").glob("*-rows.parquet"))
+    now = time.time()
+    remaining = []
+    for commit, later in ((3, 0), (4, 59), (5, 61)):
+        update(table, commit, 0)
+        table.commit(at(commit))
+        monkeypatch.setattr(time, "time", lambda later=later: now + later)
+        Client(table, tmp_path / "scratch", builders, keep=1, keep_seconds=60).load()
+        remaining.append((left.exists(), sum(path.exists() for path in old)))
+    assert remaining == [(True, SLICES), (True, SLICES), (False, SLICES - 1)]
+
+
+def test_a_view_that_changes_leaves_its_files_to_queries_that_have_begun(
+    table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
+) -> None:
+    """The newest commit is the same, but one before it is taken back."""
+    client = Client(table, tmp_path / "scratch", builders)
+    first = client.load()
+    expected = table.open().snapshot().to_table()
+    (table.timeline_folder / f"{at(1)}_{completion_of(at(1))}.deltacommit").rename(
+        table.timeline_folder / f"{at(1)}.deltacommit.inflight"
+    )
+    assert client.load() != first
+    assert differences(expected, iceberg_rows(first)) == []
+
+
+def test_position_deletes_are_sorted_and_of_one_file(
+    table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
+) -> None:
+    client = Client(table, tmp_path / "scratch", builders)
+    client.load()
+    for name in client.names("data"):
+        if name.endswith("-gone.parquet"):
+            deletes = pq.read_table(tmp_path / "scratch" / "data" / name)
+            assert deletes.schema.names == ["file_path", "pos"]
+            assert len(set(deletes["file_path"].to_pylist())) == 1
+            assert deletes["pos"].to_pylist() == [0, 1]

@@ -1,0 +1,209 @@
+"""Hudi tables through Trino's Iceberg connector: the golden ones, and some that change while Trino reads them.
+
+With ``--matrix`` all queries to all golden tables, otherwise the first of each kind to some tables of each group.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from trino.exceptions import TrinoQueryError
+
+from tests.compare import differences
+from tests.connectors.iceberg.iceberg_service import running, service_options
+from tests.connectors.iceberg.test_iceberg_golden import KEYS, name_of
+from tests.integration.trino_server import Trino
+from tests.table_writer import TableWriter, at
+from tests.test_golden import QUERIES, Key, answer_of, query_id
+
+CASES_PER_GROUP = 4
+COMMITS = 12
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "key" in metafunc.fixturenames:
+        keys = KEYS if metafunc.config.getoption("--matrix") else representative()
+        metafunc.parametrize("key", keys, ids=query_id)
+
+
+def representative() -> list[Key]:
+    cases: dict[str, list[str]] = defaultdict(list)
+    for case in sorted({case for case, _ in KEYS}):
+        cases[case[0]].append(case)
+    chosen = {name for names in cases.values() for name in names[:: max(1, len(names) // CASES_PER_GROUP)]}
+    first: dict[tuple[str, str], Key] = {}
+    for key in KEYS:
+        if key[0] in chosen:
+            first.setdefault((key[0], QUERIES[key].kind), key)
+    return sorted(first.values())
+
+
+def catalog_of(url: str, **properties: str) -> dict[str, str]:
+    """The settings of a catalog that reads local files wherever they are."""
+    return {
+        "iceberg.catalog.type": "rest",
+        "iceberg.rest-catalog.uri": url,
+        "fs.native-local.enabled": "true",
+        "local.location": "/",
+    } | properties
+
+
+@pytest.fixture(scope="module")
+def golden(trino: Trino, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A catalog of all golden tables."""
+    roots = sorted({query.table.parent.parent for query in QUERIES.values()})
+    with (
+        running(service_options(tmp_path_factory.mktemp("scratch"), roots)) as service,
+        trino.catalog("golden", "iceberg", catalog_of(service.url)) as catalog,
+    ):
+        yield catalog
+
+
+@pytest.mark.engine("trino")
+def test_trino_rows_are_those_of_hudi(key: Key, trino: Trino, golden: str) -> None:
+    query = QUERIES[key]
+    conditions = " AND ".join(f"{quoted(column)} {sign} {literal(value)}" for column, sign, value in query.comparisons)
+    where = f" WHERE {conditions}" if conditions else ""
+    expected = answer_of(query)
+    found = rows(trino, f"SELECT * FROM {golden}.{quoted(query.case)}.{quoted(name_of(query))}{where}", expected.schema)
+    assert differences(expected, found) == []
+
+
+def rows(trino: Trino, sql: str, schema: pa.Schema) -> pa.Table:
+    """The rows of a query, in the types of a schema whose columns Trino writes in lower case."""
+    with closing(trino.connect()) as connection:
+        cursor = connection.cursor().execute(sql)
+        values, names = cursor.fetchall(), [column.name for column in cursor.description or ()]
+    by_name = {field.name.lower(): field for field in schema}
+    fields = [by_name[name] for name in names]
+    columns = [
+        pa.array([as_arrow_takes_it(row[position], field.type) for row in values], field.type)
+        for position, field in enumerate(fields)
+    ]
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def as_arrow_takes_it(value: Any, kind: Any) -> Any:
+    """A value of Trino's client, whose rows are tuples."""
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return {
+            kind.field(position).name: as_arrow_takes_it(value[position], kind.field(position).type)
+            for position in range(kind.num_fields)
+        }
+    if pa.types.is_list(kind):
+        return [as_arrow_takes_it(one, kind.value_type) for one in value]
+    if pa.types.is_map(kind):
+        return [
+            (as_arrow_takes_it(key, kind.key_type), as_arrow_takes_it(one, kind.item_type))
+            for key, one in value.items()
+        ]
+    return value
+
+
+def quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def literal(value: Any) -> str:
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> TableWriter:
+    """Two partitions of two files each, in which the values of a column lie apart."""
+    table = TableWriter(
+        folder=tmp_path / "root" / "trips",
+        fields=(("id", "string"), ("ts", "long"), ("city", "string")),
+        partition_fields=("city",),
+    ).create()
+    for city in ("rome", "oslo"):
+        for number in (0, 1):
+            rows = [{"id": f"{city}{number}{n}", "ts": 1000 * number + n, "city": city} for n in range(100)]
+            table.base_file(at(1), rows, file_id=f"{city}{number}-0", partition=city)
+    table.commit(at(1))
+    return table
+
+
+@pytest.fixture
+def live(trino: Trino, table: TableWriter, tmp_path: Path) -> Iterator[str]:
+    """The name of the table in a catalog of its own."""
+    with (
+        running(service_options(tmp_path / "scratch", [table.folder.parent])) as service,
+        trino.catalog("live", "iceberg", catalog_of(service.url)) as catalog,
+    ):
+        yield f"{catalog}.default.trips"
+
+
+def test_a_partition_keeps_the_files_of_others_from_being_read(trino: Trino, live: str) -> None:
+    ((plan,),) = trino.query(f"EXPLAIN ANALYZE SELECT count(ts) FROM {live} WHERE city = 'oslo'")
+    assert "Splits: 2," in plan
+    assert "Input: 200 rows" in plan
+
+
+def test_bounds_keep_files_from_being_read(trino: Trino, live: str) -> None:
+    ((plan,),) = trino.query(f"EXPLAIN ANALYZE SELECT count(city) FROM {live} WHERE ts >= 1000")
+    assert "Splits: 2," in plan
+    ((plan,),) = trino.query(f"EXPLAIN ANALYZE SELECT count(id) FROM {live} WHERE ts = 5000")
+    assert "Physical input: " not in plan
+    assert "Input: 0 rows" in plan
+
+
+def add(table: TableWriter, number: int) -> None:
+    """A commit that brings one row into each of two files, and takes the ones before."""
+    for place in (0, 1):
+        blocks = [table.data_block(at(number), [{"id": f"new{place}", "ts": number, "city": "rome"}], partition="rome")]
+        table.log_file(at(number), blocks, file_id=f"rome{place}-0", partition="rome", number=number)
+    table.commit(at(number))
+
+
+def add_all(table: TableWriter, numbers: range) -> None:
+    for number in numbers:
+        add(table, number)
+
+
+def test_time_travel_in_sql(trino: Trino, live: str, table: TableWriter) -> None:
+    count = f"SELECT count(*) FROM {live}"
+    assert trino.query(count) == [[400]]
+    add(table, 2)
+    add(table, 3)
+    assert trino.query(count) == [[402]]
+    assert trino.query(f"{count} FOR VERSION AS OF {at(1)}") == [[400]]
+    assert trino.query(f"{count} FOR TIMESTAMP AS OF TIMESTAMP '2026-01-01 00:00:00.150 UTC'") == [[400]]
+    # No view of the second commit has been made; what there was before it is not the answer.
+    between = f"{count} FOR TIMESTAMP AS OF TIMESTAMP '2026-01-01 00:00:00.250 UTC'"
+    with pytest.raises(TrinoQueryError, match=at(2)):
+        trino.query(between)
+    assert trino.query(f"SELECT count(*), max(ts) FROM {live}__at_{at(2)} WHERE id LIKE 'new%'") == [[2, 2]]
+    assert trino.query(between) == [[402]]
+    assert trino.query(f"SELECT count(*) FROM {live}__ro") == [[400]]
+    assert trino.query('SELECT count(*) FROM live."default"."trips__at_2026-01-01 00:00:00.100"') == [[400]]
+
+
+def test_every_answer_is_that_of_a_commit_while_commits_come(trino: Trino, live: str, table: TableWriter) -> None:
+    """Each commit writes the same number into two files: an answer with two numbers is a mixture."""
+    add(table, 2)
+    writer = Thread(target=add_all, args=(table, range(3, 3 + COMMITS)))
+    sql = f"SELECT count(*), min(ts), max(ts) FROM {live} WHERE id LIKE 'new%'"
+    answers = []
+    writer.start()
+    while writer.is_alive():
+        answers += trino.query(sql)
+    answers += trino.query(sql)
+    assert all(count == 2 and least == greatest for count, least, greatest in answers)
+    assert [least for _, least, _ in answers] == sorted(least for _, least, _ in answers)
+    assert answers[-1] == [2, 2 + COMMITS, 2 + COMMITS]
+
+
+def test_trino_sends_a_token(trino: Trino, table: TableWriter, tmp_path: Path) -> None:
+    options = service_options(tmp_path / "scratch", [table.folder.parent], token="open sesame")
+    with running(options) as service:
+        with_token = {"iceberg.rest-catalog.security": "OAUTH2", "iceberg.rest-catalog.oauth2.token": "open sesame"}
+        with trino.catalog("safe", "iceberg", catalog_of(service.url, **with_token)) as catalog:
+            assert trino.query(f"SELECT count(*) FROM {catalog}.default.trips") == [[400]]

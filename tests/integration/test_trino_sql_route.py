@@ -1,0 +1,295 @@
+"""The views of ``trino sql`` on a real server, against the answers of Hudi."""
+
+import json
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_bridge import HudiTable
+from hudi_bridge.connectors.iceberg.locations import Locations
+from hudi_bridge.connectors.trino.delta import publish_delta
+from hudi_bridge.connectors.trino.publication import Publication
+from hudi_bridge.connectors.trino.sql_text import Dialect
+from hudi_bridge.connectors.trino.views import statements
+from tests.compare import differences
+from tests.golden_cases import golden_table
+from tests.integration.adding_payload import AddingPayload
+from tests.integration.trino_rows import arrow_rows
+from tests.integration.trino_server import Trino
+from tests.table_writer import TableWriter, at
+from tests.test_golden import ANSWERED, QUERIES, answer_of
+
+CASES = (
+    "a_story_v5_0122",
+    "a_story_v6_0150",
+    "a_story_v8_102",
+    "a_story_v9_120",
+    "b_awsdms_120",
+    "b_default_payload_0150",
+    "b_delete_marker_120",
+    "b_event_time_decimal_120",
+    "b_event_time_string_120",
+    "b_event_time_timestamp_120",
+    "b_multi_ordering_120",
+    "b_mysql_debezium_0150",
+    "b_nondefaults_payload_120",
+    "b_null_ordering_0150",
+    "b_partial_update_payload_0150",
+    "b_partial_update_payload_120",
+    "b_postgres_debezium_120",
+    "b_sql_partial_120",
+    "c_corrupt_middle_0150",
+    "c_hfile_blocks_0150",
+    "c_rollback_120",
+    "d_clustering_done_120",
+    "d_log_only_120",
+    "d_pending_compaction_120",
+    "e_composite_keys_120",
+    "e_drop_part_cols_120",
+    "e_null_part_120",
+    "e_urlencode_120",
+    "e_virtual_keys_120",
+    "f_case_names_120",
+    "f_millis_120",
+    "f_types_120",
+    "f_types_ntz_120",
+    "g_sor_mixed_120",
+    "g_widen_120",
+    "h_record_index_120",
+    "i_all_deleted_120",
+    "i_cow_120",
+)
+"""Of each kind of table, merge rule and log format; with ``--matrix``, all golden tables are read."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "case" in metafunc.fixturenames:
+        every = sorted({case for case, index in ANSWERED if index == 0 and not case.startswith(("i_empty", "i_only"))})
+        metafunc.parametrize("case", every if metafunc.config.getoption("--matrix") else CASES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlRoute:
+    """A schema of a Hive catalog over the whole machine, and a folder of the test's."""
+
+    trino: Trino
+    catalog: str
+    schema: str
+    folder: Path
+
+    @property
+    def place(self) -> str:
+        return f"{self.catalog}.{self.schema}"
+
+    def publish(self, table: HudiTable, *, blocks: bool = False) -> Publication:
+        done = publish_delta(
+            table, str(self.folder / "published"), locations=Locations.of(("/=local:///",)), blocks=blocks
+        )
+        return done.publication
+
+    def create(self, publication: Publication, *, view: str = "v", dialect: Dialect = Dialect.TRINO) -> None:
+        for one in statements(publication, catalog=self.catalog, schema=self.schema, view=view, dialect=dialect):
+            self.trino.query(one)
+
+    def query(self, sql: str) -> list[Any]:
+        return self.trino.query(sql.replace("FROM v", f"FROM {self.place}.v"))
+
+    def rows(self, schema: pa.Schema) -> pa.Table:
+        return arrow_rows(self.trino, f"SELECT * FROM {self.place}.v", schema)
+
+
+@pytest.fixture(scope="module")
+def catalog(trino: Trino, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    properties = {
+        "hive.metastore": "file",
+        "hive.metastore.catalog.dir": f"local://{tmp_path_factory.mktemp('metastore')}",
+        "fs.native-local.enabled": "true",
+        "local.location": "/",
+        "hive.security": "allow-all",
+        "hive.timestamp-precision": "MICROSECONDS",
+        "hive.recursive-directories": "true",
+        "hive.dynamic-filtering.wait-timeout": "1m",
+    }
+    with trino.catalog(f"hive_{uuid.uuid4().hex[:8]}", "hive", properties) as name:
+        yield name
+
+
+@pytest.fixture
+def route(trino: Trino, catalog: str, tmp_path: Path) -> SqlRoute:
+    return SqlRoute(trino=trino, catalog=catalog, schema=f"s{uuid.uuid4().hex[:8]}", folder=tmp_path)
+
+
+def test_the_view_has_the_rows_of_hudi(route: SqlRoute, case: str) -> None:
+    table = HudiTable.open(str(golden_table(case)))
+    route.create(route.publish(table))
+    assert differences(answer_of(QUERIES[case, 0]), route.rows(table.schema)) == []
+
+
+@pytest.mark.parametrize("name", ["a_story_v6_0150", "b_event_time_string_120", "e_composite_keys_120"])
+def test_the_view_without_functions_has_the_same_rows(route: SqlRoute, name: str) -> None:
+    table = HudiTable.open(str(golden_table(name)))
+    route.create(route.publish(table), dialect=Dialect.PRESTO)
+    assert differences(answer_of(QUERIES[name, 0]), route.rows(table.schema)) == []
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("double", [None, -1.5, -0.0, 0.0, 2.5, float("inf"), float("-inf"), float("nan")]),
+        ("string", [None, "", "a", "B", "é", "￿", "😀"]),
+        ("int", [None, -1, 0, 1]),
+    ],
+)
+def test_ordering_values_compare_as_in_hudi(route: SqlRoute, version: int, kind: str, values: list[Any]) -> None:
+    writer = TableWriter(folder=route.folder / "t", version=version, fields=(("id", "string"), ("ts", kind))).create()
+    pairs = [(f"{i}/{j}", one, other) for i, one in enumerate(values) for j, other in enumerate(values)]
+    writer.base_file(at(1), [{"id": key, "ts": one} for key, one, _ in pairs])
+    block = writer.data_block(at(2), [{"id": key, "ts": other} for key, _, other in pairs])
+    writer.log_file(at(2), [block], base_instant=at(1))
+    writer.commit(at(1))
+    writer.commit(at(2))
+    table = writer.open()
+    publication = route.publish(table)
+    assert publication.contested > 0
+    route.create(publication)
+    assert differences(table.snapshot().to_table(), route.rows(table.schema)) == []
+
+
+FIELDS = (("id", "string"), ("ts", "long"), ("n", "long"), ("note", "string"))
+
+
+def written(folder: Path, block_of: Callable[[TableWriter], bytes], options: Mapping[str, str]) -> TableWriter:
+    """A table of three base rows and a log block."""
+    writer = TableWriter(folder=folder, fields=FIELDS, options=options).create()
+    writer.base_file(at(1), [{"id": key, "ts": 5, "n": 1, "note": f"base {key}"} for key in "abc"])
+    writer.log_file(at(2), [block_of(writer)])
+    writer.commit(at(1))
+    writer.commit(at(2))
+    return writer
+
+
+def test_partial_updates_take_other_fields_from_the_base_row(route: SqlRoute) -> None:
+    changes = [{"id": "a", "ts": 6, "n": 7}, {"id": "b", "ts": 4, "n": 8}]
+    table = written(
+        route.folder / "t", lambda writer: writer.data_block(at(2), changes, only=("id", "ts", "n")), {}
+    ).open()
+    publication = route.publish(table)
+    assert publication.merges_fields
+    route.create(publication)
+    assert differences(table.snapshot().to_table(), route.rows(table.schema)) == []
+    assert route.query("SELECT id, n, note FROM v ORDER BY id") == [
+        ["a", 7, "base a"],
+        ["b", 1, "base b"],
+        ["c", 1, "base c"],
+    ]
+
+
+def test_a_payload_of_the_users_own_decides_on_contested_rows(route: SqlRoute) -> None:
+    options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "com.acme.Adding"}
+    changes = [{"id": key, "ts": 1, "n": n, "note": f"log {key}"} for key, n in (("a", 10), ("b", -1), ("d", 5))]
+    writer = written(route.folder / "t", lambda writer: writer.data_block(at(2), changes), options)
+    table = HudiTable.open(str(writer.folder), payloads={"com.acme.Adding": AddingPayload()})
+    route.create(route.publish(table))
+    assert route.query("SELECT id, n, note FROM v ORDER BY id") == [
+        ["a", 11, "base a + log a"],
+        ["c", 1, "base c"],
+        ["d", 5, "log d"],
+    ]
+    assert differences(table.snapshot().to_table(), route.rows(table.schema)) == []
+
+
+def test_functions_are_called_for_contested_rows_alone(route: SqlRoute) -> None:
+    changes = [{"id": "a", "ts": 6, "n": 7, "note": None}, {"id": "d", "ts": 6, "n": 1, "note": None}]
+    options = {
+        "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
+        "hoodie.table.partial.update.mode": "IGNORE_DEFAULTS",
+    }
+    table = written(route.folder / "t", lambda writer: writer.data_block(at(2), changes), options).open()
+    publication = route.publish(table)
+    assert publication.contested == 1
+    assert publication.records == 2
+    route.create(publication)
+    assert differences(table.snapshot().to_table(), route.rows(table.schema)) == []
+
+
+def test_hudi_decode_shows_the_records_of_log_blocks(route: SqlRoute) -> None:
+    changes = [{"id": f"k{number}", "ts": number, "n": number, "note": "x" * 300} for number in range(1500)]
+    table = written(route.folder / "t", lambda writer: writer.data_block(at(2), changes), {}).open()
+    route.create(route.publish(table, blocks=True))
+    found = route.trino.query(
+        f"SELECT block_type, instant, counts, record FROM {route.place}.v_blocks"
+        f" CROSS JOIN UNNEST({route.place}.hudi_decode(chunk, writer_schema)) AS t(record)"
+    )
+    assert {tuple(row[:3]) for row in found} == {("avro_data", at(2), True)}
+    decoded = sorted((json.loads(row[3]) for row in found), key=lambda one: one["ts"])
+    assert [{name: one[name] for name in ("id", "ts", "n", "note")} for one in decoded] == changes
+
+
+def test_a_view_keeps_its_rows_until_it_is_made_again(route: SqlRoute) -> None:
+    first = [{"id": "a", "ts": 6, "n": 2, "note": "first"}]
+    writer = written(route.folder / "t", lambda writer: writer.data_block(at(2), first), {})
+    route.create(route.publish(writer.open()))
+    before = route.query("SELECT id, note FROM v ORDER BY id")
+    second = [{"id": "a", "ts": 7, "n": 3, "note": "second"}, {"id": "z", "ts": 1, "n": 1, "note": "new"}]
+    writer.log_file(at(3), [writer.data_block(at(3), second)])
+    writer.commit(at(3))
+    publication = route.publish(writer.open())
+    assert route.query("SELECT id, note FROM v ORDER BY id") == before
+    route.create(publication)
+    assert route.query("SELECT id, note FROM v ORDER BY id") == [
+        ["a", "second"],
+        ["b", "base b"],
+        ["c", "base c"],
+        ["z", "new"],
+    ]
+
+
+def test_base_files_that_are_being_written_are_not_opened(route: SqlRoute) -> None:
+    change = [{"id": "a", "ts": 6, "n": 2, "note": "log"}]
+    writer = written(route.folder / "t", lambda writer: writer.data_block(at(2), change), {})
+    route.create(route.publish(writer.open()))
+    (base,) = writer.folder.glob("*.parquet")
+    for number in range(20):
+        (writer.folder / f"f{number}-0_0-1-1_{at(3)}.parquet").write_bytes(base.read_bytes()[:-50])
+    assert route.query("SELECT id, note FROM v ORDER BY id") == [["a", "log"], ["b", "base b"], ["c", "base c"]]
+
+
+def test_only_the_files_of_a_partition_are_read(route: SqlRoute) -> None:
+    table = HudiTable.open(str(golden_table("e_drop_part_cols_120")))
+    route.create(route.publish(table))
+    column = table.config.partition_fields[0]
+    values = table.snapshot().to_table(columns=[column]).column(column).unique().to_pylist()
+    wanted = values[0]
+    plan = "\n".join(
+        row[0] for row in route.query(f"EXPLAIN ANALYZE SELECT count(id) FROM v WHERE {column} = '{wanted}'")
+    )
+    assert "Dynamic filters" in plan
+    (counted,) = route.query(f"SELECT count(*) FROM v WHERE {column} = '{wanted}'")
+    expected = sum(value == wanted for value in table.snapshot().to_table(columns=[column]).column(column).to_pylist())
+    assert counted == [expected]
+
+
+HOSTILE = ('say "when"', "it's", "a b", "x.y", "select", "-- no", "ünï✓", "$$", "/* */", "{0}", "c0", "record_key")
+
+
+def test_hostile_names_of_columns_are_names(route: SqlRoute) -> None:
+    change = [{"id": "a", "ts": 6, "n": 2, "note": "'; DROP TABLE x; --"}]
+    table = written(route.folder / "it's a table", lambda writer: writer.data_block(at(2), change), {}).open()
+    publication = route.publish(table)
+    # Avro's names are plain, but nothing else in a view depends on that; files do not have these columns.
+    hostile = pa.schema([*publication.context.schema, *(pa.field(name, pa.string()) for name in HOSTILE)])
+    route.create(replace(publication, context=replace(publication.context, schema=hostile)))
+    with closing(route.trino.connect()) as connection:
+        cursor = connection.cursor()
+        rows = cursor.execute(f"SELECT * FROM {route.place}.v WHERE id = 'a'").fetchall()
+        names = [column.name for column in cursor.description]
+    assert names == [name.lower() for name in hostile.names]
+    assert rows[0][names.index("note")] == "'; DROP TABLE x; --"
+    assert rows[0][-len(HOSTILE) :] == [None] * len(HOSTILE)
