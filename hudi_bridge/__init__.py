@@ -19,10 +19,13 @@ from hudi_bridge.errors import (
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.readers.dispatch import open_reader
 from hudi_bridge.readers.realtime_compacted import RealtimeCompactedReader
+from hudi_bridge.splits.change_split import ChangeFormat, ChangeSplit
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.table import HudiTable
 
 __all__ = [
+    "ChangeFormat",
+    "ChangeSplit",
     "CorruptBaseFileError",
     "CorruptLogFileError",
     "CorruptTableError",

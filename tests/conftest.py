@@ -29,8 +29,8 @@ def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
     # Properties travel with the reports of xdist's workers; the items themselves do not.
     for item in items:
         callspec: Any = getattr(item, "callspec", None)
-        if item.path.name in ("test_golden.py", "test_spark_golden.py") and "key" in getattr(callspec, "params", ()):
-            marker = item.get_closest_marker("engine")
+        marker = item.get_closest_marker("engine")
+        if "key" in getattr(callspec, "params", ()) and (marker or item.path.name == "test_golden.py"):
             case, _ = callspec.params["key"]
             item.user_properties += [("engine", marker.args[0] if marker else ARROW), ("group", case[0])]
 

@@ -9,6 +9,8 @@ import hudi_bridge
 from hudi_bridge import HudiReadError
 
 PUBLIC = {
+    "ChangeFormat",
+    "ChangeSplit",
     "CorruptBaseFileError",
     "CorruptLogFileError",
     "CorruptTableError",

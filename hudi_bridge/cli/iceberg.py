@@ -13,6 +13,8 @@ import typer
 from hudi_bridge.cli import options
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.config import QueryType
+from hudi_bridge.connectors.iceberg.locations import Locations
+from hudi_bridge.connectors.iceberg.scratch import Scratch
 from hudi_bridge.errors import QueryError
 from hudi_bridge.storage import Storage
 
@@ -79,8 +81,8 @@ def serve_iceberg(
     service = server.IcebergService(
         server.ServiceOptions(
             roots=catalog.Roots.of(root or [], table or []),
-            scratch=_connector("scratch").Scratch.open(scratch),
-            locations=_connector("locations").Locations.of(tuple(locate or ())),
+            scratch=Scratch.open(scratch),
+            locations=Locations.of(tuple(locate or ())),
             host=host,
             port=port,
             token=server.read_token(token_file),
@@ -111,8 +113,8 @@ def publish_iceberg(
     """Write a Hudi table as an Iceberg table: metadata and what logs change; base files stay where they are."""
     published = _connector("publish").publish_table(
         Storage.open(table),
-        _connector("scratch").Scratch.open(to),
-        locations=_connector("locations").Locations.of(tuple(locate or ())),
+        Scratch.open(to),
+        locations=Locations.of(tuple(locate or ())),
         builds=builds or _cores(),
         query_type=QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT,
         as_of=as_of,

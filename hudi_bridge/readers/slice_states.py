@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -41,25 +42,31 @@ class SliceRows:
     rows: pa.Table
 
     def take(self, positions: Positions) -> "SliceRows":
-        """Some of the rows."""
+        """Some of the rows; those that follow on each other are not copied."""
+        count = len(positions)
+        if count and positions[-1] - positions[0] == count - 1 and (np.diff(positions) == 1).all():
+            return self.slice(int(positions[0]), count)
         places = pa.array(positions, pa.int64())
         return SliceRows(keys=self.keys.take(places), instants=self.instants.take(places), rows=self.rows.take(places))
 
+    def slice(self, start: int, count: int) -> "SliceRows":
+        """At most so many rows from one on."""
+        keys, instants = self.keys.slice(start, count), self.instants.slice(start, count)
+        return SliceRows(keys=keys, instants=instants, rows=self.rows.slice(start, count))
+
     def pieces(self, rows: int) -> Iterator["SliceRows"]:
         """All rows, some at a time."""
-        for start in range(0, self.rows.num_rows, rows):
-            keys, instants = self.keys.slice(start, rows), self.instants.slice(start, rows)
-            yield SliceRows(keys=keys, instants=instants, rows=self.rows.slice(start, rows))
+        return (self.slice(start, rows) for start in range(0, self.rows.num_rows, rows))
 
 
 def all_rows(pieces: Iterable[SliceRows], schema: pa.Schema) -> SliceRows:
-    """The rows of many as those of one."""
+    """The rows of many as those of one, in one piece: taking rows out of many is slow."""
     known = list(pieces)
     tables = [piece.rows for piece in known] or [schema.empty_table()]
     return SliceRows(
         keys=pa.chunked_array([chunk for piece in known for chunk in piece.keys.chunks], pa.string()),
         instants=pa.chunked_array([chunk for piece in known for chunk in piece.instants.chunks], pa.string()),
-        rows=pa.concat_tables(tables),
+        rows=pa.concat_tables(tables).combine_chunks(),
     )
 
 

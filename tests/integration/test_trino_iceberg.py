@@ -3,6 +3,7 @@
 With ``--matrix`` all queries to all golden tables, otherwise the first of each kind to some tables of each group.
 """
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,12 +12,15 @@ from threading import Thread
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from trino.exceptions import TrinoQueryError
 
+from hudi_bridge import HudiTable, InstantNotReadableError
 from tests.compare import differences
 from tests.connectors.iceberg.iceberg_service import running, service_options
 from tests.connectors.iceberg.test_iceberg_golden import KEYS, name_of
+from tests.connectors.spark.test_spark_writer import ROUNDS, running_writer, write_round
 from tests.integration.trino_server import Trino
 from tests.table_writer import TableWriter, at
 from tests.test_golden import QUERIES, Key, answer_of, query_id
@@ -199,6 +203,52 @@ def test_every_answer_is_that_of_a_commit_while_commits_come(trino: Trino, live:
     assert all(count == 2 and least == greatest for count, least, greatest in answers)
     assert [least for _, least, _ in answers] == sorted(least for _, least, _ in answers)
     assert answers[-1] == [2, 2 + COMMITS, 2 + COMMITS]
+
+
+def test_every_answer_is_that_of_an_instant_while_hudi_writes(trino: Trino, tmp_path: Path) -> None:
+    """Hudi on Spark upserts, deletes, compacts, clusters and cleans meanwhile."""
+    table = tmp_path / "root" / "trips"
+    options = service_options(tmp_path / "scratch", [table.parent], keep=2)
+    with running_writer(table) as writer:
+        write_round(writer)
+        expected = answers_at_instants(table)
+        rounds = Thread(target=write_and_note, args=(writer, table, expected))
+        with running(options) as service, trino.catalog("written", "iceberg", catalog_of(service.url)) as catalog:
+            sql = f"SELECT count(*), sum(ts), sum(CAST(fare * 100 AS bigint)) FROM {catalog}.default.trips"
+            found = []
+            rounds.start()
+            while rounds.is_alive():
+                found += trino.query(sql)
+            found += trino.query(sql)
+    assert {tuple(answer) for answer in found} <= set(expected.values())
+    assert tuple(found[-1]) == expected[max(expected)]
+    assert len({tuple(answer) for answer in found}) > ROUNDS // 2
+
+
+def write_and_note(writer: Any, table: Path, expected: dict[str, tuple[int, int, int]]) -> None:
+    for _ in range(ROUNDS - 1):
+        write_round(writer)
+        expected |= answers_at_instants(table)
+
+
+def answers_at_instants(folder: Path) -> dict[str, tuple[int, int, int]]:
+    """The answer as of each instant that can be read."""
+    table = HudiTable.open(str(folder))
+    answers = {}
+    for commit in table.timeline.commits():
+        with contextlib.suppress(InstantNotReadableError):
+            rows = table.snapshot(commit.requested_time).to_table(columns=["ts", "fare"])
+            cents = pc.sum(pc.round(pc.multiply(rows["fare"], 100))).as_py()
+            answers[commit.requested_time] = (rows.num_rows, pc.sum(rows["ts"]).as_py(), int(cents))
+    return answers
+
+
+def test_a_namespace_in_a_namespace(trino: Trino, table: TableWriter, tmp_path: Path) -> None:
+    with running(service_options(tmp_path / "scratch", [], [f"lake.eu.trips={table.folder}"])) as service:
+        nested = catalog_of(service.url, **{"iceberg.rest-catalog.nested-namespace-enabled": "true"})
+        with trino.catalog("nested", "iceberg", nested) as catalog:
+            assert trino.query(f'SELECT count(*) FROM {catalog}."lake.eu".trips') == [[400]]
+            assert ["lake.eu"] in trino.query(f"SHOW SCHEMAS FROM {catalog}")
 
 
 def test_trino_sends_a_token(trino: Trino, table: TableWriter, tmp_path: Path) -> None:

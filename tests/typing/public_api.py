@@ -7,7 +7,7 @@ import pyarrow.dataset as ds
 from pyarrow import fs  # noqa: TID251 - a user brings a file system
 
 import hudi_bridge
-from hudi_bridge import HudiDataset, HudiTable, QueryType, RealtimeFileSplit
+from hudi_bridge import ChangeFormat, ChangeSplit, HudiDataset, HudiTable, QueryType, RealtimeFileSplit
 from hudi_bridge.connectors.duckdb import Attached, attach
 from hudi_bridge.facts import file_facts, file_slice_facts, split_facts, table_facts, timeline_facts
 
@@ -30,6 +30,12 @@ def stream_a_table(filesystem: fs.FileSystem) -> int:
 def follow(table: HudiTable, after: str) -> tuple[pa.Table, str | None]:
     changed: HudiDataset = table.incremental(after, up_to=None)
     return changed.to_table(), changed.next_after
+
+
+def follow_changes(table: HudiTable, after: str) -> tuple[pa.Table, str | None, ChangeSplit]:
+    changed: HudiDataset = table.changes(after, up_to=None, format=ChangeFormat.CDC)
+    split: ChangeSplit = ChangeSplit.from_json(changed.splits()[0].to_json())
+    return table.changes(after, format="rows").to_table(columns=["op", "after"]), changed.next_after, split
 
 
 def count(dataset: HudiDataset) -> tuple[int, int]:

@@ -45,13 +45,14 @@ def table_metadata(
     mapping = _mapping(views)
     listed = [view for view in views if view.spec == own and view.reads_alike(mapping)]
     schemas = _distinct_schemas(listed)
+    log = list(_log(current, listed, retained)) if current.snapshot_id else []
     ids = {id_ for schema in schemas for id_ in schema.field_ids} | mapped_ids(mapping)
     return TableMetadataV2.model_validate(
         {
             "format-version": 2,
             "location": location,
             "table-uuid": uuid5(NAMESPACE_URL, location),
-            "last-updated-ms": current.timestamp_ms,
+            "last-updated-ms": log[-1].timestamp_ms if log else current.timestamp_ms,
             "last-sequence-number": current.snapshot_id,
             "last-column-id": max(ids),
             "schemas": schemas,
@@ -64,7 +65,7 @@ def table_metadata(
             # Before the first commit there is nothing to point at.
             "current-snapshot-id": current.snapshot_id or None,
             "snapshots": [_snapshot(location, view, _schema_id(view, schemas)) for view in listed if view.snapshot_id],
-            "snapshot-log": list(_log(current, listed, retained)) if current.snapshot_id else [],
+            "snapshot-log": log,
         }
     )
 

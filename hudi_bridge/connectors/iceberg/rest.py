@@ -18,6 +18,7 @@ from threading import BoundedSemaphore
 from typing import Any
 from urllib.parse import unquote_plus
 
+import pyarrow as pa
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -80,6 +81,8 @@ def create_app(catalog: Catalog, counters: Counters, token: str | None = None) -
         _CatalogError: _error_response,
         HTTPException: _http_error_response,
         HudiReadError: service.table_error_response,
+        OSError: service.table_error_response,
+        pa.ArrowException: service.table_error_response,
     }
     middleware = [Middleware(_Counting, counters=counters), Middleware(_Authorized, token=token)]
     return Starlette(routes=routes, exception_handlers=handlers, middleware=middleware)

@@ -38,7 +38,7 @@ from hudi_bridge.storage import Storage
 DATA = "data"
 
 # Part of every name: to be raised when slices of the same facts get other files.
-_FORMAT = 1
+FORMAT = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class SliceBuilder:
         context = self.context
         rule = None if context.merge_rule is None else asdict(replace(context.merge_rule, payload=None))
         facts = [
-            _FORMAT,
+            FORMAT,
             context.query_type,
             rule,
             context.record_key_fields,
@@ -106,6 +106,8 @@ class SliceBuilder:
                 where_it_lies = self._where_it_lies(split, split.base_path, base)
                 if where_it_lies is not None:
                     return self._beside(split, base, where_it_lies, changes, name, counted)
+        # Their log files are read again, and need not be in memory twice.
+        del scan, changes
         return self._rewritten(split, name, counted)
 
     def _where_it_lies(self, split: RealtimeFileSplit, base_path: str, base: BaseFile) -> DataFile | None:

@@ -27,7 +27,7 @@ from hudi_bridge.connectors.iceberg.locations import Locations
 from hudi_bridge.connectors.iceberg.manifests import METADATA
 from hudi_bridge.connectors.iceberg.metadata import epoch_ms, table_metadata
 from hudi_bridge.connectors.iceberg.scratch import UNFINISHED, Scratch
-from hudi_bridge.connectors.iceberg.slice_builder import DATA
+from hudi_bridge.connectors.iceberg.slice_builder import DATA, FORMAT
 from hudi_bridge.connectors.iceberg.view import View
 from hudi_bridge.connectors.iceberg.view_maker import ViewMaker
 from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError
@@ -155,7 +155,7 @@ class TableViews:
 
     def _state(self, table: HudiTable, instant: str) -> str:
         """What the view of an instant is made from, without a look at any data file."""
-        facts = (table.config, table.timeline.instants, instant, self._settings.locations)
+        facts = (FORMAT, table.config, table.timeline.instants, instant, self._settings.locations)
         return hashlib.sha256(repr(facts).encode()).hexdigest()
 
     def _publish(self, table: HudiTable, views: Sequence[View]) -> Published:

@@ -163,7 +163,7 @@ class _Publisher:
         if split.base_path is not None and content.why_whole is None:
             base_uri = self._locations.uri(self._storage, split.base_path)
         name = f"{key}-{hashlib.sha256(counted.encode()).hexdigest()[:8]}.parquet"
-        is_written = self._write(name, base_uri, content)
+        is_written = self._write(name, content)
         values = path_values(split)
         return PublishedSlice(
             partition_path=split.partition_path,
@@ -184,7 +184,7 @@ class _Publisher:
     def _uri(self, *parts: str) -> str:
         return self._locations.uri(self._scratch.storage, "/".join((self._folder, *parts)))
 
-    def _write(self, name: str, base_uri: str | None, content: SliceContent) -> bool:
+    def _write(self, name: str, content: SliceContent) -> bool:
         """Make the published file of a slice appear; False if there is nothing to publish."""
         batches = (batch for batch in content.batches if batch.num_rows)
         first = next(iter(batches), None)
@@ -195,16 +195,13 @@ class _Publisher:
             pq.ParquetWriter(file, self._columns.schema, compression="zstd", store_schema=False) as writer,
         ):
             for batch in chain([first], batches):
-                writer.write_batch(self._placed(batch, name, base_uri))
+                writer.write_batch(self._placed(batch, name))
         return True
 
-    def _placed(self, batch: pa.RecordBatch, name: str, base_uri: str | None) -> pa.RecordBatch:
-        """The batch with the name of its file, and that of the base file."""
-        for column, text in ((self._columns.file, name), (self._columns.base, base_uri)):
-            position = batch.schema.get_field_index(column)
-            values = pa.repeat(pa.scalar(text, pa.string()), batch.num_rows)
-            batch = batch.set_column(position, column, values)
-        return batch
+    def _placed(self, batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+        """The batch with the name of its file."""
+        position = batch.schema.get_field_index(self._columns.file)
+        return batch.set_column(position, self._columns.file, pa.repeat(pa.scalar(name), batch.num_rows))
 
     def _write_blocks(self, publication: str) -> None:
         path = f"{self._folder}/{BLOCKS}/{publication}{_SUFFIX}"

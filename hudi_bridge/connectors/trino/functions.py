@@ -99,8 +99,8 @@ def _create(name: str, parameters: list[str], returns: str, text: str) -> str:
 
 
 def _text_of(module: ModuleType) -> str:
-    # Annotations are not evaluated there; typing would take its time and its memory.
-    return without_imports(inspect.getsource(module), "hudi_bridge", "typing")
+    # Annotations are not evaluated there; each module takes its time, once for each query and thread.
+    return without_imports(inspect.getsource(module), "hudi_bridge", "typing", "collections")
 
 
 def _shape(kind: Any) -> Any:  # noqa: ANN401 - an Arrow type; a shape of ``payload_guest``

@@ -14,17 +14,15 @@ from hudi_bridge.splits.split import ReadContext
 class LogColumns:
     """The names of the columns that are not the Hudi table's own, and the types of all.
 
-    ``file`` is the name of the file that a row is in, ``partition`` and ``base`` the partition path and the base file
-    of its slice, the latter as the engine calls it. ``key`` is the record key, null for rows that meet no base row.
-    ``contested`` marks records whose base row has a say. ``delete`` is whether the record removes its base row if it
-    wins, ``explicit`` whether it is a delete that was never a row, ``always`` whether it is one without an ordering
-    value. ``lacks`` says of each of the table's columns whether the record lacks it, ``ordering`` are its ordering
-    values.
+    ``file`` is the name of the file that a row is in, ``partition`` the partition path of its slice. ``key`` is the
+    record key, null for rows that meet no base row. ``contested`` marks records whose base row has a say. ``delete`` is
+    whether the record removes its base row if it wins, ``explicit`` whether it is a delete that was never a row,
+    ``always`` whether it is one without an ordering value. ``lacks`` says of each of the table's columns whether the
+    record lacks it, ``ordering`` are its ordering values.
     """
 
     file: str
     partition: str
-    base: str
     key: str
     contested: str
     delete: str
@@ -39,7 +37,7 @@ class LogColumns:
         """The columns for the tables of a plan."""
         own, rule = context.schema, context.merge_rule
         prefix = unused_prefix(own.names, "_log_")
-        texts = {name: f"{prefix}{name}" for name in ("file", "partition", "base", "key")}
+        texts = {name: f"{prefix}{name}" for name in ("file", "partition", "key")}
         flags = {name: f"{prefix}{name}" for name in ("contested", "delete", "explicit", "always")}
         lacks = f"{prefix}lacks"
         fields = rule.ordering_fields if rule is not None and rule.orders_base else ()

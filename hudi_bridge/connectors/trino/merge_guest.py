@@ -8,14 +8,13 @@ Source: ``HoodieMergedLogRecordScanner`` and ``PartialUpdateHandler`` of Hudi.
 """
 
 import math
-import re
 import struct
 from collections.abc import Sequence
 from typing import Any
 
 from hudi_bridge.merge.ordering import Version, field_from_log, log_replaces_base
 
-_SEQUENCE = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})\Z")
+_MOST_DIGITS = 18
 _ALL_BITS = 0x7FFFFFFFFFFFFFFF
 
 
@@ -27,8 +26,7 @@ def comparable(values: Sequence[Any], zeros: Sequence[bool], *, sequences: bool)
     found: list[object] = []
     for value, is_zero in zip(values, zeros, strict=True):
         if sequences:
-            parts = _SEQUENCE.match(value or "")
-            found += [int(parts[1]), int(parts[2])] if parts else [None, None]
+            found += sequence_parts(value or "")
         elif value is None:
             found.append(0 if is_zero else None)
         elif isinstance(value, float):
@@ -36,6 +34,14 @@ def comparable(values: Sequence[Any], zeros: Sequence[bool], *, sequences: bool)
         else:
             found.append(value)
     return tuple(found)
+
+
+def sequence_parts(text: str) -> list[int | None]:
+    """The file number and the position in a text like ``000005.1234``; None for a text of another form."""
+    file, _, position = text.partition(".")
+    if not all(part.isascii() and part.isdigit() and len(part) <= _MOST_DIGITS for part in (file, position)):
+        return [None, None]
+    return [int(file), int(position)]
 
 
 def float_rank(value: float) -> int:

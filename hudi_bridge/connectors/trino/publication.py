@@ -31,6 +31,7 @@ _FORMAT = 1
 _PATH_COLUMN = "path_"
 _SLICE_FIELDS: Mapping[str, pa.DataType] = {
     "publication": pa.string(),
+    "number": pa.int64(),
     "partition_path": pa.string(),
     "file_id": pa.string(),
     "base_path": pa.string(),
@@ -44,6 +45,7 @@ _SLICE_FIELDS: Mapping[str, pa.DataType] = {
     "key": pa.string(),
     "counted": pa.string(),
 }
+_OF_PLACE = ("publication", "number")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,10 +148,10 @@ def write_slices(
     schema = slices_schema(context)
     stored = tuple(path_columns(context).values())
     rows = [
-        {name: getattr(one, name) for name in _SLICE_FIELDS if name != "publication"}
+        {name: getattr(one, name) for name in _SLICE_FIELDS if name not in _OF_PLACE}
         | dict(zip(stored, one.path_values, strict=False))
-        | {"publication": publication}
-        for one in slices
+        | {"publication": publication, "number": number}
+        for number, one in enumerate(slices)
     ]
     with scratch.appearing(f"{folder}/{SLICES}/{publication}.parquet") as file:
         pq.write_table(pa.Table.from_pylist(rows, schema=schema), file, store_schema=False)
@@ -173,5 +175,5 @@ def read_slices(scratch: Scratch, folder: str, publication: str, context: ReadCo
 
 
 def _published_slice(row: dict[str, Any], stored: Sequence[str]) -> PublishedSlice:
-    own = {name: row[name] for name in _SLICE_FIELDS if name != "publication"}
+    own = {name: row[name] for name in _SLICE_FIELDS if name not in _OF_PLACE}
     return PublishedSlice(**own, path_values=tuple(row[name] for name in stored))

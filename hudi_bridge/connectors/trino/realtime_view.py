@@ -64,7 +64,7 @@ class RealtimeView:
 
     def _slice(self) -> str:
         """The file slices of the publication."""
-        columns = ["base_uri", "log_uri", "log_file"]
+        columns = ["number", "base_uri", "log_uri", "log_file"]
         columns += path_columns(self.publication.context).values()
         published = f"{self.names.of_part(SLICES)}\n  WHERE publication = {literal(self.publication.publication)}"
         return _named("slice", columns, published)
@@ -75,7 +75,7 @@ class RealtimeView:
         key = base_key(context, "b") if context.merge_rule is not None else "CAST(NULL AS varchar)"
         if self.base_table is None:
             from_path = path_columns(context)
-            place, source = f"b.{_PATH}", f"{self.names.of_part(BASE)} b JOIN slice ON b.{_PATH} = slice.base_uri"
+            place, source = "slice.number", f"{self.names.of_part(BASE)} b JOIN slice ON b.{_PATH} = slice.base_uri"
         else:
             from_path = {}
             place, source = f"b.{identifier(PARTITION_PATH)}", f"{self.base_table} b"
@@ -88,8 +88,8 @@ class RealtimeView:
     def _log(self) -> str:
         """The published rows."""
         own = self._columns
-        place = own.base if self.base_table is None else own.partition
-        columns = [f"l.{identifier(place)} AS place", f"l.{identifier(own.key)} AS record_key"]
+        place = "slice.number" if self.base_table is None else f"l.{identifier(own.partition)}"
+        columns = [f"{place} AS place", f"l.{identifier(own.key)} AS record_key"]
         columns += [f"l.{identifier(getattr(own, name))} AS is_{name}" for name in _FLAGS]
         columns.append(f"l.{identifier(own.lacks)} AS lacks")
         columns += [f"l.{identifier(name)} AS o{position}" for position, name in enumerate(own.ordering)]

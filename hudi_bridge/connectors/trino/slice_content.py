@@ -51,7 +51,7 @@ class SliceContent:
 def slice_content(storage: Storage, split: RealtimeFileSplit, columns: LogColumns, at_once: int = 1) -> SliceContent:
     """What is published of a slice; ``at_once`` slices share the memory for logs.
 
-    The column of the name of the file is left null, and so is that of the base file's.
+    The column of the name of the file is left null.
 
     Raises:
         HudiReadError: the slice cannot be read.

@@ -57,7 +57,8 @@ def test_columns_without_a_history_keep_the_ids_they_had() -> None:
 def test_ids_of_a_history_are_hudi_s_moved_up() -> None:
     ids = json.dumps(hudi_schema(7, (0, "b", "string"), (3, "a", "long")))
     history = json.dumps({"schemas": [json.loads(ids), hudi_schema(0, (0, "a", "string"), (1, "c", "int"))]})
-    schema = pa.schema([("a", pa.int64()), ("b", pa.string()), ("part", pa.string())])
+    fields: list[Any] = [("a", pa.int64()), ("b", pa.string()), ("part", pa.string())]
+    schema = pa.schema(fields)
     columns = columns_of(schema, ids, history, {"a": 55})
     assert columns.ids == {"a": 103, "b": 100, "part": 7}
     # b was called a, but a is another column by now.
@@ -89,7 +90,7 @@ def test_types_that_iceberg_does_not_have_are_refused(kind: pa.DataType) -> None
         columns_of(pa.schema([("st", pa.struct([("x", kind)]))]), None, None, {})
 
 
-BOUNDS = {
+BOUNDS: dict[str, tuple[list[Any], Any, Any]] = {
     "i": ([3, None, 1], 1, 3),
     "t": (["b", "a" * 70, None], "a" * 64, "b"),
     "top": (["z" * 70, "z" * 64 + "a"], "z" * 64, "z" * 63 + "{"),
@@ -109,7 +110,7 @@ def test_bounds_are_those_of_the_footer(tmp_path: Path, name: str) -> None:
     pq.write_table(pa.table({name: column}), tmp_path / "file.parquet", row_group_size=2)
     footer = pq.read_metadata(tmp_path / "file.parquet")
     described = data_file("file:///x", 1, footer, columns.schema, columns.ids, None)
-    found = columns.schema.find_type(100)
+    found: Any = columns.schema.find_type(100)
     assert from_bytes(found, described.lower_bounds[100]) == least
     assert from_bytes(found, described.upper_bounds[100]) == greatest
     assert described.null_counts == {100: column.null_count}
@@ -129,7 +130,8 @@ def test_there_are_no_bounds_where_statistics_do_not_tell(tmp_path: Path) -> Non
     pq.write_table(table, tmp_path / "file.parquet", write_statistics=False)
     footer = pq.read_metadata(tmp_path / "file.parquet")
     described = data_file("file:///x", 1, footer, columns.schema, columns.ids, None)
-    assert described.lower_bounds == described.null_counts == {}
+    assert described.lower_bounds == {}
+    assert described.null_counts == {}
 
 
 def plain_table(folder: Path) -> TableWriter:
@@ -154,7 +156,7 @@ def with_field_ids(stored: pa.Table) -> pa.Table:
     return stored.cast(pa.schema(fields))
 
 
-REASONS = {
+REASONS: dict[str, tuple[Any, dict[str, Any], bool]] = {
     "nothing": (lambda stored: stored, {}, False),
     "a wider column": (lambda stored: stored.set_column(6, "ts", stored["ts"].cast(pa.int32())), {}, False),
     "columns in another order": (lambda stored: stored.select(stored.column_names[::-1]), {}, False),

@@ -1,0 +1,56 @@
+"""The folder of a view's own files, on a local disk and on a file system that is somewhere else."""
+
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from hudi_bridge.connectors.iceberg import leftovers
+from hudi_bridge.connectors.iceberg.leftovers import remove_leftovers
+from hudi_bridge.connectors.iceberg.scratch import Scratch
+from hudi_bridge.storage import Storage
+
+
+@pytest.fixture(params=["local", "elsewhere"])
+def scratch(request: pytest.FixtureRequest, tmp_path: Path) -> Scratch:
+    if request.param == "local":
+        return Scratch.open(str(tmp_path / "scratch"))
+    memory = fsspec.filesystem("memory", skip_instance_cache=True)
+    memory.makedirs(f"/{tmp_path.name}", exist_ok=True)
+    return Scratch(storage=Storage.open(f"/{tmp_path.name}", memory))
+
+
+def test_what_is_written_can_be_read(scratch: Scratch) -> None:
+    assert scratch.read("a/b.json") is None
+    assert scratch.names("a") == ()
+    scratch.write("a/b.json", b"one")
+    scratch.below("a").write("b.json", b"two")
+    assert scratch.read("a/b.json") == b"two"
+    assert scratch.names("a") == ("b.json",)
+    scratch.remove("a/b.json")
+    scratch.remove("a/b.json")
+    assert scratch.names("a") == ()
+
+
+def test_a_file_appears_when_it_is_whole(scratch: Scratch) -> None:
+    with pytest.raises(ZeroDivisionError), scratch.appearing("a/b.json") as file:
+        file.write(b"half")
+        assert scratch.names("a") == ()
+        raise ZeroDivisionError
+    assert scratch.all_names("a") == ()
+    with scratch.appearing("a/b.json") as file:
+        file.write(b"whole")
+    assert scratch.read("a/b.json") == b"whole"
+
+
+def test_leftovers_wait(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("needed.json", "left.json", "of-others.txt", "left.json.part"):
+        scratch.write(f"a/{name}", b"")
+    needed = {"a": ({"needed.json"}, (".json", ".part"))}
+    removed = []
+    for now in (0, 59, 60):
+        monkeypatch.setattr(leftovers.time, "time", lambda now=now: float(now))
+        removed.append(remove_leftovers(scratch, needed, 60))
+    assert removed == [0, 0, 2]
+    assert set(scratch.all_names("a")) == {"needed.json", "of-others.txt"}
+    assert remove_leftovers(scratch, {"a": (set(), (".json",))}, 0) == 1
