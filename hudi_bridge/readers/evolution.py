@@ -38,9 +38,7 @@ def plan_file_evolution(
     )
 
 
-def internal_schemas(
-    instant_time: str, context: ReadContext
-) -> tuple[InternalSchema | None, InternalSchema | None]:
+def internal_schemas(instant_time: str, context: ReadContext) -> tuple[InternalSchema | None, InternalSchema | None]:
     """The ids of the columns of a file written at an instant, and those of the query; None where columns go by name."""
     if context.schema_ids is None or context.schema_history is None:
         return None, None

@@ -36,6 +36,7 @@ def main(bundle: str, table: str, rounds: int) -> None:
         .config("spark.sql.extensions", "org.apache.spark.sql.hudi.HoodieSparkSessionExtension")
         .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.hudi.catalog.HoodieCatalog")
         .config("spark.sql.catalogImplementation", "in-memory")
+        .config("spark.sql.warehouse.dir", f"{table}-warehouse")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "1")
         .getOrCreate()
