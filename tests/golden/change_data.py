@@ -15,8 +15,10 @@ import os
 import random
 import shutil
 import sys
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -34,44 +36,85 @@ TABLES = {
     "mor_data_before": ("MERGE_ON_READ", "DATA_BEFORE"),
     "cow_data_before_after": ("COPY_ON_WRITE", "DATA_BEFORE_AFTER"),
 }
-CONTROLS = "".join(map(chr, [*range(32), 0x7F, 0x80, 0x9F, 0xA0, 0x2000, 0x2028, 0x20FF, 0x2100, 0xD7FF, 0xE000, 0xFFFF, 0x1F600]))
+CONTROLS = "".join(
+    map(chr, [*range(32), 0x7F, 0x80, 0x9F, 0xA0, 0x2000, 0x2028, 0x20FF, 0x2100, 0xD7FF, 0xE000, 0xFFFF, 0x1F600])
+)
 STRINGS = [CONTROLS, "", "é", "a/b</script>", 'quote " and \\']
-FLOATS = [0.0, -0.0, 1.5, float("nan"), float("inf"), float("-inf"), 1e-45, 3.4028235e38, 0.1, 12345678.9, 1e-3, 9.999e-4]
+FLOATS = [
+    0.0,
+    -0.0,
+    1.5,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    1e-45,
+    3.4028235e38,
+    0.1,
+    12345678.9,
+    1e-3,
+    9.999e-4,
+]
 DOUBLES = [*FLOATS[:6], 5e-324, 1.7976931348623157e308, 1e22, 1e23, 2.0**-44, 1 / 3, 1e7, 9999999.0]
 DATES = [dt.date(1, 1, 1), dt.date(1582, 10, 15), dt.date(1970, 1, 1), dt.date(9999, 12, 31)]
-TIMES = [dt.datetime(1969, 12, 31, 23, 59, 59, 999999), dt.datetime(2024, 2, 29, 12, 34, 56, 789012), dt.datetime(9999, 12, 31, 23, 59, 59, 999999)]
+TIMES = [
+    dt.datetime(1969, 12, 31, 23, 59, 59, 999999),
+    dt.datetime(2024, 2, 29, 12, 34, 56, 789012),
+    dt.datetime(9999, 12, 31, 23, 59, 59, 999999),
+]
 WORDS = ["a", "bb", "ccc", "Zz", "ünï", "日本", '"q"', "tab\t", *(f"key {number}" for number in range(40))]
 
 
-def row(number, ts):
+def row(number: int, ts: int) -> tuple[Any, ...]:
     chance = random.Random(f"{number}/{ts}")
 
-    def maybe(value):
+    def maybe(value: Any) -> Any:
         return None if chance.random() < 0.2 else value
 
-    def entries(most, value):
+    def entries(most: int, value: Callable[[], Any]) -> Any:
         return maybe({chance.choice(WORDS): maybe(value()) for _ in range(chance.randrange(most))})
 
-    def items(most, value):
+    def items(most: int, value: Callable[[], Any]) -> Any:
         return maybe([value() for _ in range(chance.randrange(most))])
 
-    def inner():
-        return (entries(8, lambda: 1), maybe(bytearray(b"\x00\xff")), maybe(chance.choice(DATES)), maybe(chance.choice(TIMES)))
+    def inner() -> tuple[Any, ...]:
+        return (
+            entries(8, lambda: 1),
+            maybe(bytearray(b"\x00\xff")),
+            maybe(chance.choice(DATES)),
+            maybe(chance.choice(TIMES)),
+        )
 
     return (
-        f"k{number:03d}", "pq"[number % 2], ts, maybe(chance.random() < 0.5), maybe(chance.randrange(-(2**15), 2**15)),
-        maybe(chance.choice(FLOATS)), maybe(chance.choice(DOUBLES)), maybe(chance.choice(STRINGS)), maybe(bytearray(range(256))),
-        maybe(chance.choice(DATES)), maybe(chance.choice(TIMES)), maybe(chance.choice(TIMES)),
-        maybe(Decimal(chance.choice(["99999999.99", "-1.10", "0"]))), maybe(Decimal("-0.000000000000000001")), maybe(Decimal("0." + "9" * 38)),
-        entries(14, lambda: chance.choice(WORDS)), entries(6, lambda: chance.randrange(9)), entries(7, lambda: Decimal("1.50")),
+        f"k{number:03d}",
+        "pq"[number % 2],
+        ts,
+        maybe(chance.random() < 0.5),
+        maybe(chance.randrange(-(2**15), 2**15)),
+        maybe(chance.choice(FLOATS)),
+        maybe(chance.choice(DOUBLES)),
+        maybe(chance.choice(STRINGS)),
+        maybe(bytearray(range(256))),
+        maybe(chance.choice(DATES)),
+        maybe(chance.choice(TIMES)),
+        maybe(chance.choice(TIMES)),
+        maybe(Decimal(chance.choice(["99999999.99", "-1.10", "0"]))),
+        maybe(Decimal("-0.000000000000000001")),
+        maybe(Decimal("0." + "9" * 38)),
+        entries(14, lambda: chance.choice(WORDS)),
+        entries(6, lambda: chance.randrange(9)),
+        entries(7, lambda: Decimal("1.50")),
         entries(7, lambda: (maybe(1), maybe("q"), maybe(3), maybe(4), maybe(5))),
         maybe((maybe(1), maybe(2), maybe("c"), maybe(4), maybe(1.5), maybe(0.1), maybe("g"))),
-        items(4, lambda: "x"), items(3, lambda: (maybe(1), maybe("y"))), maybe([[1, 2], [], [3]]),
-        maybe((items(3, inner),)), items(3, lambda: Decimal("-1.5")), entries(4, lambda: float("nan")),
+        items(4, lambda: "x"),
+        items(3, lambda: (maybe(1), maybe("y"))),
+        maybe([[1, 2], [], [3]]),
+        maybe((items(3, inner),)),
+        items(3, lambda: Decimal("-1.5")),
+        entries(4, lambda: float("nan")),
     )
 
 
-def write(spark, folder, name, table_type, mode):
+def write(spark: SparkSession, folder: Path, name: str, table_type: str, mode: str) -> None:
     table = folder / "table"
     base = {
         "hoodie.table.name": name,
@@ -89,7 +132,7 @@ def write(spark, folder, name, table_type, mode):
         "hoodie.bloom.index.filter.dynamic.max.entries": "50",
     }
 
-    def step(numbers, ts, operation="upsert", **options):
+    def step(numbers: Iterable[int], ts: int, operation: str = "upsert", **options: str) -> None:
         frame = spark.createDataFrame([row(number, ts) for number in numbers], COLUMNS).coalesce(1)
         writer = frame.write.format("hudi").options(**base | {"hoodie.datasource.write.operation": operation} | options)
         writer.mode("append").save(str(table))
@@ -117,7 +160,7 @@ def write(spark, folder, name, table_type, mode):
     print(name, len(answer), "changes", flush=True)
 
 
-def main():
+def main() -> None:
     work = Path(sys.argv[1])
     bundle = Path(os.environ["HUDI_JARS"]) / "hudi-spark3.5-bundle_2.12-1.2.0.jar"
     spark = (

@@ -17,17 +17,32 @@ import os
 import random
 import shutil
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 SCHEMA = "id string, part string, ts bigint, v double"
-STATES = pa.schema([("step", pa.int32()), ("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.float64())])
+_STATE: dict[str, pa.DataType] = {
+    "step": pa.int32(),
+    "id": pa.string(),
+    "part": pa.string(),
+    "ts": pa.int64(),
+    "v": pa.float64(),
+}
+STATES = pa.schema(_STATE)
+Record = tuple[str, str, int, float]
 MERGE_ON_READ = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 COPY_ON_WRITE = {"hoodie.datasource.write.table.type": "COPY_ON_WRITE"}
-CLEANING = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "3", "hoodie.keep.min.commits": "5", "hoodie.keep.max.commits": "7"}
+CLEANING = {
+    "hoodie.clean.automatic": "true",
+    "hoodie.clean.commits.retained": "3",
+    "hoodie.keep.min.commits": "5",
+    "hoodie.keep.max.commits": "7",
+}
 KEEPING = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 GLOBAL = {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"}
 LOGGED = {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": "DATA_BEFORE"}
@@ -41,15 +56,21 @@ HISTORIES = {
     "mor_v6_by_120": ("1.2.0", 7, MERGE_ON_READ | KEEPING | {"hoodie.write.table.version": "6"}),
     "mor_v6": ("0.15.0", 8, MERGE_ON_READ | KEEPING),
     "mor_v6_cleaned": ("0.15.0", 9, MERGE_ON_READ | CLEANING),
-    "mor_v6_logged": ("0.15.0", 10, MERGE_ON_READ | KEEPING | LOGGED | {"hoodie.table.cdc.supplemental.logging.mode": "data_before_after"}),
+    "mor_v6_logged": (
+        "0.15.0",
+        10,
+        MERGE_ON_READ | KEEPING | LOGGED | {"hoodie.table.cdc.supplemental.logging.mode": "data_before_after"},
+    ),
 }
 STEPS = 12
 KEYS = [f"k{number:02d}" for number in range(16)]
 
 
-def session(version):
+def session(version: str) -> SparkSession:
     bundle = Path(os.environ["HUDI_JARS"]) / f"hudi-spark3.5-bundle_2.12-{version}.jar"
-    builder = SparkSession.builder.master("local[2]").config("spark.jars", str(bundle)).config("spark.ui.enabled", "false")
+    builder = (
+        SparkSession.builder.master("local[2]").config("spark.jars", str(bundle)).config("spark.ui.enabled", "false")
+    )
     for name, value in {
         "serializer": "org.apache.spark.serializer.KryoSerializer",
         "kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
@@ -63,13 +84,23 @@ def session(version):
     return builder.getOrCreate()
 
 
-def operations(seed):
-    """The operation, its options, and the rows of each step."""
+def operations(seed: int) -> Iterator[tuple[str, list[Record]]]:
+    """The operation of each step, and its rows."""
     chance = random.Random(seed)
     home = {key: chance.choice("pq") for key in KEYS}
-    alive = set()
+    alive: set[str] = set()
     for step in range(STEPS):
-        kinds = ["upsert", "upsert", "upsert", "delete", "delete", "insert_overwrite", "delete_partition", "compact", "cluster"]
+        kinds = [
+            "upsert",
+            "upsert",
+            "upsert",
+            "delete",
+            "delete",
+            "insert_overwrite",
+            "delete_partition",
+            "compact",
+            "cluster",
+        ]
         kind = "upsert" if step == 0 or not alive else chance.choice(kinds)
         keys = chance.sample(KEYS, chance.randrange(2, 7)) if step else KEYS[:10]
         if kind == "delete":
@@ -80,14 +111,14 @@ def operations(seed):
         alive = alive - set(keys) if kind == "delete" else alive | set(keys)
 
 
-def newest_commit(table):
+def newest_commit(table: Path) -> str:
     folder = table / ".hoodie" / "timeline"
     names = [path.name for path in (folder if folder.is_dir() else table / ".hoodie").iterdir()]
     done = [name for name in names if name.endswith((".commit", ".deltacommit", ".replacecommit"))]
     return max(name.partition(".")[0].partition("_")[0] for name in done)
 
 
-def write_history(spark, folder, name, seed, options):
+def write_history(spark: SparkSession, folder: Path, name: str, seed: int, options: Mapping[str, str]) -> None:
     table = folder / "table"
     base = {
         "hoodie.table.name": name,
@@ -107,12 +138,13 @@ def write_history(spark, folder, name, seed, options):
         "hoodie.bloom.index.filter.dynamic.max.entries": "50",
         "hoodie.parquet.compression.codec": "uncompressed",
         "hoodie.write.auto.upgrade": "false",
-    } | options
+    } | dict(options)
     extra = {
         "compact": {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"},
         "cluster": {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "1"},
     }
-    steps, states = [], []
+    steps: list[dict[str, str]] = []
+    states: list[dict[str, Any]] = []
     for kind, rows in operations(seed):
         if kind == "compact" and options["hoodie.datasource.write.table.type"] == "COPY_ON_WRITE":
             kind = "upsert"
@@ -135,7 +167,7 @@ def write_history(spark, folder, name, seed, options):
     print(name, len(steps), "steps", flush=True)
 
 
-def main():
+def main() -> None:
     version, work, chosen = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
     spark = session(version)
     spark.sparkContext.setLogLevel("ERROR")

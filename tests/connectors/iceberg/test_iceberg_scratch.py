@@ -1,11 +1,11 @@
 """The folder of a view's own files, on a local disk and on a file system that is somewhere else."""
 
+import time
 from pathlib import Path
 
 import fsspec
 import pytest
 
-from hudi_bridge.connectors.iceberg import leftovers
 from hudi_bridge.connectors.iceberg.leftovers import remove_leftovers
 from hudi_bridge.connectors.iceberg.scratch import Scratch
 from hudi_bridge.storage import Storage
@@ -33,14 +33,19 @@ def test_what_is_written_can_be_read(scratch: Scratch) -> None:
 
 
 def test_a_file_appears_when_it_is_whole(scratch: Scratch) -> None:
-    with pytest.raises(ZeroDivisionError), scratch.appearing("a/b.json") as file:
-        file.write(b"half")
-        assert scratch.names("a") == ()
-        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError):
+        write_half(scratch, "a/b.json")
     assert scratch.all_names("a") == ()
     with scratch.appearing("a/b.json") as file:
         file.write(b"whole")
     assert scratch.read("a/b.json") == b"whole"
+
+
+def write_half(scratch: Scratch, name: str) -> None:
+    with scratch.appearing(name) as file:
+        file.write(b"half")
+        assert scratch.names("a") == ()
+        raise ZeroDivisionError
 
 
 def test_leftovers_wait(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +54,7 @@ def test_leftovers_wait(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> No
     needed = {"a": ({"needed.json"}, (".json", ".part"))}
     removed = []
     for now in (0, 59, 60):
-        monkeypatch.setattr(leftovers.time, "time", lambda now=now: float(now))
+        monkeypatch.setattr(time, "time", lambda now=now: float(now))
         removed.append(remove_leftovers(scratch, needed, 60))
     assert removed == [0, 0, 2]
     assert set(scratch.all_names("a")) == {"needed.json", "of-others.txt"}
