@@ -159,7 +159,7 @@ class TableWriter:
             "fileSizeInBytes": ["null", "long"],
         }
         fields |= {"prevCommit": TEXT, "baseFile": TEXT}
-        fields["cdcStats"] = ["null", map_of("long")]
+        fields["cdcStats"] = map_of("long")
         stat = record_type("HoodieWriteStat", fields)[1]
         content = container(
             "HoodieReplaceCommitMetadata",

@@ -13,8 +13,8 @@ import typer
 from hudi_bridge.cli import options
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.iceberg.locations import Locations
-from hudi_bridge.connectors.iceberg.scratch import Scratch
+from hudi_bridge.connectors.locations import Locations
+from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.errors import QueryError
 from hudi_bridge.storage import Storage
 

@@ -11,8 +11,8 @@ from hudi_bridge.cli import options
 from hudi_bridge.cli.output import Destination, Format, write
 from hudi_bridge.cli.session import table_name
 from hudi_bridge.cli.terminal import print_note
-from hudi_bridge.connectors.iceberg.locations import Locations
-from hudi_bridge.connectors.iceberg.scratch import Scratch
+from hudi_bridge.connectors.locations import Locations
+from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.connectors.trino.delta import publish_delta
 from hudi_bridge.connectors.trino.explain import explain_routes
 from hudi_bridge.connectors.trino.publication import Publication

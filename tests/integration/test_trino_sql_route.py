@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_bridge import HudiTable
-from hudi_bridge.connectors.iceberg.locations import Locations
+from hudi_bridge.connectors.locations import Locations
 from hudi_bridge.connectors.trino.delta import publish_delta
 from hudi_bridge.connectors.trino.publication import Publication
 from hudi_bridge.connectors.trino.sql_text import Dialect

@@ -106,9 +106,9 @@ def test_changes_of_random_histories_lead_from_snapshot_to_snapshot(name: str) -
     check()
 
 
-@pytest.mark.parametrize("memory", [300, 3000])
+@pytest.mark.parametrize("memory", [600, 3000])
 def test_states_that_outgrow_their_memory_are_compared_in_parts(memory: int) -> None:
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=5, deadline=None)
     @given(steps=STEPS)
     def check(steps: list[Step]) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -17,8 +17,8 @@ from typing import Self, TypeAlias
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.names import is_plain, parse_table_name
-from hudi_bridge.connectors.iceberg.scratch import Scratch
 from hudi_bridge.connectors.iceberg.table_views import Published, TableViews, ViewSettings
+from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.errors import QueryError, TableNotFoundError
 from hudi_bridge.storage import Storage
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor, Future
 
 from hudi_bridge.connectors.iceberg.counters import Counters
-from hudi_bridge.connectors.iceberg.scratch import Scratch
 from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles, slice_from_json, slice_to_json
+from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.splits.split import RealtimeFileSplit
 
 SLICES = "slices"

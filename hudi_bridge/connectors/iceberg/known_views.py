@@ -4,8 +4,8 @@ import time
 from collections.abc import Sequence
 
 from hudi_bridge.connectors.iceberg.name_mapping import Ids
-from hudi_bridge.connectors.iceberg.scratch import Scratch
 from hudi_bridge.connectors.iceberg.view import VIEWS, View, view_from_json, view_to_json
+from hudi_bridge.connectors.scratch import Scratch
 
 
 class KnownViews:

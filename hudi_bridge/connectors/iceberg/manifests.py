@@ -35,10 +35,10 @@ from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 
 from hudi_bridge.connectors.iceberg.data_files import DataFile
-from hudi_bridge.connectors.iceberg.locations import Locations
 from hudi_bridge.connectors.iceberg.partitioning import WITHOUT_PARTITION
-from hudi_bridge.connectors.iceberg.scratch import Scratch
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
+from hudi_bridge.connectors.locations import Locations
+from hudi_bridge.connectors.scratch import Scratch
 
 METADATA = "metadata"
 SEQUENCE_NUMBER = 1

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.counters import Counters
-from hudi_bridge.connectors.iceberg.locations import Locations
 from hudi_bridge.connectors.iceberg.manifests import METADATA
-from hudi_bridge.connectors.iceberg.scratch import Scratch
 from hudi_bridge.connectors.iceberg.table_views import TableViews, ViewSettings
+from hudi_bridge.connectors.locations import Locations
+from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.storage import Storage
 
 _HINT = f"{METADATA}/version-hint.text"

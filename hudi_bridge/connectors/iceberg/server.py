@@ -14,10 +14,10 @@ import uvicorn
 
 from hudi_bridge.connectors.iceberg.catalog import Catalog, Roots
 from hudi_bridge.connectors.iceberg.counters import Counters
-from hudi_bridge.connectors.iceberg.locations import Locations
 from hudi_bridge.connectors.iceberg.rest import create_app
-from hudi_bridge.connectors.iceberg.scratch import Scratch
 from hudi_bridge.connectors.iceberg.table_views import ViewSettings
+from hudi_bridge.connectors.locations import Locations
+from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.errors import HudiReadError, QueryError
 
 _SHUTDOWN_SECONDS = 30

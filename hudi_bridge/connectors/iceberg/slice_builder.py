@@ -20,11 +20,11 @@ import pyarrow.parquet as pq
 from hudi_bridge.connectors.iceberg.as_is import reason_to_rewrite, stored_paths
 from hudi_bridge.connectors.iceberg.columns import PATH_ID, POSITION_DELETES, POSITION_ID, Columns
 from hudi_bridge.connectors.iceberg.data_files import DataFile, data_file
-from hudi_bridge.connectors.iceberg.locations import Locations
 from hudi_bridge.connectors.iceberg.name_mapping import names_to_ids
 from hudi_bridge.connectors.iceberg.partitioning import Partitioning, in_path_and_file
-from hudi_bridge.connectors.iceberg.scratch import Scratch
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
+from hudi_bridge.connectors.locations import Locations
+from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFile
 from hudi_bridge.readers.dispatch import reader_for

@@ -22,14 +22,14 @@ from hudi_bridge.config import QueryType, read_table_config
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.known_slices import SLICES, KnownSlices
 from hudi_bridge.connectors.iceberg.known_views import KnownViews
-from hudi_bridge.connectors.iceberg.leftovers import remove_leftovers
-from hudi_bridge.connectors.iceberg.locations import Locations
 from hudi_bridge.connectors.iceberg.manifests import METADATA
 from hudi_bridge.connectors.iceberg.metadata import epoch_ms, table_metadata
-from hudi_bridge.connectors.iceberg.scratch import UNFINISHED, Scratch
 from hudi_bridge.connectors.iceberg.slice_builder import DATA, FORMAT
 from hudi_bridge.connectors.iceberg.view import View
 from hudi_bridge.connectors.iceberg.view_maker import ViewMaker
+from hudi_bridge.connectors.leftovers import remove_leftovers
+from hudi_bridge.connectors.locations import Locations
+from hudi_bridge.connectors.scratch import UNFINISHED, Scratch
 from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError
 from hudi_bridge.splits.read_options import ReadOptions
 from hudi_bridge.storage import Storage

@@ -11,15 +11,15 @@ from pyiceberg.manifest import ManifestFile
 from hudi_bridge.connectors.iceberg.columns import columns_of
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.known_slices import KnownSlices
-from hudi_bridge.connectors.iceberg.locations import Locations
 from hudi_bridge.connectors.iceberg.manifests import METADATA, ManifestWriter, manifest_list
 from hudi_bridge.connectors.iceberg.metadata import epoch_ms
 from hudi_bridge.connectors.iceberg.name_mapping import Ids
 from hudi_bridge.connectors.iceberg.partitioning import partitioning_of
-from hudi_bridge.connectors.iceberg.scratch import Scratch
 from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
 from hudi_bridge.connectors.iceberg.view import View
+from hudi_bridge.connectors.locations import Locations
+from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.split import RealtimeFileSplit

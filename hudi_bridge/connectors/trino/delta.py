@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_bridge.connectors.iceberg.leftovers import remove_leftovers
-from hudi_bridge.connectors.iceberg.locations import Locations
-from hudi_bridge.connectors.iceberg.scratch import UNFINISHED, Scratch
+from hudi_bridge.connectors.leftovers import remove_leftovers
+from hudi_bridge.connectors.locations import Locations
+from hudi_bridge.connectors.scratch import UNFINISHED, Scratch
 from hudi_bridge.connectors.trino.blocks import BLOCKS_SCHEMA, block_rows
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.payload_text import payload_identity

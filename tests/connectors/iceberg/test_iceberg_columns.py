@@ -17,10 +17,10 @@ from pyiceberg.types import NestedField, StringType
 
 from hudi_bridge.connectors.iceberg.columns import columns_of
 from hudi_bridge.connectors.iceberg.data_files import data_file
-from hudi_bridge.connectors.iceberg.locations import Locations
 from hudi_bridge.connectors.iceberg.name_mapping import complete, names_to_ids
 from hudi_bridge.connectors.iceberg.publish import publish_table
-from hudi_bridge.connectors.iceberg.scratch import Scratch
+from hudi_bridge.connectors.locations import Locations
+from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.storage import Storage
 from tests.golden_cases import golden_table

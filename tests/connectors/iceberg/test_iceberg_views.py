@@ -15,9 +15,9 @@ from pyiceberg.table import StaticTable
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.counters import Counters
-from hudi_bridge.connectors.iceberg.locations import Locations
-from hudi_bridge.connectors.iceberg.scratch import Scratch
 from hudi_bridge.connectors.iceberg.table_views import Published, TableViews, ViewSettings
+from hudi_bridge.connectors.locations import Locations
+from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.errors import CorruptLogFileError, QueryError, UnsupportedTableError
 from hudi_bridge.readers import base_file, log_record_scanner
 from hudi_bridge.storage import Storage

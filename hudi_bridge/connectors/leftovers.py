@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Mapping
 
-from hudi_bridge.connectors.iceberg.scratch import Scratch
+from hudi_bridge.connectors.scratch import Scratch
 
 _NOTES = "leftovers.json"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from hudi_bridge.connectors.iceberg.leftovers import remove_leftovers
-from hudi_bridge.connectors.iceberg.scratch import Scratch
+from hudi_bridge.connectors.leftovers import remove_leftovers
+from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.storage import Storage
 
 
