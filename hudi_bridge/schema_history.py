@@ -29,10 +29,11 @@ from hudi_bridge.schema.internal import (
     schema_for_instant,
     to_arrow,
 )
+from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.schema.plain import plain_from_arrow, plain_from_avro
 from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
 from hudi_bridge.splits.partitions import columns_from_path
-from hudi_bridge.splits.query_schema import META_COLUMNS, OPERATION_COLUMN, read_query_schema, schema_as_read
+from hudi_bridge.splits.query_schema import read_query_schema, schema_as_read
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_metadata
 from hudi_bridge.timeline.history import load_history, read_archived_commits

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from hudi_bridge import HudiDataset, HudiTable, InstantNotReadableError, QueryType, RealtimeFileSplit, open_reader
+from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.splits.query_plan import Split
-from hudi_bridge.splits.query_schema import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.timeline.instant_range import place_of
 
 State = Counter[str]

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hudi_bridge.merge import ordering
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value
 from hudi_bridge.merge.custom_payload import RecordPayload, ask_payload, rows_of_payload
-from hudi_bridge.merge.lacking import META_COLUMNS, lacking_fields
+from hudi_bridge.merge.lacking import META_FIELDS, lacking_fields
 from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.ranks import ordering_ranks
@@ -159,7 +159,7 @@ class SliceMerge:
             if name in self._log.lacks:
                 log_lacks[~is_delete] = self._log.lacks[name][records[~is_delete]]
             from_log = np.where(wins, ~log_lacks, base_lacks.get(name, nothing))
-            if self._rule.newest_meta and name in META_COLUMNS:
+            if self._rule.newest_meta and name in META_FIELDS:
                 from_log = ~nothing
             # A delete that loses has no row; it leaves the base row as it is.
             columns.append(self._picked(base.column(name), name, records, from_log & ~is_delete))

@@ -12,17 +12,9 @@ import pyarrow.compute as pc
 
 from hudi_bridge.merge.arrays import Booleans, Column, Value, as_booleans
 from hudi_bridge.merge.payloads import FieldFill, MergeRule
+from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 
-META_COLUMNS = frozenset(
-    (
-        "_hoodie_commit_time",
-        "_hoodie_commit_seqno",
-        "_hoodie_record_key",
-        "_hoodie_partition_path",
-        "_hoodie_file_name",
-        "_hoodie_operation",
-    )
-)
+META_FIELDS = frozenset((*META_COLUMNS, OPERATION_COLUMN))
 
 
 def lacking_fields(
@@ -37,7 +29,7 @@ def lacking_fields(
     lacks = {
         name: _lacks(_flat(rows.column(name)), rule, defaults.get(name))
         for name in rows.schema.names
-        if name not in META_COLUMNS
+        if name not in META_FIELDS
     }
     return {name: of_field for name, of_field in lacks.items() if of_field is not None and of_field.any()}
 

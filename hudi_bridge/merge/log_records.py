@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
-from hudi_bridge.merge.payloads import DELETE_OPERATIONS, IS_DELETED_COLUMN, OPERATION_COLUMN, MergeRule
+from hudi_bridge.merge.payloads import DELETE_OPERATIONS, IS_DELETED_COLUMN, MergeRule
+from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

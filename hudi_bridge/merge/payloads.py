@@ -15,9 +15,9 @@ from hudi_bridge.config import MergeMode, TableConfig
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge import ordering
 from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 
 IS_DELETED_COLUMN = "_hoodie_is_deleted"
-OPERATION_COLUMN = "_hoodie_operation"
 DELETE_OPERATIONS = ("D", "-U")
 
 _FIRST_VERSION_WITH_MODE = 8

@@ -12,7 +12,7 @@ import pyarrow as pa
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value
 from hudi_bridge.merge.custom_fold import combine_versions
 from hudi_bridge.merge.fold import FieldMerging, Versions, fold_fields, fold_versions
-from hudi_bridge.merge.lacking import META_COLUMNS, lacking_fields
+from hudi_bridge.merge.lacking import META_FIELDS, lacking_fields
 from hudi_bridge.merge.log_records import LogRecordMap, LogRecords
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.ranks import ordering_ranks
@@ -107,7 +107,7 @@ def _field_merging(
     partial = any(block.absent for block in blocks)
     if not (partial or (rule.fill is not None and rule.fills_in_logs)):
         return None
-    newest = META_COLUMNS.intersection(schema.names) if rule.newest_meta else frozenset()
+    newest = META_FIELDS.intersection(schema.names) if rule.newest_meta else frozenset()
     # A delete block's versions have no row; the row that they point at is never asked for, since deletes do not merge.
     return FieldMerging(
         lacks={name: lacks[np.maximum(row_of_version, 0)] for name, lacks in lacks_by_row.items()}, newest=newest

@@ -14,7 +14,7 @@ from hudi_bridge.merge.columnar import Meetings, SliceMerge, joined, no_meetings
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFile, BaseFileColumns
 from hudi_bridge.readers.record_keys import key_columns, record_keys
-from hudi_bridge.splits.query_schema import COMMIT_TIME_COLUMN
+from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from hudi_bridge.splits.split import ReadContext
 
 

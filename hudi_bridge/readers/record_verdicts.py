@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from hudi_bridge.merge import ordering
 from hudi_bridge.merge.arrays import Column, Value
-from hudi_bridge.merge.lacking import META_COLUMNS, lacking_fields
+from hudi_bridge.merge.lacking import META_FIELDS, lacking_fields
 from hudi_bridge.merge.log_records import LogRecords
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.ranks import ordering_ranks
@@ -100,7 +100,7 @@ class _Fold:
         self._rule = rule
         self._merges_fields = is_partial or rule.fill is not None
         self._merges_in_logs = is_partial or (rule.fill is not None and rule.fills_in_logs)
-        self._newest = META_COLUMNS if rule.newest_meta else frozenset()
+        self._newest = META_FIELDS if rule.newest_meta else frozenset()
         self._sources = dict.fromkeys(columns, first)
         self._verdicts: list[Verdict] = []
 
@@ -162,7 +162,7 @@ class _Fold:
         return self._judgement(self.kept.number, {name: source.number for name, source in left.items()})
 
     def _record(self, winner: int, loser: int, reason: str, filled: Iterable[str]) -> None:
-        named = tuple(name for name in filled if name not in META_COLUMNS)
+        named = tuple(name for name in filled if name not in META_FIELDS)
         self._verdicts.append(Verdict(winner=winner, loser=loser, reason=reason, filled=named))
 
     def _judgement(self, winner: int, sources: Mapping[str, int]) -> Judgement:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudi_bridge.splits.query_schema import COMMIT_TIME_COLUMN
+from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,8 +28,8 @@ from hudi_bridge.readers.slice_states import (
     keys_that_may_differ,
     slice_rows,
 )
+from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, META_COLUMNS
 from hudi_bridge.splits.change_split import ChangeSplit, GroupChange
-from hudi_bridge.splits.query_schema import COMMIT_TIME_COLUMN, META_COLUMNS
 from hudi_bridge.storage import Storage
 
 _ROWS_AT_ONCE = 1 << 15

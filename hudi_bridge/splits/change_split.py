@@ -3,7 +3,6 @@
 A split can be pickled, or written as JSON, like any other.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
@@ -12,14 +11,14 @@ from typing import Any, Self
 import pyarrow as pa
 
 from hudi_bridge.config import QueryType
-from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit, context_from_json, context_to_json
+from hudi_bridge.splits.split_text import split_of_text, split_text
 
 OPERATION, INSTANT, BEFORE, AFTER = "op", "ts_ms", "before", "after"
 """The columns of changes, by Hudi's names."""
 
-_FORMAT = 1
+_KIND = "changes"
 
 
 class ChangeFormat(StrEnum):
@@ -99,7 +98,7 @@ class ChangeSplit:
             "commit_times": sorted(self.commit_times),
             "groups": groups,
         }
-        return json.dumps({"format": _FORMAT, "changes": split})
+        return split_text(_KIND, split)
 
     @classmethod
     def from_json(cls, text: str, payloads: Mapping[str, RecordPayload] | None = None) -> Self:
@@ -108,11 +107,7 @@ class ChangeSplit:
         Raises:
             QueryError: the text is not such a split, or needs a payload that is not given.
         """
-        try:
-            document = json.loads(text)
-            if document["format"] != _FORMAT:
-                raise QueryError("split", f"format {document['format']}", f"format {_FORMAT}")
-            split = document["changes"]
+        with split_of_text(text, _KIND, cls.__name__) as split:
             return cls(
                 image=context_from_json(split["image"], payloads or {}),
                 change_format=ChangeFormat(split["change_format"]),
@@ -120,18 +115,6 @@ class ChangeSplit:
                 digits=bool(split["digits"]),
                 groups=tuple(_group(group, payloads) for group in split["groups"]),
             )
-        except (
-            LookupError,
-            ValueError,
-            TypeError,
-            AttributeError,
-            EOFError,
-            RecursionError,
-            pa.ArrowException,
-        ) as error:
-            if isinstance(error, QueryError):
-                raise
-            raise QueryError("split", f"text that is no split ({error})", "the JSON of a ChangeSplit") from error
 
 
 def _group(document: dict[str, Any], payloads: Mapping[str, RecordPayload] | None) -> GroupChange:

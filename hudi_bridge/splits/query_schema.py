@@ -13,19 +13,11 @@ import pyarrow as pa
 from hudi_bridge.config import PartitionFieldKind, TableConfig
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.schema.internal import parse_internal_schema, to_arrow
+from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.commit_metadata import read_commit_metadata
 from hudi_bridge.timeline.timeline import Timeline
 
-META_COLUMNS = (
-    "_hoodie_commit_time",
-    "_hoodie_commit_seqno",
-    "_hoodie_record_key",
-    "_hoodie_partition_path",
-    "_hoodie_file_name",
-)
-COMMIT_TIME_COLUMN = "_hoodie_commit_time"
-OPERATION_COLUMN = "_hoodie_operation"
 _HISTORY_FOLDER = ".hoodie/.schema"
 _HISTORY_SUFFIX = ".schemacommit"
 

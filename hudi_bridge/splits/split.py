@@ -5,7 +5,6 @@ share one ``ReadContext``.
 """
 
 import base64
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
@@ -17,8 +16,9 @@ from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.merge.payloads import FieldFill, MergeRule
 from hudi_bridge.splits.partitions import PartitionValues
+from hudi_bridge.splits.split_text import split_of_text, split_text
 
-_FORMAT = 1
+_KIND = "split"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class RealtimeFileSplit:
         )
         split["partition_values"] = _encode(row.serialize())
         split["partition_columns"] = _encode(row.schema.serialize())
-        return json.dumps({"format": _FORMAT, "split": split})
+        return split_text(_KIND, split)
 
     @classmethod
     def from_json(cls, text: str, payloads: Mapping[str, RecordPayload] | None = None) -> Self:
@@ -111,29 +111,13 @@ class RealtimeFileSplit:
         Raises:
             QueryError: the text is not such a split, or needs a payload that is not given.
         """
-        try:
-            document = json.loads(text)
-            if document["format"] != _FORMAT:
-                raise QueryError("split", f"format {document['format']}", f"format {_FORMAT}")
-            split = document["split"]
+        with split_of_text(text, _KIND, cls.__name__) as split:
             columns = pa.ipc.read_schema(_decode(split.pop("partition_columns")))
             row = pa.ipc.read_record_batch(_decode(split.pop("partition_values")), columns)
             values = tuple((name, row.column(position)[0]) for position, name in enumerate(columns.names))
             context = context_from_json(split.pop("context"), payloads or {})
             split["log_paths"] = tuple(split["log_paths"])
             return cls(context=context, partition_values=values, **split)
-        except (
-            LookupError,
-            ValueError,
-            TypeError,
-            AttributeError,
-            EOFError,
-            RecursionError,
-            pa.ArrowException,
-        ) as error:
-            if isinstance(error, QueryError):
-                raise
-            raise QueryError("split", f"text that is no split ({error})", "the JSON of a RealtimeFileSplit") from error
 
 
 def context_to_json(context: ReadContext) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_bridge.merge.lacking import META_COLUMNS, lacking_fields
+from hudi_bridge.merge.lacking import META_FIELDS, lacking_fields
 from hudi_bridge.merge.ordering import COMMIT_TIME
 from hudi_bridge.merge.payloads import FieldFill, MergeRule
 
@@ -56,7 +56,7 @@ def test_batches_are_like_tables_and_meta_columns_never_lack(fill: FieldFill) ->
     assert lacking(fill, batch) == lacking(fill)
     chunks = pa.concat_tables([ROWS.slice(0, 1), ROWS.slice(1)])
     assert lacking(fill, chunks) == lacking(fill)
-    assert META_COLUMNS.isdisjoint(lacking(fill))
+    assert META_FIELDS.isdisjoint(lacking(fill))
 
 
 @pytest.mark.parametrize("fill", FieldFill)

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_bridge import HudiDataset, HudiTable
-from hudi_bridge.splits.query_schema import COMMIT_TIME_COLUMN
+from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from tests.compare import differences
 from tests.table_writer import Row, TableWriter, at, completion_of
 

@@ -17,7 +17,7 @@ from hudi_bridge import (
     open_reader,
 )
 from hudi_bridge.config import FULL_SCAN_FALLBACK_KEY, HOLLOW_COMMITS_KEY
-from hudi_bridge.splits.query_schema import COMMIT_TIME_COLUMN
+from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from tests.compare import differences
 from tests.golden_cases import golden_table
 from tests.table_writer import Row, TableWriter, at, completion_of, sorted_column

@@ -39,7 +39,7 @@ from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.schema import internal
 from hudi_bridge.schema.difference import child_path
 from hudi_bridge.schema.internal import parse_internal_schema, parse_schema_history
-from hudi_bridge.splits.query_schema import META_COLUMNS, OPERATION_COLUMN
+from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 
 _PLACE = ".hoodie/.schema"
 _FIRST_ID_OF_HUDI = 100

@@ -15,7 +15,7 @@ from hudi_bridge.connectors.trino.sql_text import Dialect, identifier, literal
 from hudi_bridge.connectors.trino.sql_types import ArrowType, stored_type
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.arrays import Value
-from hudi_bridge.merge.lacking import META_COLUMNS
+from hudi_bridge.merge.lacking import META_FIELDS
 from hudi_bridge.merge.payloads import FieldFill, MergeRule
 from hudi_bridge.readers.record_keys import key_columns
 from hudi_bridge.splits.split import ReadContext
@@ -82,7 +82,7 @@ def _float_rank(value: str, *, nulls_as_zero: bool) -> str:
 
 def base_lacks(name: str, value: str, kind: ArrowType, rule: MergeRule, default: "Value | None") -> str:
     """Whether a base row lacks a field, so that it takes that of a log record which it beats."""
-    if rule.fill is None or name in META_COLUMNS:
+    if rule.fill is None or name in META_FIELDS:
         return "FALSE"
     if rule.fill is FieldFill.UNAVAILABLE:
         if pa.types.is_string(kind):

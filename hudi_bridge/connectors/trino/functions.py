@@ -21,7 +21,7 @@ from hudi_bridge.connectors.trino.sql_types import shown_type, stored_type
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge import ordering
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.merge.lacking import META_COLUMNS
+from hudi_bridge.merge.lacking import META_FIELDS
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.splits.split import ReadContext
 
@@ -37,7 +37,7 @@ def create_fields_function(names: ObjectNames, context: ReadContext, rule: Merge
     values of the base row and those of the log record.
     """
     zeros = tuple(rule.nulls_as_zero and is_number(columns.schema.field(name).type) for name in columns.ordering)
-    newest = tuple(rule.newest_meta and name in META_COLUMNS for name in context.schema.names)
+    newest = tuple(rule.newest_meta and name in META_FIELDS for name in context.schema.names)
     handler = (
         f"RULE = {python_literal(rule.kind)}\n"
         f"ZEROS = {python_literal(zeros)}\n"

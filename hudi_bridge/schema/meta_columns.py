@@ -1,0 +1,11 @@
+"""The columns that Hudi adds to those of a table: ``HoodieRecord.HOODIE_META_COLUMNS`` and its operation field."""
+
+META_COLUMNS = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+COMMIT_TIME_COLUMN = "_hoodie_commit_time"
+OPERATION_COLUMN = "_hoodie_operation"
