@@ -246,15 +246,24 @@ def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableC
     Raises:
         QueryError: an option is none that changes how the table is read.
     """
-    for name in options:
-        if name not in _READ_OPTION_KEYS:
-            raise QueryError("options", name, ", ".join(_READ_OPTION_KEYS))
+    require_read_options(options)
     markers = {name: options[name] for name in _DELETE_MARKER_KEYS if name in options}
     return replace(
         config,
         merge_properties=tuple((dict(config.merge_properties) | markers).items()),
         record_merger_impls=_names(options.get(_RECORD_MERGERS_KEY)),
     )
+
+
+def require_read_options(names: Iterable[str]) -> None:
+    """Return only if all names are those of options that change how a table is read.
+
+    Raises:
+        QueryError: one is not.
+    """
+    for name in names:
+        if name not in _READ_OPTION_KEYS:
+            raise QueryError("options", name, ", ".join(_READ_OPTION_KEYS))
 
 
 def _parse_whole_file(content: bytes, path: str) -> dict[str, str]:

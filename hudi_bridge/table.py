@@ -70,9 +70,19 @@ class HudiTable:
             CorruptTimelineError: its properties cannot be read.
             UnsupportedTableError: it uses something that cannot be read correctly.
         """
-        storage = Storage.open(path, filesystem)
-        config = with_read_options(read_table_config(storage), options or {})
-        read_options = ReadOptions.of(options or {}, payloads, log_memory_bytes)
+        return cls.of(Storage.open(path, filesystem), options or {}, payloads or {}, log_memory_bytes)
+
+    @classmethod
+    def of(
+        cls,
+        storage: Storage,
+        options: Mapping[str, str],
+        payloads: Mapping[str, RecordPayload],
+        log_memory_bytes: int | None = None,
+    ) -> Self:
+        """The table in a storage that is open already; all else as for ``open``."""
+        config = with_read_options(read_table_config(storage), options)
+        read_options = ReadOptions.of(options, payloads, log_memory_bytes)
         return cls(storage, config, load_timeline(storage, config), read_options)
 
     def __reduce__(self) -> Any:  # noqa: ANN401 - as ``object`` has it

@@ -9,11 +9,11 @@ import typer
 from hudi_bridge.cli import options
 from hudi_bridge.cli.follow_state import FollowState, read_state, write_state
 from hudi_bridge.cli.following import follow_changes
+from hudi_bridge.cli.opening import open_table
 from hudi_bridge.cli.output import Destination, write_rows
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.errors import QueryError
 from hudi_bridge.splits.change_split import ChangeFormat
-from hudi_bridge.table import HudiTable
 
 
 def changes(
@@ -34,12 +34,14 @@ def changes(
             show_default=False,
         ),
     ] = None,
+    option: options.Option = None,
+    payload: options.Payload = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
 ) -> None:
     """How records have changed: inserts, updates with the images before and after, deletes."""
     destination = Destination.of(output_format, output)
-    opened = HudiTable.open(table)
+    opened = open_table(table, option, payload)
     state = read_state(state_file, opened.path) if state_file is not None else None
     begin = after if state is None else state.after
     if begin is None:

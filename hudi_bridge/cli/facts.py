@@ -3,6 +3,7 @@
 import pyarrow as pa
 
 from hudi_bridge.cli import options
+from hudi_bridge.cli.opening import open_table
 from hudi_bridge.cli.output import Destination, Format, write
 from hudi_bridge.cli.schema_history import File, History, Infer, write_schema_history
 from hudi_bridge.config import QueryType
@@ -62,12 +63,14 @@ def splits(
     *,
     read_optimized: options.ReadOptimized = False,
     as_of: options.AsOf = None,
+    option: options.Option = None,
+    payload: options.Payload = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
 ) -> None:
     """The splits of a query: the files that one task reads together."""
     query_type = QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT
-    _print(split_facts(HudiTable.open(table), as_of, query_type), Destination.of(output_format, output))
+    _print(split_facts(open_table(table, option, payload), as_of, query_type), Destination.of(output_format, output))
 
 
 def _print(facts: pa.Table, destination: Destination) -> None:

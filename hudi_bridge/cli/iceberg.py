@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from hudi_bridge.cli import options
+from hudi_bridge.cli.opening import load_payloads, parse_options
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.locations import Locations
@@ -65,6 +66,16 @@ def serve_iceberg(
         Path | None,
         typer.Option(metavar="FILE", help="A file with the bearer token that clients must send.", show_default=False),
     ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[TABLE:]NAME=VALUE",
+            help="What tables of Hudi 0.x do not say of themselves, of all or of one: "
+            "sales.orders:hoodie.payload.delete.field=op. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    payload: options.Payload = None,
     locate: Locate = None,
     keep: Keep = 20,
     keep_minutes: KeepMinutes = 60,
@@ -77,10 +88,12 @@ def serve_iceberg(
     ] = None,
 ) -> None:
     """Show every Hudi table as a live Iceberg table, through an Iceberg REST catalog."""
-    server, catalog = _connector("server"), _connector("catalog")
+    server, catalog, settings = _connector("server"), _connector("catalog"), _connector("merge_settings")
+    roots = catalog.Roots.of(root or [], table or [])
     service = server.IcebergService(
         server.ServiceOptions(
-            roots=catalog.Roots.of(root or [], table or []),
+            roots=roots,
+            merging=settings.MergingByTable.parse(option or [], load_payloads(payload), roots.find_by_name),
             scratch=Scratch.open(scratch),
             locations=Locations.of(tuple(locate or ())),
             host=host,
@@ -105,17 +118,21 @@ def publish_iceberg(
     ],
     as_of: options.AsOf = None,
     read_optimized: options.ReadOptimized = False,
+    option: options.Option = None,
+    payload: options.Payload = None,
     locate: Locate = None,
     keep: Keep = 20,
     keep_minutes: KeepMinutes = 60,
     builds: Builds = None,
 ) -> None:
     """Write a Hudi table as an Iceberg table: metadata and what logs change; base files stay where they are."""
+    settings = _connector("merge_settings")
     published = _connector("publish").publish_table(
         Storage.open(table),
         Scratch.open(to),
         locations=Locations.of(tuple(locate or ())),
         builds=builds or _cores(),
+        merging=settings.MergeSettings(options=parse_options(option), payloads=load_payloads(payload)),
         query_type=QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT,
         as_of=as_of,
         keep=keep,

@@ -55,3 +55,20 @@ OutputFile = Annotated[
 ReadOptimized = Annotated[
     bool, typer.Option("--read-optimized", help="Base files alone, without the changes that are still in logs.")
 ]
+Option = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="What a table of Hudi 0.x does not say of itself, by Hudi's name: hoodie.payload.delete.field, …marker, "
+        "hoodie.datasource.write.record.merger.impls. Repeatable.",
+        show_default=False,
+    ),
+]
+Payload = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CLASS=FILE:NAME",
+        help="What stands for a payload of your own: its Java class, a Python file, and the class in it. Repeatable.",
+        show_default=False,
+    ),
+]

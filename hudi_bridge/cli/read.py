@@ -8,13 +8,13 @@ import pyarrow as pa
 import typer
 
 from hudi_bridge.cli import options
+from hudi_bridge.cli.opening import open_table
 from hudi_bridge.cli.output import Destination, write_rows
 from hudi_bridge.cli.session import open_session, table_name
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.connectors.duckdb import INCREMENTAL, READ_OPTIMIZED, quote_identifier
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import QueryError
-from hudi_bridge.table import HudiTable
 
 
 def read(
@@ -31,6 +31,8 @@ def read(
     as_of: options.AsOf = None,
     after: options.After = None,
     up_to: options.UpTo = None,
+    option: options.Option = None,
+    payload: options.Payload = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
 ) -> None:
@@ -40,7 +42,7 @@ def read(
     if after is not None and (read_optimized or as_of is not None):
         raise QueryError("--after", repr(after), "a range without --read-optimized and --as-of")
     destination = Destination.of(output_format, output)
-    opened = HudiTable.open(table)
+    opened = open_table(table, option, payload)
     if after is not None:
         dataset, suffix = opened.incremental(after, up_to), INCREMENTAL
     elif read_optimized:

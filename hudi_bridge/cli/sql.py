@@ -6,10 +6,10 @@ from typing import Annotated
 import typer
 
 from hudi_bridge.cli import options
+from hudi_bridge.cli.opening import open_table
 from hudi_bridge.cli.output import Destination, write_rows
 from hudi_bridge.cli.prompt import Prompt, iter_statements
 from hudi_bridge.cli.session import open_session
-from hudi_bridge.table import HudiTable
 
 
 def sql(
@@ -21,12 +21,14 @@ def sql(
         ),
     ] = None,
     as_of: options.AsOf = None,
+    option: options.Option = None,
+    payload: options.Payload = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
 ) -> None:
     """Run SQL over the table, which goes by its own name and as t."""
     destination = Destination.of(output_format, output)
-    with open_session(HudiTable.open(table), as_of) as session:
+    with open_session(open_table(table, option, payload), as_of) as session:
 
         def run(text: str) -> None:
             session.run(text, lambda rows: write_rows(rows, destination))

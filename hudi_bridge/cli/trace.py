@@ -12,13 +12,13 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hudi_bridge.cli import options
+from hudi_bridge.cli.opening import open_table
 from hudi_bridge.cli.output import Destination, Format, write
 from hudi_bridge.cli.terminal import plain, print_note
 from hudi_bridge.cli.values import is_nested, readable_values, to_json
 from hudi_bridge.readers.base_key_search import BaseCheck
 from hudi_bridge.readers.record_history import FileGroupHistory, RecordHistory
 from hudi_bridge.readers.record_versions import RecordVersion, Unreadable, ordering_text, value_text
-from hudi_bridge.table import HudiTable
 
 _WIDTH_IN_PIPE = 80
 _INDENT = 4
@@ -34,6 +34,8 @@ def trace(
         str | None, typer.Option(metavar="PATH", help="Look in this partition only.", show_default=False)
     ] = None,
     as_of: options.AsOf = None,
+    option: options.Option = None,
+    payload: options.Payload = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
 ) -> None:
@@ -42,7 +44,7 @@ def trace(
     Ends with exit code 1 if the key is nowhere.
     """
     destination = Destination.of(output_format, output)
-    history = HudiTable.open(table).history_of(key, partition_path=partition, as_of=as_of)
+    history = open_table(table, option, payload).history_of(key, partition_path=partition, as_of=as_of)
     if destination.format is not Format.TABLE:
         write(history.to_table().to_reader(), destination)
     elif history.file_groups:

@@ -1,13 +1,12 @@
 """``trino sql``, ``trino explain`` and ``publish delta``: Hudi tables in Trino and Presto by SQL."""
 
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hudi_bridge.cli import options
+from hudi_bridge.cli.opening import load_payloads, open_table
 from hudi_bridge.cli.output import Destination, Format, write
 from hudi_bridge.cli.session import table_name
 from hudi_bridge.cli.terminal import print_note
@@ -19,20 +18,9 @@ from hudi_bridge.connectors.trino.publication import Publication
 from hudi_bridge.connectors.trino.sql_text import Dialect
 from hudi_bridge.connectors.trino.views import statements
 from hudi_bridge.errors import QueryError
-from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.table import HudiTable
 
 trino_app = typer.Typer(no_args_is_help=True, help="SQL for Trino and Presto, and which way there fits a table.")
 
-Payload = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--payload",
-        metavar="CLASS=FILE:NAME",
-        help="What stands for a payload of your own: its Java class, a Python file, and the class in it. Repeatable.",
-        show_default=False,
-    ),
-]
 Published = Annotated[
     str, typer.Option("--published", metavar="FOLDER", help="The folder that publish delta wrote to.")
 ]
@@ -53,11 +41,12 @@ def sql(
         str | None,
         typer.Option(help="With --dialect ansi: a table of the rows of the latest base files.", show_default=False),
     ] = None,
-    payload: Payload = None,
+    option: options.Option = None,
+    payload: options.Payload = None,
 ) -> None:
     """The statements that show the newest publication of a table as a view."""
-    opened = HudiTable.open(table, payloads=_payloads(payload))
-    publication = Publication.read(Scratch.open(published), _payloads(payload))
+    opened = open_table(table, option, payload)
+    publication = Publication.read(Scratch.open(published), load_payloads(payload))
     if publication is None:
         raise QueryError("--published", published, "a folder that publish delta wrote to")
     if publication.table_name != opened.config.name:
@@ -73,12 +62,13 @@ def sql(
 def explain(
     table: options.Table,
     *,
-    payload: Payload = None,
+    option: options.Option = None,
+    payload: options.Payload = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
 ) -> None:
     """Which way into Trino fits the table, and what each would cost."""
-    routes = explain_routes(HudiTable.open(table, payloads=_payloads(payload)))
+    routes = explain_routes(open_table(table, option, payload))
     destination = Destination.of(output_format, output)
     if destination.format is Format.TABLE:
         routes = routes.select(["route", "fits", "reason", "log_size_bytes", "contested_rows", "whole_slices"])
@@ -103,10 +93,11 @@ def delta(
         float, typer.Option(min=0, help="How long files stay that no publication names: as long as a query may take.")
     ] = 60,
     blocks: Annotated[bool, typer.Option("--blocks", help="Publish the log blocks too, to look into.")] = False,
-    payload: Payload = None,
+    option: options.Option = None,
+    payload: options.Payload = None,
 ) -> None:
     """Write what a table's logs say as Parquet, for the view of trino sql; unchanged slices are not read."""
-    opened = HudiTable.open(table, payloads=_payloads(payload))
+    opened = open_table(table, option, payload)
     done = publish_delta(
         opened,
         to,
@@ -118,33 +109,3 @@ def delta(
     typer.echo(done.publication.publication)
     instant = done.publication.instant
     print_note(f"as of {instant}: {done.built:,} file slices read, {done.reused:,} unchanged; trino sql shows them")
-
-
-def _payloads(texts: list[str] | None) -> dict[str, RecordPayload]:
-    """The payloads of texts like ``com.acme.Counter=payloads.py:Counter``.
-
-    Raises:
-        QueryError: a text is no such thing, or the file does not hold the class.
-    """
-    found = {}
-    for text in texts or ():
-        java_class, sign, place = text.partition("=")
-        path, _, name = place.rpartition(":")
-        if not (java_class and sign and path and name):
-            raise QueryError("--payload", repr(text), "CLASS=FILE:NAME, such as com.acme.Counter=payloads.py:Counter")
-        kind = _class_in(Path(path), name)
-        if not (isinstance(kind, type) and issubclass(kind, RecordPayload)):
-            raise QueryError("--payload", f"{name} in {path}", "a class that derives from RecordPayload")
-        found[java_class] = kind()
-    return found
-
-
-def _class_in(path: Path, name: str) -> object:
-    spec = spec_from_file_location(f"hudi_bridge_payloads_{path.stem}", path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise QueryError("--payload", str(path), "a Python file")
-    module = module_from_spec(spec)
-    # The text of a class is found through the module that it says it is from.
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return getattr(module, name, None)

@@ -16,6 +16,7 @@ from threading import Lock
 from typing import Self, TypeAlias
 
 from hudi_bridge.config import QueryType
+from hudi_bridge.connectors.iceberg.merge_settings import MergingByTable
 from hudi_bridge.connectors.iceberg.names import is_plain, parse_table_name
 from hudi_bridge.connectors.iceberg.table_views import Published, TableViews, ViewSettings
 from hudi_bridge.connectors.scratch import Scratch
@@ -93,6 +94,11 @@ class Roots:
             found = self._exact(namespace, alike[0]) if len(alike) == 1 else None
         return found
 
+    def find_by_name(self, name: str) -> Storage | None:
+        """The table of a name like ``sales.orders``."""
+        *levels, table = name.split(".")
+        return self.find(tuple(levels) or DEFAULT_NAMESPACE, table)
+
     def _exact(self, namespace: Namespace, table: str) -> Storage | None:
         if (namespace, table) in self.tables:
             return self.tables[namespace, table]
@@ -130,10 +136,11 @@ class Roots:
 class Catalog:
     """The tables of some roots, and the views of those that have been asked for."""
 
-    def __init__(self, roots: Roots, scratch: Scratch, settings: ViewSettings) -> None:
+    def __init__(self, roots: Roots, scratch: Scratch, settings: ViewSettings, merging: MergingByTable) -> None:
         self.roots = roots
         self._scratch = scratch
         self._settings = settings
+        self._merging = merging
         self._lock = Lock()
         self._views: dict[tuple[str, QueryType], TableViews] = {}
 
@@ -173,7 +180,8 @@ class Catalog:
             key = (storage.table_path, query_type)
             if key not in self._views:
                 folder = scratch_name(storage, query_type)
-                self._views[key] = TableViews(storage, query_type, self._scratch.below(folder), self._settings)
+                scratch, merging = self._scratch.below(folder), self._merging.of(storage)
+                self._views[key] = TableViews(storage, query_type, scratch, self._settings, merging)
             return self._views[key]
 
 

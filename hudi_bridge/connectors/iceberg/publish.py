@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.manifests import METADATA
+from hudi_bridge.connectors.iceberg.merge_settings import MergeSettings
 from hudi_bridge.connectors.iceberg.table_views import TableViews, ViewSettings
 from hudi_bridge.connectors.locations import Locations
 from hudi_bridge.connectors.scratch import Scratch
@@ -39,6 +40,7 @@ def publish_table(
     *,
     locations: Locations,
     builds: int,
+    merging: MergeSettings | None = None,
     query_type: QueryType = QueryType.SNAPSHOT,
     as_of: str | None = None,
     keep: int = 20,
@@ -61,7 +63,7 @@ def publish_table(
             keep=keep,
             keep_seconds=keep_seconds,
         )
-        published = TableViews(table, query_type, folder, settings).load(as_of)
+        published = TableViews(table, query_type, folder, settings, merging).load(as_of)
     name = _write_version(folder, published.metadata.encode())
     return PublishedTable(
         location=locations.uri(folder.storage),

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from threading import Event, Thread
@@ -14,6 +14,7 @@ import uvicorn
 
 from hudi_bridge.connectors.iceberg.catalog import Catalog, Roots
 from hudi_bridge.connectors.iceberg.counters import Counters
+from hudi_bridge.connectors.iceberg.merge_settings import MergingByTable
 from hudi_bridge.connectors.iceberg.rest import create_app
 from hudi_bridge.connectors.iceberg.table_views import ViewSettings
 from hudi_bridge.connectors.locations import Locations
@@ -38,6 +39,7 @@ class ServiceOptions:
     keep: int
     keep_seconds: float
     watch_seconds: float | None
+    merging: MergingByTable = field(default_factory=MergingByTable)
 
     def validate(self) -> None:
         """Return only if it is safe to begin.
@@ -79,7 +81,7 @@ class IcebergService:
                 keep=options.keep,
                 keep_seconds=options.keep_seconds,
             )
-            catalog = Catalog(options.roots, options.scratch, settings)
+            catalog = Catalog(options.roots, options.scratch, settings, options.merging)
             config = uvicorn.Config(
                 create_app(catalog, self.counters, options.token),
                 log_level="warning",

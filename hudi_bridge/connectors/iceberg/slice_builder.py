@@ -24,6 +24,7 @@ from hudi_bridge.connectors.iceberg.name_mapping import names_to_ids
 from hudi_bridge.connectors.iceberg.partitioning import Partitioning, in_path_and_file
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
 from hudi_bridge.connectors.locations import Locations
+from hudi_bridge.connectors.payload_identity import payload_identity
 from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFile
@@ -57,11 +58,12 @@ class SliceBuilder:
     def fingerprint(self) -> str:
         """What the files of a slice depend on, other than the slice itself and the log blocks that count."""
         context = self.context
-        rule = None if context.merge_rule is None else asdict(replace(context.merge_rule, payload=None))
+        rule = context.merge_rule
         facts = [
             FORMAT,
             context.query_type,
-            rule,
+            None if rule is None else asdict(replace(rule, payload=None)),
+            None if rule is None or rule.payload is None else payload_identity(rule.payload),
             context.record_key_fields,
             context.populates_meta_fields,
             context.path_columns,

@@ -18,24 +18,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
-from hudi_bridge.config import QueryType, read_table_config
+from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.known_slices import SLICES, KnownSlices
 from hudi_bridge.connectors.iceberg.known_views import KnownViews
 from hudi_bridge.connectors.iceberg.manifests import METADATA
+from hudi_bridge.connectors.iceberg.merge_settings import MergeSettings
 from hudi_bridge.connectors.iceberg.metadata import epoch_ms, table_metadata
 from hudi_bridge.connectors.iceberg.slice_builder import DATA, FORMAT
 from hudi_bridge.connectors.iceberg.view import View
 from hudi_bridge.connectors.iceberg.view_maker import ViewMaker
 from hudi_bridge.connectors.leftovers import remove_leftovers
 from hudi_bridge.connectors.locations import Locations
+from hudi_bridge.connectors.payload_identity import payload_identities
 from hudi_bridge.connectors.scratch import UNFINISHED, Scratch
 from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError
-from hudi_bridge.splits.read_options import ReadOptions
 from hudi_bridge.storage import Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.time_travel import earliest_readable_instant
-from hudi_bridge.timeline.timeline import load_timeline
 
 TABLES = "tables"
 _TABLE_METADATA = ".metadata.json"
@@ -74,7 +74,14 @@ class Published:
 class TableViews:
     """The views of one table for one kind of query. Safe for threads: what one of them makes, the others wait for."""
 
-    def __init__(self, storage: Storage, query_type: QueryType, scratch: Scratch, settings: ViewSettings) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        query_type: QueryType,
+        scratch: Scratch,
+        settings: ViewSettings,
+        merging: MergeSettings | None = None,
+    ) -> None:
         """The views of the table in a storage; ``scratch`` is a folder that nobody else writes to.
 
         Raises:
@@ -85,6 +92,8 @@ class TableViews:
         self._query_type = query_type
         self._scratch = scratch
         self._settings = settings
+        self._merging = merging or MergeSettings()
+        self._payloads = payload_identities(self._merging.payloads)
         self._lock = Lock()
         self._views = KnownViews(scratch)
         self._maker = ViewMaker(
@@ -134,8 +143,7 @@ class TableViews:
         self.load()
 
     def _open(self) -> HudiTable:
-        config = read_table_config(self._storage)
-        return HudiTable(self._storage, config, load_timeline(self._storage, config), ReadOptions())
+        return HudiTable.of(self._storage, self._merging.options, self._merging.payloads)
 
     def _load(self, table: HudiTable, as_of: str | None) -> Published:
         dataset = table.read_optimized(as_of) if self._query_type is QueryType.READ_OPTIMIZED else table.snapshot(as_of)
@@ -155,7 +163,7 @@ class TableViews:
 
     def _state(self, table: HudiTable, instant: str) -> str:
         """What the view of an instant is made from, without a look at any data file."""
-        facts = (FORMAT, table.config, table.timeline.instants, instant, self._settings.locations)
+        facts = (FORMAT, table.config, self._payloads, table.timeline.instants, instant, self._settings.locations)
         return hashlib.sha256(repr(facts).encode()).hexdigest()
 
     def _publish(self, table: HudiTable, views: Sequence[View]) -> Published:

@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.connectors.leftovers import remove_leftovers
 from hudi_bridge.connectors.locations import Locations
+from hudi_bridge.connectors.payload_identity import payload_identity
 from hudi_bridge.connectors.scratch import UNFINISHED, Scratch
 from hudi_bridge.connectors.trino.blocks import BLOCKS_SCHEMA, block_rows
 from hudi_bridge.connectors.trino.log_columns import LogColumns
-from hudi_bridge.connectors.trino.payload_text import payload_identity
 from hudi_bridge.connectors.trino.publication import (
     BLOCKS,
     CURRENT,

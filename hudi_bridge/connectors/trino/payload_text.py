@@ -50,16 +50,6 @@ def payload_text(payload: RecordPayload) -> str:
     return f"{base}\n\n{without_imports(text, _OWN, '__future__')}\n\n{INSTANCE} = {kind.__name__}()"
 
 
-def payload_identity(payload: RecordPayload) -> str:
-    """What tells a payload from others, and from itself before its text was changed."""
-    kind = type(payload)
-    try:
-        text = inspect.getsource(kind)
-    except (OSError, TypeError):
-        text = ""
-    return f"{kind.__module__}.{kind.__qualname__}\n{text}"
-
-
 def without_imports(text: str, *packages: str) -> str:
     """Python text without its docstring and without what it imports from the packages named."""
     tree = ast.parse(text)

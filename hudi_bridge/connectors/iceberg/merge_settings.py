@@ -1,0 +1,61 @@
+"""What tables do not say of their own merging, and a reader has to be told."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from hudi_bridge.config import require_read_options
+from hudi_bridge.errors import QueryError
+from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.storage import Storage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeSettings:
+    """What one table is read with: ``options`` and ``payloads`` as for ``HudiTable.open``."""
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    payloads: Mapping[str, RecordPayload] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergingByTable:
+    """The same of many tables: options of all, further ones by the paths of tables, and payloads."""
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    options_by_path: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    payloads: Mapping[str, RecordPayload] = field(default_factory=dict)
+
+    @classmethod
+    def parse(
+        cls, texts: Iterable[str], payloads: Mapping[str, RecordPayload], find: Callable[[str], Storage | None]
+    ) -> Self:
+        """The options of texts like ``NAME=VALUE`` for all tables, and ``sales.orders:NAME=VALUE`` for one of them.
+
+        ``find`` returns the table of a name.
+
+        Raises:
+            QueryError: a text is neither, names no option, or there is no such table.
+        """
+        of_all: dict[str, str] = {}
+        by_path: dict[str, dict[str, str]] = defaultdict(dict)
+        for text in texts:
+            name, sign, value = text.partition("=")
+            table_name, colon, option = name.rpartition(":")
+            if not (sign and option and bool(table_name) == bool(colon)):
+                raise QueryError("--option", repr(text), "NAME=VALUE or NAMESPACE.TABLE:NAME=VALUE")
+            require_read_options([option])
+            if not table_name:
+                of_all[option] = value
+                continue
+            table = find(table_name)
+            if table is None:
+                raise QueryError("--option", repr(text), f"a table that there is, not {table_name}")
+            by_path[table.table_path][option] = value
+        return cls(options=of_all, options_by_path=by_path, payloads=payloads)
+
+    def of(self, table: Storage) -> MergeSettings:
+        """What holds for one table."""
+        own = self.options_by_path.get(table.table_path, {})
+        return MergeSettings(options={**self.options, **own}, payloads=self.payloads)
