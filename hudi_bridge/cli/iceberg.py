@@ -34,6 +34,13 @@ Locate = Annotated[
         show_default=False,
     ),
 ]
+RewriteLists = Annotated[
+    bool,
+    typer.Option(
+        "--rewrite-lists",
+        help="Write base files anew whose lists Hudi wrote in two levels: for DuckDB and Spark, which misread them.",
+    ),
+]
 Keep = Annotated[int, typer.Option(min=1, help="How many views, each of one instant, clients find as snapshots.")]
 KeepMinutes = Annotated[
     float, typer.Option(min=0, help="How long files stay that no snapshot refers to: as long as a query may take.")
@@ -76,6 +83,7 @@ def serve_iceberg(
         ),
     ] = None,
     payload: options.Payload = None,
+    rewrite_lists: RewriteLists = False,
     locate: Locate = None,
     keep: Keep = 20,
     keep_minutes: KeepMinutes = 60,
@@ -94,6 +102,7 @@ def serve_iceberg(
         server.ServiceOptions(
             roots=roots,
             merging=settings.MergingByTable.parse(option or [], load_payloads(payload), roots.find_by_name),
+            rewrites_lists=rewrite_lists,
             scratch=Scratch.open(scratch),
             locations=Locations.of(tuple(locate or ())),
             host=host,
@@ -120,6 +129,7 @@ def publish_iceberg(
     read_optimized: options.ReadOptimized = False,
     option: options.Option = None,
     payload: options.Payload = None,
+    rewrite_lists: RewriteLists = False,
     locate: Locate = None,
     keep: Keep = 20,
     keep_minutes: KeepMinutes = 60,
@@ -135,6 +145,7 @@ def publish_iceberg(
         merging=settings.MergeSettings(options=parse_options(option), payloads=load_payloads(payload)),
         query_type=QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT,
         as_of=as_of,
+        rewrites_lists=rewrite_lists,
         keep=keep,
         keep_seconds=60 * keep_minutes,
     )

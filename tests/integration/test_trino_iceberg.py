@@ -3,8 +3,8 @@
 With ``--matrix`` all queries to all golden tables, otherwise the first of each kind to some tables of each group.
 """
 
-import contextlib
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,15 +12,17 @@ from threading import Thread
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from trino.exceptions import TrinoQueryError
 
-from hudi_bridge import HudiTable, InstantNotReadableError
+from hudi_bridge.connectors.iceberg.publish import publish_table
+from hudi_bridge.connectors.iceberg.server import IcebergService
+from hudi_bridge.connectors.locations import Locations
+from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.storage import Storage
 from tests.compare import differences
 from tests.connectors.iceberg.iceberg_service import running, service_options
 from tests.connectors.iceberg.test_iceberg_golden import KEYS, name_of
-from tests.connectors.spark.test_spark_writer import ROUNDS, running_writer, write_round
 from tests.integration.trino_server import Trino
 from tests.table_writer import TableWriter, at
 from tests.test_golden import QUERIES, Key, answer_of, query_id
@@ -69,7 +71,7 @@ def golden(trino: Trino, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 
 
 @pytest.mark.engine("trino")
-def test_trino_rows_are_those_of_hudi(key: Key, trino: Trino, golden: str) -> None:
+def test_golden_rows_are_those_of_hudi(key: Key, trino: Trino, golden: str) -> None:
     query = QUERIES[key]
     conditions = " AND ".join(f"{quoted(column)} {sign} {literal(value)}" for column, sign, value in query.comparisons)
     where = f" WHERE {conditions}" if conditions else ""
@@ -205,42 +207,40 @@ def test_every_answer_is_that_of_a_commit_while_commits_come(trino: Trino, live:
     assert answers[-1] == [2, 2 + COMMITS, 2 + COMMITS]
 
 
-def test_every_answer_is_that_of_an_instant_while_hudi_writes(trino: Trino, tmp_path: Path) -> None:
-    """Hudi on Spark upserts, deletes, compacts, clusters and cleans meanwhile."""
-    table = tmp_path / "root" / "trips"
-    options = service_options(tmp_path / "scratch", [table.parent], keep=2)
-    with running_writer(table) as writer:
-        write_round(writer)
-        expected = answers_at_instants(table)
-        rounds = Thread(target=write_and_note, args=(writer, table, expected))
-        with running(options) as service, trino.catalog("written", "iceberg", catalog_of(service.url)) as catalog:
-            sql = f"SELECT count(*), sum(ts), sum(CAST(fare * 100 AS bigint)) FROM {catalog}.default.trips"
-            found = []
-            rounds.start()
-            while rounds.is_alive():
-                found += trino.query(sql)
-            found += trino.query(sql)
-    assert {tuple(answer) for answer in found} <= set(expected.values())
-    assert tuple(found[-1]) == expected[max(expected)]
-    assert len({tuple(answer) for answer in found}) > ROUNDS // 2
+def test_a_query_asks_the_service_for_the_table_alone(trino: Trino, table: TableWriter, tmp_path: Path) -> None:
+    with (
+        running(service_options(tmp_path / "scratch", [table.folder.parent])) as service,
+        trino.catalog("asking", "iceberg", catalog_of(service.url)) as catalog,
+    ):
+        query = f"SELECT count(*) FROM {catalog}.default.trips WHERE ts >= 0"
+        assert trino.query(query) == [[400]]
+        before = requests(service)
+        assert trino.query(query) == [[400]]
+        assert requests(service) - before == Counter({"table": 1})
 
 
-def write_and_note(writer: Any, table: Path, expected: dict[str, tuple[int, int, int]]) -> None:
-    for _ in range(ROUNDS - 1):
-        write_round(writer)
-        expected |= answers_at_instants(table)
+def requests(service: IcebergService) -> Counter[str]:
+    """How many requests of each kind have been answered."""
+    found = re.findall(r'requests_total{kind="(\w+)",status="\d+"} (\d+)', service.counters.prometheus())
+    return Counter({kind: int(number) for kind, number in found})
 
 
-def answers_at_instants(folder: Path) -> dict[str, tuple[int, int, int]]:
-    """The answer as of each instant that can be read."""
-    table = HudiTable.open(str(folder))
-    answers = {}
-    for commit in table.timeline.commits():
-        with contextlib.suppress(InstantNotReadableError):
-            rows = table.snapshot(commit.requested_time).to_table(columns=["ts", "fare"])
-            cents = pc.sum(pc.round(pc.multiply(rows["fare"], 100))).as_py()
-            answers[commit.requested_time] = (rows.num_rows, pc.sum(rows["ts"]).as_py(), int(cents))
-    return answers
+def test_what_is_published_once_needs_no_service(trino: Trino, table: TableWriter, tmp_path: Path) -> None:
+    properties = {
+        "iceberg.catalog.type": "TESTING_FILE_METASTORE",
+        "hive.metastore.catalog.dir": f"local://{tmp_path}/metastore",
+        "iceberg.register-table-procedure.enabled": "true",
+        "fs.native-local.enabled": "true",
+        "local.location": "/",
+    }
+    add(table, 2)
+    storage, folder = Storage.open(str(table.folder)), Scratch.open(str(tmp_path / "published"))
+    published = publish_table(storage, folder, locations=Locations(), builds=1)
+    with trino.catalog("published", "iceberg", properties) as catalog:
+        trino.query(f"CREATE SCHEMA {catalog}.lake")
+        trino.query(f"CALL {catalog}.system.register_table('lake', 'trips', '{published.location}')")
+        assert trino.query(f"SELECT count(*), max(ts) FROM {catalog}.lake.trips") == [[402, 1099]]
+        assert trino.query(f"SELECT ts FROM {catalog}.lake.trips WHERE id LIKE 'new%'") == [[2], [2]]
 
 
 def test_a_namespace_in_a_namespace(trino: Trino, table: TableWriter, tmp_path: Path) -> None:

@@ -3,13 +3,14 @@
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from trino.exceptions import TrinoUserError
 
 from hudi_bridge import HudiTable
 from hudi_bridge.connectors.locations import Locations
@@ -18,12 +19,13 @@ from hudi_bridge.connectors.trino.publication import Publication
 from hudi_bridge.connectors.trino.sql_text import Dialect
 from hudi_bridge.connectors.trino.views import statements
 from tests.compare import differences
+from tests.connectors.iceberg.test_iceberg_golden import KEYS
 from tests.golden_cases import golden_table
 from tests.integration.adding_payload import AddingPayload
 from tests.integration.trino_rows import arrow_rows
 from tests.integration.trino_server import Trino
 from tests.table_writer import TableWriter, at
-from tests.test_golden import ANSWERED, QUERIES, answer_of
+from tests.test_golden import QUERIES, Key, answer_of, query_id
 
 CASES = (
     "a_story_v5_0122",
@@ -69,9 +71,10 @@ CASES = (
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "case" in metafunc.fixturenames:
-        every = sorted({case for case, index in ANSWERED if index == 0 and not case.startswith(("i_empty", "i_only"))})
-        metafunc.parametrize("case", every if metafunc.config.getoption("--matrix") else CASES)
+    if "key" in metafunc.fixturenames:
+        every = [key for key in KEYS if QUERIES[key].kind == "snapshot"]
+        keys = every if metafunc.config.getoption("--matrix") else [(case, 0) for case in CASES]
+        metafunc.parametrize("key", keys, ids=query_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,11 +107,12 @@ class SqlRoute:
         return arrow_rows(self.trino, f"SELECT * FROM {self.place}.v", schema)
 
 
-@pytest.fixture(scope="module")
-def catalog(trino: Trino, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@contextmanager
+def hive_catalog(trino: Trino, metastore: Path) -> Iterator[str]:
+    """A Hive catalog over the whole machine, with its metastore in a folder."""
     properties = {
         "hive.metastore": "file",
-        "hive.metastore.catalog.dir": f"local://{tmp_path_factory.mktemp('metastore')}",
+        "hive.metastore.catalog.dir": f"local://{metastore}",
         "fs.native-local.enabled": "true",
         "local.location": "/",
         "hive.security": "allow-all",
@@ -120,15 +124,22 @@ def catalog(trino: Trino, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield name
 
 
+@pytest.fixture(scope="module")
+def catalog(trino: Trino, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with hive_catalog(trino, tmp_path_factory.mktemp("metastore")) as name:
+        yield name
+
+
 @pytest.fixture
 def route(trino: Trino, catalog: str, tmp_path: Path) -> SqlRoute:
     return SqlRoute(trino=trino, catalog=catalog, schema=f"s{uuid.uuid4().hex[:8]}", folder=tmp_path)
 
 
-def test_the_view_has_the_rows_of_hudi(route: SqlRoute, case: str) -> None:
-    table = HudiTable.open(str(golden_table(case)))
+@pytest.mark.engine("trino sql")
+def test_golden_rows_are_those_of_hudi(route: SqlRoute, key: Key) -> None:
+    table = HudiTable.open(str(QUERIES[key].table))
     route.create(route.publish(table))
-    assert differences(answer_of(QUERIES[case, 0]), route.rows(table.schema)) == []
+    assert differences(answer_of(QUERIES[key]), route.rows(table.schema)) == []
 
 
 @pytest.mark.parametrize("name", ["a_story_v6_0150", "b_event_time_string_120", "e_composite_keys_120"])
@@ -259,6 +270,38 @@ def test_base_files_that_are_being_written_are_not_opened(route: SqlRoute) -> No
     for number in range(20):
         (writer.folder / f"f{number}-0_0-1-1_{at(3)}.parquet").write_bytes(base.read_bytes()[:-50])
     assert route.query("SELECT id, note FROM v ORDER BY id") == [["a", "log"], ["b", "base b"], ["c", "base c"]]
+
+
+def in_two_cities(folder: Path) -> TableWriter:
+    """Two partitions with a base file each, of which one has a log."""
+    fields = (("id", "string"), ("ts", "long"), ("raw", "bytes"), ("city", "string"))
+    options = {"hoodie.datasource.write.drop.partition.columns": "true"}
+    writer = TableWriter(folder=folder, fields=fields, partition_fields=("city",), options=options).create()
+    for city in ("rome", "oslo"):
+        rows = [{"id": f"{city} {number}", "ts": number, "raw": b"x", "city": city} for number in range(3)]
+        writer.base_file(at(1), rows, file_id=f"{city}-0", partition=city)
+    block = writer.data_block(at(2), [{"id": "rome 1", "ts": 9, "raw": b"y", "city": "rome"}], partition="rome")
+    writer.log_file(at(2), [block], file_id="rome-0", partition="rome")
+    writer.commit(at(1))
+    writer.commit(at(2))
+    return writer
+
+
+CONDITIONS = ("true", "id = 'x'", "id IS NOT NULL", "ts > 3", "raw IS NULL", "city = 'rome'", "city IS NOT NULL")
+
+
+@pytest.mark.parametrize("place", ["t/rome/*.parquet", "published/*/log/*-*.parquet", "published/*/slices/*"])
+def test_a_file_that_is_gone_is_an_error_whatever_is_asked(route: SqlRoute, place: str) -> None:
+    table = in_two_cities(route.folder / "t").open()
+    route.create(route.publish(table))
+    assert differences(table.snapshot().to_table(), route.rows(table.schema)) == []
+    (gone,) = route.folder.glob(place)
+    gone.unlink()
+    for condition in CONDITIONS:
+        with pytest.raises(TrinoUserError, match="has to be published again"):
+            route.query(f"SELECT count(*) FROM v WHERE {condition}")
+    if "slices" not in place:
+        assert route.query("SELECT count(*) FROM v WHERE city = 'oslo'") == [[3]]
 
 
 def test_only_the_files_of_a_partition_are_read(route: SqlRoute) -> None:

@@ -68,9 +68,10 @@ class TrinoNotStartedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Trino:
-    """A running server."""
+    """A running server; ``pid`` is that of its process, where it is one of one's own."""
 
     port: int
+    pid: int | None = None
 
     def connect(self) -> Connection:
         """A connection in the time zone UTC, to be closed by the caller."""
@@ -135,7 +136,7 @@ def running_server(folder: Path, port: int | None = None) -> Iterator[Trino]:
         )
     try:
         _wait_until_ready(process, port, log)
-        yield Trino(port)
+        yield Trino(port, process.pid)
     finally:
         _stop(process)
 

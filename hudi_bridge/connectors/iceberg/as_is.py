@@ -23,6 +23,7 @@ from hudi_bridge.splits.split import RealtimeFileSplit
 _READ = (Outcome.READ, Outcome.CAST, Outcome.CHANGED_INSIDE)
 _FIELD_ID = b"PARQUET:field_id"
 _NOT_IN_PATHS = "?#"
+_LIST_OF_AVRO = "array"
 # Trino reads no others.
 _UNIT_OF_ICEBERG = "us"
 
@@ -30,16 +31,25 @@ ArrowType = Any
 
 
 def reason_to_rewrite(
-    split: RealtimeFileSplit, base_path: str, stored: pa.Schema, footer: pq.FileMetaData, columns: Columns
+    split: RealtimeFileSplit,
+    base_path: str,
+    stored: pa.Schema,
+    footer: pq.FileMetaData,
+    columns: Columns,
+    *,
+    rewrites_lists: bool,
 ) -> str | None:
     """Why the base file cannot be read where it lies, None if it can; ``stored`` are its columns in Arrow's types.
 
-    Whether columns that come from the partition path have the same values in the file is not looked at.
+    ``rewrites_lists`` is whether clients are to find lists as Iceberg asks for them alone, in three levels. Whether
+    columns that come from the partition path have the same values in the file is not looked at.
     """
     if any(sign in base_path for sign in _NOT_IN_PATHS):
         return "its path holds a sign that ends the path of a URI"
     if any(footer.schema.column(position).physical_type == "INT96" for position in range(footer.num_columns)):
         return "it has times of 96 bits"
+    if rewrites_lists and has_lists_of_two_levels(footer):
+        return "it has lists of two levels"
     if len(set(stored.names)) < len(stored.names):
         return "two of its columns have one name"
     in_file = dict(_iter_fields(stored))
@@ -74,6 +84,17 @@ def _read_by_hudi(
         if not _same_values(source, target, widens_floats_by_text=split.context.widens_floats_by_text):
             return by_hudi, f"column {one.column} is stored as {source}, not as {target}"
     return by_hudi, None
+
+
+def has_lists_of_two_levels(footer: pq.FileMetaData) -> bool:
+    """Whether a file has lists as Avro's writer makes them by default, whose elements are the repeated field itself.
+
+    A field that somebody has called ``array`` counts as well.
+
+    Source: Parquet's ``LogicalTypes.md``, "Lists", for the rules of backward compatibility.
+    """
+    within = (footer.schema.column(position) for position in range(footer.num_columns))
+    return any(_LIST_OF_AVRO in column.path.split(".")[1:] for column in within if column.max_repetition_level)
 
 
 def stored_paths(stored: pa.Schema) -> tuple[str, ...]:

@@ -45,6 +45,7 @@ def publish_table(
     as_of: str | None = None,
     keep: int = 20,
     keep_seconds: float = 3600.0,
+    rewrites_lists: bool = False,
 ) -> PublishedTable:
     """Write the table as it is now, or as of an instant, into a folder of its own; ``builds`` slices at once.
 
@@ -62,6 +63,7 @@ def publish_table(
             counters=counters,
             keep=keep,
             keep_seconds=keep_seconds,
+            rewrites_lists=rewrites_lists,
         )
         published = TableViews(table, query_type, folder, settings, merging).load(as_of)
     name = _write_version(folder, published.metadata.encode())

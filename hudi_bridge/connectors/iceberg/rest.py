@@ -45,10 +45,13 @@ _ENDPOINTS = (
     "GET /v1/{prefix}/namespaces/{namespace}/tables",
     "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}",
     "HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}",
-    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics",
     "GET /v1/{prefix}/namespaces/{namespace}/views",
-    "GET /v1/{prefix}/namespaces/{namespace}/views/{view}",
 )
+"""What clients are told that they may ask. Not all that is answered is: a query is to cost one request.
+
+Clients that know of them ask for a view of the table's name first, and report on each scan.
+"""
+_OVERRIDES = {"rest-metrics-reporting-enabled": "false"}
 
 
 class _CatalogError(Exception):
@@ -99,7 +102,7 @@ class _Service:
         self._loads = BoundedSemaphore(_MOST_LOADS)
 
     def config(self, _: Request) -> Response:
-        return JSONResponse({"defaults": {}, "overrides": {}, "endpoints": list(_ENDPOINTS)})
+        return JSONResponse({"defaults": {}, "overrides": _OVERRIDES, "endpoints": list(_ENDPOINTS)})
 
     def namespaces(self, request: Request) -> Response:
         parent = request.query_params.get("parent")

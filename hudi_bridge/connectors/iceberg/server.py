@@ -40,6 +40,7 @@ class ServiceOptions:
     keep_seconds: float
     watch_seconds: float | None
     merging: MergingByTable = field(default_factory=MergingByTable)
+    rewrites_lists: bool = False
 
     def validate(self) -> None:
         """Return only if it is safe to begin.
@@ -80,6 +81,7 @@ class IcebergService:
                 roots=options.roots.real_paths,
                 keep=options.keep,
                 keep_seconds=options.keep_seconds,
+                rewrites_lists=options.rewrites_lists,
             )
             catalog = Catalog(options.roots, options.scratch, settings, options.merging)
             config = uvicorn.Config(

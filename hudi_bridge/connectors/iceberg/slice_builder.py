@@ -44,7 +44,10 @@ FORMAT = 1
 
 @dataclass(frozen=True, kw_only=True)
 class SliceBuilder:
-    """Builds the files of the slices of one view; ``at_once`` slices share the memory for logs."""
+    """Builds the files of the slices of one view; ``at_once`` slices share the memory for logs.
+
+    With ``rewrites_lists``, base files with lists of two levels are written anew.
+    """
 
     storage: Storage
     scratch: Scratch
@@ -53,6 +56,7 @@ class SliceBuilder:
     columns: Columns
     partitioning: Partitioning
     at_once: int
+    rewrites_lists: bool
 
     @cached_property
     def fingerprint(self) -> str:
@@ -75,6 +79,7 @@ class SliceBuilder:
             self.columns.schema.model_dump_json(),
             self.columns.mapping.model_dump_json(),
             self.partitioning.names,
+            self.rewrites_lists,
             self.locations.uri(self.storage),
             self.locations.uri(self.scratch.storage),
         ]
@@ -115,7 +120,8 @@ class SliceBuilder:
     def _where_it_lies(self, split: RealtimeFileSplit, base_path: str, base: BaseFile) -> DataFile | None:
         """The base file as a data file; None if clients would not read it as Hudi does."""
         stored, footer = base.arrow_schema, base.footer
-        if reason_to_rewrite(split, base_path, stored, footer, self.columns) is not None:
+        reason = reason_to_rewrite(split, base_path, stored, footer, self.columns, rewrites_lists=self.rewrites_lists)
+        if reason is not None:
             return None
         partition = self.partitioning.of_file(split, stored, footer)
         known = in_path_and_file(split, stored, footer)
@@ -196,7 +202,8 @@ class SliceBuilder:
         path = f"{DATA}/{stem}.parquet"
         paths = pa.repeat(pa.scalar(of.location), len(gone))
         with self.scratch.appearing(path) as file:
-            with _parquet_writer(file, POSITION_DELETES) as writer:
+            # Positions are all different: a dictionary of them makes the file three times as large.
+            with _parquet_writer(file, POSITION_DELETES, use_dictionary=["file_path"]) as writer:
                 writer.write_table(pa.table([paths, pa.array(gone, pa.int64())], schema=POSITION_DELETES))
             size = file.tell()
         return DataFile(
@@ -216,8 +223,9 @@ class SliceBuilder:
         return file.location.rpartition("/")[2]
 
 
-def _parquet_writer(file: BinaryIO, schema: pa.Schema) -> Any:  # noqa: ANN401 - the stubs know no context manager
-    return pq.ParquetWriter(file, schema, compression="zstd", store_schema=False)
+def _parquet_writer(file: BinaryIO, schema: pa.Schema, *, use_dictionary: bool | list[str] = True) -> Any:  # noqa: ANN401 - the stubs know no context manager
+    dictionary: Any = use_dictionary  # of the names of columns, too, which the stubs do not know
+    return pq.ParquetWriter(file, schema, compression="zstd", store_schema=False, use_dictionary=dictionary)
 
 
 def _tables(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:

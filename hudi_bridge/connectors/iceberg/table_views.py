@@ -49,7 +49,7 @@ class ViewSettings:
 
     Data files must lie below the ``roots``, if there are any, once links have been followed. The newest ``keep`` views
     are listed as snapshots. Files that are not needed any more are kept for ``keep_seconds``: queries that have begun
-    can end.
+    can end. ``rewrites_lists`` is for clients that misread lists of two levels.
     """
 
     locations: Locations
@@ -59,6 +59,7 @@ class ViewSettings:
     roots: tuple[Path, ...] | None = None
     keep: int = 20
     keep_seconds: float = 3600.0
+    rewrites_lists: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +106,7 @@ class TableViews:
             counters=settings.counters,
             roots=settings.roots,
             slices=KnownSlices(scratch),
+            rewrites_lists=settings.rewrites_lists,
         )
         self._published: dict[str, Published] = {}
 
@@ -163,7 +165,8 @@ class TableViews:
 
     def _state(self, table: HudiTable, instant: str) -> str:
         """What the view of an instant is made from, without a look at any data file."""
-        facts = (FORMAT, table.config, self._payloads, table.timeline.instants, instant, self._settings.locations)
+        settings = (self._settings.locations, self._settings.rewrites_lists, self._payloads)
+        facts = (FORMAT, table.config, table.timeline.instants, instant, *settings)
         return hashlib.sha256(repr(facts).encode()).hexdigest()
 
     def _publish(self, table: HudiTable, views: Sequence[View]) -> Published:

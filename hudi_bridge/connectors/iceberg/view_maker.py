@@ -39,6 +39,7 @@ class ViewMaker:
     counters: Counters
     roots: tuple[Path, ...] | None
     slices: KnownSlices
+    rewrites_lists: bool
     manifests: dict[str, ManifestFile] = field(default_factory=dict)
 
     def make(self, table: HudiTable, dataset: HudiDataset, state: str, known_ids: Ids) -> View:
@@ -64,6 +65,7 @@ class ViewMaker:
                 columns=columns,
                 partitioning=partitioning,
                 at_once=self.at_once,
+                rewrites_lists=self.rewrites_lists,
             )
             files = self.slices.files_of(splits, builder, self.builders, self.counters)
         spec = partitioning.spec(columns.schema)

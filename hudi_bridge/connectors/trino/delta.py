@@ -160,7 +160,7 @@ class _Publisher:
         counted = self._counted(content.log_instants)
         key = self._key(split)
         base_uri = None
-        if split.base_path is not None and content.why_whole is None:
+        if split.base_path is not None and content.reads_base:
             base_uri = self._locations.uri(self._storage, split.base_path)
         name = f"{key}-{hashlib.sha256(counted.encode()).hexdigest()[:8]}.parquet"
         is_written = self._write(name, content)

@@ -1,18 +1,21 @@
 """The query behind the realtime view of a publication.
 
-It is the union of three parts, of which none looks at rows of another:
+It is the union of two parts, of which none looks at rows of the other:
 
-* base rows of which the logs have no record, by anti-join;
-* log records, and rows of slices that are published whole, in which no base row has a say;
-* contested rows: base rows beside their log records. Where an ordering decides, SQL compares it; where fields are
-  merged, or a payload of the user's own decides, a Python function does.
+* base rows, each beside its log record if it has one. Those without one are as they are, those whose record wins in any
+  case are left out. The others are contested: where an ordering decides, SQL compares it; where fields are merged, or a
+  payload of the user's own decides, a Python function does.
+* log records, and rows of slices that are published whole, in which no base row has a say.
+
+A third part has no rows: it fails where a file of the publication is gone, whose rows would be missing without a word.
 
 Within the query, columns are called after their places, so that no name of the table's can meet another.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
@@ -21,9 +24,10 @@ from hudi_bridge.connectors.trino.functions import MERGE, row_type
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.publication import LOG, SLICES, Publication, path_columns
 from hudi_bridge.connectors.trino.sql_text import Dialect, ObjectNames, identifier, literal
-from hudi_bridge.connectors.trino.sql_types import shown
+from hudi_bridge.connectors.trino.sql_types import shown, stored_type
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.readers.field_defaults import field_defaults
+from hudi_bridge.readers.record_keys import key_columns
 
 BASE = "base"
 PARTITION_PATH = "_hoodie_partition_path"
@@ -56,9 +60,13 @@ class RealtimeView:
     def query(self) -> str:
         """The text."""
         rule = self.publication.context.merge_rule
-        parts = [self._untouched(rule), self._uncontested()]
         if rule is not None and self.publication.contested:
-            parts.append(self._contested(rule))
+            base_rows = self._merged_base_rows(rule)
+        else:
+            base_rows = self._untouched(rule)
+        parts = [base_rows, self._uncontested()]
+        if self.base_table is None:
+            parts += [self._missing_publication(), self._missing_files()]
         named = f"WITH\n{self._slice()},\n{self._base()},\n{self._log()}\n"
         return named + "\nUNION ALL\n".join(parts)
 
@@ -117,16 +125,17 @@ class RealtimeView:
     def _uncontested(self) -> str:
         return f"SELECT\n  {self._shown('l')}\nFROM log l\nWHERE NOT l.is_contested AND NOT l.is_delete"
 
-    def _contested(self, rule: MergeRule) -> str:
+    def _merged_base_rows(self, rule: MergeRule) -> str:
+        """The base rows, of which the contested ones are merged with their log records."""
         if rule.payload is not None:
             return self._combined()
         return self._merged(rule) if self.calls_function else self._compared(rule)
 
     def _compared(self, rule: MergeRule) -> str:
-        """The contested rows of which SQL says which side wins."""
+        """Of contested rows SQL says which side wins."""
         base, log = self._ordering(rule)
-        wins = log_wins(rule, self._columns, self.dialect, base, log)
-        picked = (f"CASE WHEN m.wins THEN m.l{position} ELSE m.b{position} END" for position in self._places)
+        wins = f"l.record_key IS NOT NULL AND {log_wins(rule, self._columns, self.dialect, base, log)}"
+        picked = (self._pick(position, "m.wins") for position in self._places)
         return (
             f"SELECT\n  {self._of_both(picked)}\nFROM (\n"
             f"  SELECT\n    {self._sides()},\n    l.is_delete,\n    {wins} AS wins\n  {self._meeting()}\n) m\n"
@@ -134,7 +143,7 @@ class RealtimeView:
         )
 
     def _merged(self, rule: MergeRule) -> str:
-        """The contested rows of which a function says where each field comes from."""
+        """Of contested rows a function says where each field comes from."""
         base, log = self._ordering(rule)
         lacks = "CAST(NULL AS array(boolean))"
         if rule.fill is not None:
@@ -145,30 +154,73 @@ class RealtimeView:
             )
             lacks = f"ARRAY[{', '.join(each)}]"
         arguments = ", ".join(("l.is_delete", "l.is_explicit", "l.is_always", lacks, "l.lacks", *base, *log))
-        picked = (
-            f"CASE WHEN m.from_log[{position + 1}] THEN m.l{position} ELSE m.b{position} END"
-            for position in self._places
-        )
+        asked = f"CASE WHEN l.record_key IS NOT NULL THEN {self.names.of_part(MERGE)}({arguments}) END"
+        picked = (self._pick(position, f"m.from_log[{position + 1}]") for position in self._places)
         return (
             f"SELECT\n  {self._of_both(picked)}\nFROM (\n"
-            f"  SELECT\n    {self._sides()},\n    {self.names.of_part(MERGE)}({arguments}) AS from_log\n"
-            f"  {self._meeting()}\n) m\nWHERE m.from_log IS NOT NULL"
+            f"  SELECT\n    {self._sides()},\n    l.record_key,\n    {asked} AS from_log\n"
+            f"  {self._meeting()}\n) m\nWHERE m.record_key IS NULL OR m.from_log IS NOT NULL"
         )
 
     def _combined(self) -> str:
-        """The contested rows that a function makes of both sides."""
+        """Of contested rows a function makes one row."""
         kind = row_type(self._schema)
         sides = (
             f"CAST(ROW({', '.join(self._shown_values(alias))}) AS {kind})"  # a row has no names of its own
             for alias in ("b", "l")
         )
+        asked = f"CASE WHEN l.record_key IS NOT NULL THEN {self.names.of_part(MERGE)}({', '.join(sides)}) END"
         columns = ",\n  ".join(
-            f"m.made.c{position} AS {identifier(name)}" for position, name in enumerate(self._schema.names)
+            f"CASE WHEN m.record_key IS NULL THEN {shown(f'm.b{position}', field.type, self.dialect)}"
+            f" ELSE m.made.c{position} END AS {identifier(field.name)}"
+            for position, field in enumerate(self._schema)
         )
+        own = ",\n    ".join(f"b.c{position} AS b{position}" for position in self._places)
         return (
-            f"SELECT\n  {columns}\nFROM (\n  SELECT {self.names.of_part(MERGE)}({', '.join(sides)}) AS made\n"
-            f"  {self._meeting()}\n) m\nWHERE m.made IS NOT NULL"
+            f"SELECT\n  {columns}\nFROM (\n  SELECT\n    {own},\n    l.record_key,\n    {asked} AS made\n"
+            f"  {self._meeting()}\n) m\nWHERE m.record_key IS NULL OR m.made IS NOT NULL"
         )
+
+    def _missing_publication(self) -> str:
+        """No rows, and an error if the slices of the publication are gone."""
+        counted = "(SELECT count(*) AS slices FROM slice) n"
+        found = "CAST(n.slices AS varchar)"
+        failure = _fail(f"{found} || {literal(f' of {self.publication.slices} file slices')}")
+        return self._failing(f"max(CASE WHEN n.slices < {self.publication.slices} THEN {failure} END)", counted, {})
+
+    def _missing_files(self) -> str:
+        """No rows, and an error that names a file of the publication that is gone; all of them have rows."""
+        place = ("base_uri", "log_uri")
+        cases = (f"WHEN s.{uri} IS NOT NULL AND s.{uri}_found IS NULL THEN {_fail(f's.{uri}')}" for uri in place)
+        bases, logs = (f"(SELECT DISTINCT {_PATH} AS path FROM {self.names.of_part(part)})" for part in (BASE, LOG))
+        # Which files to look for comes from the right side, as a dynamic filter.
+        files = (
+            f"(\n    SELECT slice.*, base.path AS base_uri_found, log.path AS log_uri_found\n"
+            f"    FROM {logs} log\n    RIGHT JOIN ({bases} base RIGHT JOIN slice ON base.path = slice.base_uri)\n"
+            f"      ON log.path = slice.log_uri\n  ) s"
+        )
+        return self._failing(f"max(CASE {' '.join(cases)} END)", files, path_columns(self.publication.context))
+
+    def _failing(self, failure: str, source: str, groups: Mapping[str, str]) -> str:
+        """A part without rows. Its columns are such that no condition on them keeps ``failure`` from being computed.
+
+        Conditions on columns that have a column of ``groups``, though, may leave out what it is computed from.
+        """
+        columns = ",\n  ".join(
+            f"{shown(self._of_nothing(field, groups), field.type, self.dialect)} AS {identifier(field.name)}"
+            for field in self._schema
+        )
+        of_group = "".join(f"{name}, " for name in groups.values())
+        grouped = f"\n  GROUP BY {', '.join(groups.values())}" if groups else ""
+        return (
+            f"SELECT\n  {columns}\nFROM (\n  SELECT {of_group}{failure} AS failure\n  FROM {source}{grouped}\n) f\n"
+            "WHERE f.failure IS NOT NULL"
+        )
+
+    def _of_nothing(self, field: "pa.Field[Any]", groups: Mapping[str, str]) -> str:
+        if field.name in groups:
+            return f"f.{groups[field.name]}"
+        return f"element_at(ARRAY[CAST(NULL AS {stored_type(field.type, self.dialect, field.name)})], f.failure)"
 
     @property
     def _places(self) -> range:
@@ -188,13 +240,29 @@ class RealtimeView:
         sides = (f"b.c{position} AS b{position}, l.c{position} AS l{position}" for position in self._places)
         return ",\n    ".join(sides)
 
+    def _pick(self, position: int, condition: str) -> str:
+        """A column of the log record, if the condition holds, or else of the base row.
+
+        Where both have the same value, it is that of the base row, so that conditions on it reach the base files.
+        """
+        context, name = self.publication.context, self._schema.field(position).name
+        is_same = name in context.path_columns or (context.populates_meta_fields and name in key_columns(context))
+        return f"m.b{position}" if is_same else f"CASE WHEN {condition} THEN m.l{position} ELSE m.b{position} END"
+
     def _ordering(self, rule: MergeRule) -> tuple[list[str], list[str]]:
         """The ordering values of both sides."""
         places = [self._schema.get_field_index(name) for name in rule.ordering_fields] if rule.orders_base else []
         return [f"b.c{place}" for place in places], [f"l.o{position}" for position in range(len(places))]
 
     def _meeting(self) -> str:
-        return "FROM base b JOIN log l ON l.place = b.place AND l.record_key = b.record_key\n  WHERE l.is_contested"
+        """Base rows with their log records, but those whose log record takes their place in any case."""
+        met = "LEFT JOIN log l ON l.place = b.place AND l.record_key = b.record_key"
+        return f"FROM base b {met}\n  WHERE l.record_key IS NULL OR l.is_contested"
+
+
+def _fail(what: str) -> str:
+    """An expression that ends the query, since something is gone that ``what`` names."""
+    return f"CAST(fail({literal('gone, so that the table has to be published again: ')} || {what}) AS bigint)"
 
 
 def _named(name: str, columns: Iterable[str], source: str) -> str:

@@ -6,7 +6,7 @@ read the base file or merge the slice, the merged rows of the whole slice are pu
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -35,13 +35,15 @@ _MOST_ROW_BYTES = 300_000
 class SliceContent:
     """What is published of a slice: nothing if its base file says all.
 
-    ``why_whole`` is why all of its rows are published, None if SQL merges it. ``log_instants`` are those of its log
-    blocks, whether or not they count. ``contested`` is how many of its ``records`` base rows have a say in, and
-    ``merges_fields`` whether both sides then give fields to the row that comes of it.
+    ``why_whole`` is why all of its rows are published, None if SQL merges them with those of its base file;
+    ``reads_base`` is whether there are any. ``log_instants`` are those of its log blocks, whether or not they count.
+    ``contested`` is how many of its ``records`` base rows have a say in, and ``merges_fields`` whether both sides then
+    give fields to the row that comes of it.
     """
 
     batches: Iterable[pa.RecordBatch] = ()
     why_whole: str | None = None
+    reads_base: bool = False
     log_instants: frozenset[str] = frozenset()
     records: int = 0
     contested: int = 0
@@ -63,9 +65,9 @@ def slice_content(storage: Storage, split: RealtimeFileSplit, columns: LogColumn
         reason = why_unreadable(split, base)
         if reason is not None:
             return reader.whole(reason)
-        if split.context.merge_rule is None or not split.log_paths:
-            return SliceContent()
-        return reader.records(base, split.context.merge_rule)
+        rule = split.context.merge_rule
+        content = SliceContent() if rule is None or not split.log_paths else reader.records(base, rule)
+        return replace(content, reads_base=content.why_whole is None and base.footer.num_rows > 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
 from pyiceberg.types import NestedField, StringType
 
+from hudi_bridge.connectors.iceberg.as_is import has_lists_of_two_levels
 from hudi_bridge.connectors.iceberg.columns import columns_of
 from hudi_bridge.connectors.iceberg.data_files import data_file
 from hudi_bridge.connectors.iceberg.name_mapping import complete, names_to_ids
@@ -23,8 +24,10 @@ from hudi_bridge.connectors.locations import Locations
 from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.storage import Storage
+from tests.compare import differences
 from tests.golden_cases import golden_table
 from tests.table_writer import TableWriter, at
+from tests.test_golden import QUERIES, answer_of
 
 NESTED = pa.schema(
     [
@@ -189,6 +192,22 @@ def test_times_of_96_bits_are_rewritten(tmp_path: Path) -> None:
     assert not rewritten(table, tmp_path / "scratch")
     pq.write_table(pq.read_table(path), path, use_deprecated_int96_timestamps=True)
     assert rewritten(table, tmp_path / "other")
+
+
+def test_lists_of_two_levels_are_rewritten_for_clients_that_misread_them(tmp_path: Path) -> None:
+    query = QUERIES["b_sql_update_0150", 0]
+    for rewrites_lists in (False, True):
+        published = publish_table(
+            Storage.open(str(query.table)),
+            Scratch.open(str(tmp_path / "scratch")),
+            locations=Locations(),
+            builds=1,
+            rewrites_lists=rewrites_lists,
+        )
+        scan = StaticTable.from_metadata(published.metadata_location).scan()
+        places = [pq.read_metadata(task.file.file_path.removeprefix("file://")) for task in scan.plan_files()]
+        assert any(map(has_lists_of_two_levels, places)) is not rewrites_lists
+        assert differences(answer_of(query), scan.to_arrow()) == []
 
 
 @pytest.mark.parametrize("partition", ["a?b", "a#b"])

@@ -196,6 +196,15 @@ def test_a_damaged_table_is_an_error_with_its_reason(root: Path, service: Iceber
     assert 'errors_total{error="CorruptBaseFileError"} 1' in answer(service, "/metrics")[1].decode()
 
 
+def test_clients_are_told_not_to_report_metrics_and_not_to_look_for_views(service: IcebergService) -> None:
+    status, content = answer(service, "/v1/config")
+    told = json.loads(content)
+    assert status == 200
+    assert told["overrides"] == {"rest-metrics-reporting-enabled": "false"}
+    assert "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}" in told["endpoints"]
+    assert not [one for one in told["endpoints"] if one.startswith("POST ") or one.endswith("/views/{view}")]
+
+
 def test_clients_may_report_metrics_and_look_for_views(service: IcebergService) -> None:
     assert answer(service, "/v1/namespaces/sales/tables/orders/metrics", "POST") == (204, b"")
     assert answer(service, "/v1/namespaces/sales/views") == (200, b'{"identifiers":[]}')

@@ -374,3 +374,5 @@ def test_position_deletes_are_sorted_and_of_one_file(
             assert deletes.schema.names == ["file_path", "pos"]
             assert len(set(deletes["file_path"].to_pylist())) == 1
             assert deletes["pos"].to_pylist() == [0, 1]
+            stored = pq.read_metadata(tmp_path / "scratch" / "data" / name).row_group(0)
+            assert [stored.column(place).has_dictionary_page for place in (0, 1)] == [True, False]

@@ -72,7 +72,7 @@ def test_a_payload_is_found_by_the_class_that_a_table_names(tmp_path: Path) -> N
 
 
 def sums(found: pa.Table) -> Mapping[str, int]:
-    return dict(zip(found["id"].to_pylist(), found["ts"].to_pylist(), strict=True))
+    return {row["id"]: row["ts"] for row in found.to_pylist()}
 
 
 def test_nothing_is_used_again_that_another_payload_has_merged(tmp_path: Path) -> None:

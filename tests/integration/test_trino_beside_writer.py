@@ -1,0 +1,81 @@
+"""Both ways into Trino beside a writer of Hudi, which upserts, deletes, compacts, clusters and cleans meanwhile.
+
+Every answer has to be that of the table as of some instant, never a mixture of two.
+"""
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pyarrow.compute as pc
+
+from hudi_bridge import DataFileGoneError, HudiTable, InstantNotReadableError
+from tests.connectors.iceberg.iceberg_service import running, service_options
+from tests.connectors.spark.test_spark_writer import ROUNDS, running_writer, write_round
+from tests.integration.test_trino_iceberg import catalog_of
+from tests.integration.test_trino_sql_route import SqlRoute, hive_catalog
+from tests.integration.trino_server import Trino
+
+Answer = tuple[int, int, int]
+
+
+def test_every_answer_is_that_of_an_instant(trino: Trino, tmp_path: Path) -> None:
+    table = tmp_path / "root" / "trips"
+    options = service_options(tmp_path / "scratch", [table.parent], keep=2)
+    with running_writer(table) as writer:
+        write_round(writer)
+        expected = answers_at_instants(table)
+        rounds = Thread(target=write_and_note, args=(writer, table, expected))
+        with (
+            running(options) as service,
+            trino.catalog("written", "iceberg", catalog_of(service.url)) as live,
+            hive_catalog(trino, tmp_path / "metastore") as hive,
+        ):
+            route = SqlRoute(trino=trino, catalog=hive, schema="written", folder=tmp_path)
+            found: dict[str, list[Answer]] = {"live": [], "published": []}
+
+            def ask() -> None:
+                found["live"].append(answer(trino, f"{live}.default.trips"))
+                # The cleaner may be faster; the view shows the publication before, then.
+                with contextlib.suppress(DataFileGoneError, InstantNotReadableError):
+                    route.create(route.publish(HudiTable.open(str(table))))
+                found["published"].append(answer(trino, f"{route.place}.v"))
+
+            ask_while(rounds, ask)
+    for answers in found.values():
+        assert set(answers) <= set(expected.values())
+        assert answers[-1] == expected[max(expected)]
+        assert len(set(answers)) > ROUNDS // 2
+
+
+def ask_while(thread: Thread, ask: Callable[[], None]) -> None:
+    """Ask as long as a thread runs, and once after it has ended."""
+    thread.start()
+    while thread.is_alive():
+        ask()
+    ask()
+
+
+def answer(trino: Trino, name: str) -> Answer:
+    ((rows, ts, cents),) = trino.query(f"SELECT count(*), sum(ts), sum(CAST(fare * 100 AS bigint)) FROM {name}")
+    return rows, ts, cents
+
+
+def write_and_note(writer: Any, table: Path, expected: dict[str, Answer]) -> None:
+    for _ in range(ROUNDS - 1):
+        write_round(writer)
+        expected |= answers_at_instants(table)
+
+
+def answers_at_instants(folder: Path) -> dict[str, Answer]:
+    """The answer as of each instant that can be read."""
+    table = HudiTable.open(str(folder))
+    answers = {}
+    for commit in table.timeline.commits():
+        with contextlib.suppress(InstantNotReadableError):
+            rows = table.snapshot(commit.requested_time).to_table(columns=["ts", "fare"])
+            cents = pc.sum(pc.round(pc.multiply(rows["fare"], 100))).as_py()
+            answers[commit.requested_time] = (rows.num_rows, pc.sum(rows["ts"]).as_py(), int(cents))
+    return answers
