@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 BENCH ?= standard
 # One Spark session at a time, each in a process of its own beside the tests: they are not spread over the cores.
 SPARK_TESTS := tests/connectors/spark
-# Likewise the tests with a Trino server.
+# Likewise the tests with a Trino server (JDK 24 or newer).
 TRINO_TESTS := tests/integration
 SPARK35 := .venv-spark35
 SPARK35_INSTALLED := $(SPARK35)/.installed
@@ -24,7 +24,8 @@ demo: $(INSTALLED) ## Show what a table says with its logs, and what without
 
 check: lint types $(SPARK35_INSTALLED) ## All that has to pass before a change is done; CI runs this and nothing else
 	$(PYTEST) --ignore=$(SPARK_TESTS) --ignore=$(TRINO_TESTS) --cov --cov-report=
-	$(BIN)/python -m pytest $(SPARK_TESTS) --cov --cov-append --cov-report=term:skip-covered
+	$(BIN)/python -m pytest $(SPARK_TESTS) --cov --cov-append --cov-report=
+	$(BIN)/python -m pytest $(TRINO_TESTS) --cov --cov-append --cov-report=term:skip-covered
 
 lint: $(INSTALLED) ## Check format, style and who imports whom
 	$(BIN)/ruff format --check
@@ -43,15 +44,16 @@ spark: $(INSTALLED) $(SPARK35_INSTALLED) ## Run the tests of the Spark connector
 trino: $(INSTALLED) ## Run a Trino server on loopback, fetched once (JDK 24 or newer)
 	$(BIN)/python -m tests.integration.trino_server
 
-integration: $(INSTALLED) ## Run the tests with a Trino server (beside check: fetches 821 MB once)
+integration: $(INSTALLED) $(SPARK35_INSTALLED) ## Run the tests with a Trino server, fetched once (JDK 24 or newer)
 	$(BIN)/python -m pytest $(TRINO_TESTS)
 
 golden: $(INSTALLED) ## Compare the golden tables with the answers of Hudi, as Arrow
 	$(PYTEST) tests/test_golden.py -m "not engine"
 
-matrix: $(INSTALLED) ## Compare the golden tables through every engine; print the counts
-	$(PYTEST) tests/test_golden.py --matrix
-	$(BIN)/python -m pytest $(SPARK_TESTS)/test_spark_golden.py --matrix
+matrix: $(INSTALLED) $(SPARK35_INSTALLED) ## Compare the golden tables through every engine; print the counts
+	$(PYTEST) tests/test_golden.py tests/connectors/iceberg/test_iceberg_golden.py --matrix
+	$(BIN)/python -m pytest $(SPARK_TESTS)/test_spark_golden.py $(SPARK_TESTS)/test_spark_iceberg.py --matrix
+	$(BIN)/python -m pytest $(TRINO_TESTS)/test_trino_iceberg.py $(TRINO_TESTS)/test_trino_sql_route.py -k golden --matrix
 
 bench: $(INSTALLED) ## Time reads beside the Rust reader (BENCH=standard; Java needed once, to write the tables)
 	$(BIN)/python -m benchmarks.run $(BENCH)
@@ -78,7 +80,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 		-e ".[cli,duckdb,iceberg,spark]" --group dev
 	@touch $@
 
-# PySpark 3.5, which Hudi has a bundle for: reads golden tables itself, and runs Hudi as a writer.
+# PySpark 3.5, which Hudi and Iceberg have jars for: reads golden tables itself, runs Hudi as a writer and Iceberg as a reader.
 $(SPARK35_INSTALLED): $(INSTALLED)
 	@for candidate in python3.11 python3.12 $(BIN)/python; do \
 		"$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
@@ -89,4 +91,5 @@ $(SPARK35_INSTALLED): $(INSTALLED)
 	$(SPARK35)/bin/python -m pip install --quiet -c $(SPARK35)/constraints.txt \
 		fastavro numpy pandas pyarrow pyroaring pyspark==3.5.9 setuptools
 	$(BIN)/python -m benchmarks.hudi_bundle
+	$(BIN)/python -m tests.connectors.spark.iceberg_runtime
 	@touch $@

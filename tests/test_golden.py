@@ -3,8 +3,8 @@
 import json
 import operator
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from pathlib import Path
@@ -133,6 +133,20 @@ REFUSED = {
 }
 WITHOUT_COLUMNS = {key for key in ANSWERED if key[0].startswith("i_only_inflight")}
 """Tables without a completed commit have no columns yet, which no SQL engine can show."""
+
+
+def representative(keys: Iterable[Key], cases_per_group: int) -> list[Key]:
+    """Of some queries, the first of each kind to some cases of each group."""
+    keys = sorted(keys)
+    cases: dict[str, list[str]] = defaultdict(list)
+    for case in sorted({case for case, _ in keys}):
+        cases[case[0]].append(case)
+    chosen = {name for names in cases.values() for name in names[:: max(1, len(names) // cases_per_group)]}
+    first: dict[tuple[str, str], Key] = {}
+    for key in keys:
+        if key[0] in chosen:
+            first.setdefault((key[0], QUERIES[key].kind), key)
+    return sorted(first.values())
 
 
 def test_the_catalogue_names_every_table() -> None:

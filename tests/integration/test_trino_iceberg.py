@@ -4,7 +4,7 @@ With ``--matrix`` all queries to all golden tables, otherwise the first of each 
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -25,7 +25,7 @@ from tests.connectors.iceberg.iceberg_service import running, service_options
 from tests.connectors.iceberg.test_iceberg_golden import KEYS, name_of
 from tests.integration.trino_server import Trino
 from tests.table_writer import TableWriter, at
-from tests.test_golden import QUERIES, Key, answer_of, query_id
+from tests.test_golden import QUERIES, Key, answer_of, query_id, representative
 
 CASES_PER_GROUP = 4
 COMMITS = 12
@@ -33,20 +33,8 @@ COMMITS = 12
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "key" in metafunc.fixturenames:
-        keys = KEYS if metafunc.config.getoption("--matrix") else representative()
+        keys = KEYS if metafunc.config.getoption("--matrix") else representative(KEYS, CASES_PER_GROUP)
         metafunc.parametrize("key", keys, ids=query_id)
-
-
-def representative() -> list[Key]:
-    cases: dict[str, list[str]] = defaultdict(list)
-    for case in sorted({case for case, _ in KEYS}):
-        cases[case[0]].append(case)
-    chosen = {name for names in cases.values() for name in names[:: max(1, len(names) // CASES_PER_GROUP)]}
-    first: dict[tuple[str, str], Key] = {}
-    for key in KEYS:
-        if key[0] in chosen:
-            first.setdefault((key[0], QUERIES[key].kind), key)
-    return sorted(first.values())
 
 
 def catalog_of(url: str, **properties: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Every golden table, served as an Iceberg table and read by PyIceberg, against the answers of Hudi."""
+"""The golden tables as Iceberg tables, through PyIceberg: with ``--matrix`` all of them, otherwise some of each group."""
 
 from collections.abc import Iterator
 from functools import reduce
@@ -13,10 +13,11 @@ from pyiceberg.exceptions import BadRequestError
 from tests.compare import differences
 from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options
 from tests.golden_cases import GoldenQuery
-from tests.test_golden import ANSWERED, QUERIES, WITHOUT_COLUMNS, Key, answer_of, query_id
+from tests.test_golden import ANSWERED, QUERIES, WITHOUT_COLUMNS, Key, answer_of, query_id, representative
 
 KINDS = ("snapshot", "read_optimized", "time_travel", "snapshot_filtered")
 KEYS = [key for key in sorted(ANSWERED - WITHOUT_COLUMNS) if QUERIES[key].kind in KINDS]
+CASES_PER_GROUP = 10
 OPERATORS: dict[str, Any] = {
     "=": expressions.EqualTo,
     "<": expressions.LessThan,
@@ -24,6 +25,12 @@ OPERATORS: dict[str, Any] = {
     "<=": expressions.LessThanOrEqual,
     ">=": expressions.GreaterThanOrEqual,
 }
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if metafunc.function is test_pyiceberg_rows_are_those_of_hudi:
+        keys = KEYS if metafunc.config.getoption("--matrix") else representative(KEYS, CASES_PER_GROUP)
+        metafunc.parametrize("key", keys, ids=query_id)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +41,6 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestCatalog]:
 
 
 @pytest.mark.engine("pyiceberg")
-@pytest.mark.parametrize("key", KEYS, ids=query_id)
 def test_pyiceberg_rows_are_those_of_hudi(key: Key, catalog: RestCatalog) -> None:
     query = QUERIES[key]
     conditions = [OPERATORS[sign](column, value) for column, sign, value in query.comparisons]

@@ -1,7 +1,6 @@
 """The golden tables through Spark: with ``--matrix`` all of them, otherwise some of each group."""
 
 import json
-from collections import defaultdict
 
 import pyarrow.parquet as pq
 import pytest
@@ -10,28 +9,15 @@ from pyspark.sql.types import StructType
 
 from tests.compare import differences
 from tests.golden_cases import GoldenQuery
-from tests.test_golden import ANSWERED, QUERIES, Key, answer_of, query_id
+from tests.test_golden import ANSWERED, QUERIES, Key, answer_of, query_id, representative
 
 CASES_PER_GROUP = 3
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "key" in metafunc.fixturenames:
-        keys = sorted(ANSWERED) if metafunc.config.getoption("--matrix") else representative()
+        keys = sorted(ANSWERED) if metafunc.config.getoption("--matrix") else representative(ANSWERED, CASES_PER_GROUP)
         metafunc.parametrize("key", keys, ids=query_id)
-
-
-def representative() -> list[Key]:
-    """The first query of each kind to some cases of each group."""
-    cases: dict[str, list[str]] = defaultdict(list)
-    for case in sorted({case for case, _ in ANSWERED}):
-        cases[case[0]].append(case)
-    chosen = {name for names in cases.values() for name in names[:: max(1, len(names) // CASES_PER_GROUP)]}
-    first: dict[tuple[str, str], Key] = {}
-    for key in sorted(ANSWERED):
-        if key[0] in chosen:
-            first.setdefault((key[0], QUERIES[key].kind), key)
-    return sorted(first.values())
 
 
 @pytest.mark.engine("spark")

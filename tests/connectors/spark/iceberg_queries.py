@@ -1,0 +1,59 @@
+"""Queries to Iceberg tables in PySpark 3.5, run by ``spark_iceberg``: ``iceberg_queries.py RUNTIME URI FOLDER``.
+
+Each line of input is a JSON with ``sql`` or with ``metadata``, the path of a metadata file, whose rows are written to
+``folder``. The answer is a line of JSON with the error, null if there is none.
+"""
+
+import json
+import sys
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+ANSWER = "answer "
+"""What lines of answers begin with: Spark prints, too."""
+
+
+def main(runtime: str, uri: str, folder: str) -> None:
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.jars", runtime)
+        .config("spark.driver.memory", "1g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.catalog.lake", "org.apache.iceberg.spark.SparkCatalog")
+        .config("spark.sql.catalog.lake.type", "rest")
+        .config("spark.sql.catalog.lake.uri", uri)
+        .config("spark.sql.catalog.lake.cache-enabled", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.parquet.datetimeRebaseModeInWrite", "CORRECTED")
+        .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+        .config("spark.sql.parquet.compression.codec", "uncompressed")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", f"{folder}/warehouse")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    for line in sys.stdin:
+        request = json.loads(line)
+        print(ANSWER + json.dumps({"error": error_of(spark, request)}), flush=True)  # noqa: T201 - what the test reads
+    spark.stop()
+
+
+def error_of(spark: SparkSession, request: dict[str, Any]) -> str | None:
+    """Write the rows; the text of the error if that fails."""
+    try:
+        rows(spark, request).coalesce(1).write.parquet(request["folder"])
+    except Exception as error:  # noqa: BLE001 - of Java or of Python, it is for the test to judge
+        return str(error)
+    return None
+
+
+def rows(spark: SparkSession, request: dict[str, Any]) -> DataFrame:
+    if "sql" in request:
+        return spark.sql(request["sql"])
+    return spark.read.format("iceberg").load(request["metadata"])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,90 @@
+"""The golden tables served as Iceberg tables and read by Spark with Iceberg: with ``--matrix`` all, otherwise some.
+
+Spark's time travel, and Iceberg tables without a service.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hudi_bridge.connectors.iceberg.publish import publish_table
+from hudi_bridge.connectors.locations import Locations
+from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.storage import Storage
+from tests.compare import differences
+from tests.connectors.iceberg.iceberg_service import running, service_options
+from tests.connectors.iceberg.test_iceberg_golden import KEYS, name_of
+from tests.connectors.spark.spark_iceberg import SparkIceberg, SparkQueryError, spark_iceberg
+from tests.table_writer import TableWriter, at
+from tests.test_golden import QUERIES, Key, answer_of, query_id, representative
+
+CASES_PER_GROUP = 2
+CASES_PER_GROUP = 3
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "key" in metafunc.fixturenames:
+        keys = KEYS if metafunc.config.getoption("--matrix") else representative(KEYS, CASES_PER_GROUP)
+        metafunc.parametrize("key", keys, ids=query_id)
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose tables are served beside the golden ones, as ``default``."""
+    return tmp_path_factory.mktemp("lake")
+
+
+@pytest.fixture(scope="module")
+def engine(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkIceberg]:
+    roots = sorted({lake, *(query.table.parent.parent for query in QUERIES.values())})
+    # Iceberg for Spark cannot read lists as Hudi writes most of them.
+    options = service_options(tmp_path_factory.mktemp("scratch"), roots, rewrites_lists=True)
+    with running(options) as service, spark_iceberg(service.url, tmp_path_factory.mktemp("spark")) as engine:
+        yield engine
+
+
+@pytest.mark.engine("spark+iceberg")
+def test_spark_with_iceberg_reads_the_rows_of_hudi(engine: SparkIceberg, key: Key) -> None:
+    query = QUERIES[key]
+    conditions = [f"`{column}` {operator} {value!r}" for column, operator, value in query.comparisons]
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    found = engine.rows(f"SELECT * FROM lake.`{query.case}`.`{name_of(query)}`{where}")
+    assert differences(answer_of(query), found) == []
+
+
+def test_time_travel_in_sql(engine: SparkIceberg, lake: Path) -> None:
+    table = TableWriter(folder=lake / "trips").create()
+    table.base_file(at(1), [{"id": "a", "ts": 1, "value": "old"}, {"id": "b", "ts": 1, "value": "old"}])
+    table.commit(at(1))
+    trips = "SELECT id, value FROM lake.default.trips"
+    first = [{"id": "a", "value": "old"}, {"id": "b", "value": "old"}]
+    assert rows_of(engine, trips) == first
+    for number in (2, 3):
+        block = table.data_block(at(number), [{"id": "a", "ts": number, "value": f"by {number}"}])
+        table.log_file(at(number), [block], number=number)
+        table.commit(at(number))
+    assert rows_of(engine, trips) == [{"id": "a", "value": "by 3"}, first[1]]
+    assert rows_of(engine, f"{trips} VERSION AS OF {at(1)}") == first
+    assert rows_of(engine, f"{trips} TIMESTAMP AS OF '2026-01-01 00:00:00.150'") == first
+    # No view of the second commit has been made; what there was before it is not the answer.
+    between = f"{trips} TIMESTAMP AS OF '2026-01-01 00:00:00.250'"
+    with pytest.raises(SparkQueryError, match=at(2)):
+        rows_of(engine, between)
+    second = [{"id": "a", "value": "by 2"}, first[1]]
+    assert rows_of(engine, f"SELECT id, value FROM lake.default.trips__at_{at(2)}") == second
+    assert rows_of(engine, between) == second
+    assert rows_of(engine, "SELECT id, value FROM lake.default.trips__ro") == first
+
+
+def rows_of(engine: SparkIceberg, sql: str) -> list[dict[str, str]]:
+    return engine.rows(f"{sql} ORDER BY id").to_pylist()
+
+
+def test_published_metadata_are_read_without_a_service(engine: SparkIceberg, tmp_path: Path) -> None:
+    query = QUERIES["a_story_v9_120", 0]
+    published = publish_table(
+        Storage.open(str(query.table)), Scratch.open(str(tmp_path / "published")), locations=Locations(), builds=2
+    )
+    for place in (published.metadata_location, published.location):
+        assert differences(answer_of(query), engine.rows_of_metadata(place)) == []
