@@ -81,8 +81,10 @@ class SliceMerge:
         self.merges_rows = rule.payload is not None or rule.fill is not None or bool(log_records.lacks)
         if not rule.orders_base:
             self.wins_always = np.ones(len(log_records), dtype=np.bool_)
-        elif rule.kind == ordering.DEFAULT_PAYLOAD:
+        elif rule.kind in (ordering.DEFAULT_PAYLOAD, ordering.PAYLOAD_OF_11):
             self.wins_always = (log_records.is_delete & ~log_records.marked) | log_records.always_deletes
+        elif rule.kind == ordering.LATEST_OF_10:
+            self.wins_always = ~log_records.is_delete | log_records.always_deletes
         else:
             self.wins_always = log_records.always_deletes
 

@@ -58,8 +58,9 @@ def fold_versions(rule: str, versions: Versions) -> Positions:
     key_has_delete[versions.codes[versions.is_delete]] = True
     with_delete = key_has_delete[versions.codes]
     plain = positions[~with_delete]
-    by_rank = plain[np.argsort(versions.ranks[plain], kind="stable")]
-    survivors[versions.codes[by_rank]] = by_rank
+    if rule != ordering.LATEST_OF_10:
+        plain = plain[np.argsort(versions.ranks[plain], kind="stable")]
+    survivors[versions.codes[plain]] = plain
     if with_delete.any():
         rounds = _Rounds(rule, versions, positions[with_delete], FieldMerging(lacks={}))
         survivors[rounds.codes] = rounds.survivors
@@ -147,8 +148,12 @@ def _later_replaces(rule: str, versions: Versions, earlier: Positions, later: Po
     if rule == ordering.COMMIT_TIME:
         return np.ones(len(later), dtype=np.bool_)
     not_lower = versions.ranks[later] >= versions.ranks[earlier]
-    if rule == ordering.EVENT_TIME:
+    if rule in (ordering.EVENT_TIME, ordering.LATEST_OF_10):
         undecided = np.where(versions.always_deletes[earlier], ~versions.is_delete[later], not_lower)
+        if rule == ordering.LATEST_OF_10:
+            undecided |= ~versions.is_delete[later]
     else:
         undecided = not_lower | (versions.is_delete[earlier] & ~versions.is_delete[later])
+        if rule == ordering.PAYLOAD_OF_11:
+            undecided |= versions.is_delete[later]
     return np.asarray(versions.always_deletes[later] | undecided)

@@ -15,6 +15,8 @@ rule                   log version against log version                  survivin
 ``EVENT_TIME``         the higher ordering, the later one of equals     the higher ordering, the log if equal
 ``OVERWRITE_LATEST``   the same, but anything revives a deleted record  the log version
 ``DEFAULT_PAYLOAD``    the same, but anything revives a deleted record  a delete; else the higher ordering
+``PAYLOAD_OF_11``      the same, and any delete deletes                  a delete; else the higher ordering
+``LATEST_OF_10``       the later row; deletes as in ``EVENT_TIME``       a row; a delete if its ordering is not lower
 =====================  ===============================================  ==========================================
 
 Under ``CUSTOM_PAYLOAD`` only deletes are decided here, as under ``OVERWRITE_LATEST``.
@@ -25,13 +27,17 @@ left out of a partial update) is decided before.
 
 Source: ``BufferedRecordMergerFactory``, ``PartialUpdateHandler`` and ``KeyBasedFileGroupRecordBuffer`` of Hudi 1.x for
 the first two; ``OverwriteWithLatestAvroPayload``, ``DefaultHoodieRecordPayload``, ``PartialUpdateAvroPayload`` and
-``HoodieMergedLogRecordScanner`` of 0.x for the others.
+``HoodieMergedLogRecordScanner`` of 0.x for the others. ``PAYLOAD_OF_11`` is what becomes of such a payload where 1.1 or
+later asks it about log versions and deletes, too (``CustomPayloadRecordMerger``), ``LATEST_OF_10`` what becomes of one
+that looks at no ordering where 1.0 asks it about rows alone (``FileGroupRecordBuffer``).
 """
 
 COMMIT_TIME = "commit time"
 EVENT_TIME = "event time"
 OVERWRITE_LATEST = "overwrite with latest (0.x)"
 DEFAULT_PAYLOAD = "default payload (0.x)"
+PAYLOAD_OF_11 = "payload (1.1)"
+LATEST_OF_10 = "payload without an ordering (1.0)"
 CUSTOM_PAYLOAD = "a user's payload"
 
 Version = tuple[tuple[object, ...], bool, bool]
@@ -51,12 +57,12 @@ def is_lower(left: tuple[object, ...], right: tuple[object, ...]) -> bool:
 def later_replaces(rule: str, earlier: Version, later: Version) -> bool:
     """Whether the later of two log versions of a key takes the place of the earlier."""
     ordering, is_delete, always_deletes = later
-    if rule == COMMIT_TIME or always_deletes:
+    if rule == COMMIT_TIME or always_deletes or (rule == PAYLOAD_OF_11 and is_delete):
         return True
-    if rule == EVENT_TIME and earlier[2]:
+    if rule in (EVENT_TIME, LATEST_OF_10) and earlier[2]:
         # A delete that carries an ordering value does not take the place of one that needs none.
         return not is_delete
-    if rule != EVENT_TIME and earlier[1] and not is_delete:
+    if rule != EVENT_TIME and not is_delete and (earlier[1] or rule == LATEST_OF_10):
         return True
     return not is_lower(ordering, earlier[0])
 
@@ -66,7 +72,7 @@ def log_replaces_base(rule: str, base_ordering: tuple[object, ...], log: Version
     ordering, is_delete, always_deletes = log
     if rule in (COMMIT_TIME, OVERWRITE_LATEST, CUSTOM_PAYLOAD) or always_deletes:
         return True
-    if rule == DEFAULT_PAYLOAD and is_delete:
+    if is_delete if rule in (DEFAULT_PAYLOAD, PAYLOAD_OF_11) else rule == LATEST_OF_10 and not is_delete:
         return True
     return not is_lower(ordering, base_ordering)
 

@@ -27,6 +27,7 @@ _STRATEGIES = {
 }
 _SPARK_MERGER = "org.apache.hudi.HoodieSparkRecordMerger"
 _UNAVAILABLE = "__debezium_unavailable_value"
+_SEQUENCE = ("_event_seq",)
 _DEBEZIUM_DELETE = ("_change_operation_type", "d")
 
 
@@ -45,7 +46,8 @@ class MergeRule:
     ``delete_marker`` names a column and the value that makes a row a delete. ``fills_in_logs`` tells rules that merge
     fields among log versions from those that merge them with the base row alone, ``newest_meta`` those that take the
     meta columns from the later version even if it loses. ``sequences_against_base`` is for an ordering value of a file
-    number, a dot and a position, which is compared as numbers with the base row's, but as text among log versions.
+    number, a dot and a position, which is compared as numbers with that of the base row, which wins if they are equal;
+    among log versions it is text unless there is ``sequences_in_logs``.
     """
 
     kind: str
@@ -57,6 +59,7 @@ class MergeRule:
     unavailable_value: str = _UNAVAILABLE
     payload: RecordPayload | None = None
     sequences_against_base: bool = False
+    sequences_in_logs: bool = False
     payload_class: str | None = None
 
     @property
@@ -67,17 +70,25 @@ class MergeRule:
     @property
     def orders_base(self) -> bool:
         """Whether ordering values decide between a log version and the base row."""
-        return self.kind in (ordering.EVENT_TIME, ordering.DEFAULT_PAYLOAD)
+        return self.kind not in (ordering.COMMIT_TIME, ordering.OVERWRITE_LATEST, ordering.CUSTOM_PAYLOAD)
 
     @property
     def nulls_as_zero(self) -> bool:
         """Whether a missing ordering number counts as 0, and not below every number."""
-        return self.kind == ordering.EVENT_TIME
+        return self.kind in (ordering.EVENT_TIME, ordering.PAYLOAD_OF_11, ordering.LATEST_OF_10)
+
+    @property
+    def text_deletes_always(self) -> bool:
+        """Whether deletes whose ordering value is text delete whatever came before.
+
+        0.x compares values of one class alone, and has text of deletes and of rows in two.
+        """
+        return self.kind in (ordering.OVERWRITE_LATEST, ordering.DEFAULT_PAYLOAD)
 
     @property
     def marked_rows_fold_as_deletes(self) -> bool:
         """Whether a row that carries a delete mark is a delete among log versions, or only once it has survived."""
-        return self.kind in (ordering.EVENT_TIME, ordering.COMMIT_TIME)
+        return self.kind in (ordering.EVENT_TIME, ordering.COMMIT_TIME, ordering.LATEST_OF_10)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -102,7 +113,7 @@ _RULES_OF_0X: Mapping[str, MergeRule] = {
     "AWSDmsAvroPayload": MergeRule(kind=ordering.OVERWRITE_LATEST, ordering_fields=(), delete_marker=("Op", "D")),
     "MySqlDebeziumAvroPayload": MergeRule(
         kind=ordering.DEFAULT_PAYLOAD,
-        ordering_fields=("_event_seq",),
+        ordering_fields=_SEQUENCE,
         delete_marker=_DEBEZIUM_DELETE,
         sequences_against_base=True,
     ),
@@ -114,27 +125,44 @@ _RULES_OF_0X: Mapping[str, MergeRule] = {
         fills_in_logs=False,
     ),
 }
-_RULES_OF_1X: Mapping[str, MergeRule] = {
+_RULES_OF_11: Mapping[str, MergeRule] = {
     "OverwriteWithLatestAvroPayload": MergeRule(kind=ordering.COMMIT_TIME, ordering_fields=()),
     "DefaultHoodieRecordPayload": MergeRule(kind=ordering.EVENT_TIME, ordering_fields=()),
     "EventTimeAvroPayload": MergeRule(kind=ordering.EVENT_TIME, ordering_fields=()),
-    "PartialUpdateAvroPayload": MergeRule(kind=ordering.EVENT_TIME, ordering_fields=(), fill=FieldFill.DEFAULTS),
+    "PartialUpdateAvroPayload": MergeRule(
+        kind=ordering.PAYLOAD_OF_11, ordering_fields=(), fill=FieldFill.NULLS, newest_meta=True
+    ),
     "OverwriteNonDefaultsWithLatestAvroPayload": MergeRule(
         kind=ordering.COMMIT_TIME, ordering_fields=(), fill=FieldFill.DEFAULTS
     ),
     "AWSDmsAvroPayload": MergeRule(kind=ordering.COMMIT_TIME, ordering_fields=(), delete_marker=("Op", "D")),
     "MySqlDebeziumAvroPayload": MergeRule(
-        kind=ordering.EVENT_TIME,
+        kind=ordering.PAYLOAD_OF_11,
         ordering_fields=("_event_bin_file", "_event_pos"),
         delete_marker=_DEBEZIUM_DELETE,
     ),
     "PostgresDebeziumAvroPayload": MergeRule(
-        kind=ordering.EVENT_TIME,
+        kind=ordering.PAYLOAD_OF_11,
         ordering_fields=("_event_lsn",),
         delete_marker=_DEBEZIUM_DELETE,
         fill=FieldFill.UNAVAILABLE,
     ),
 }
+_RULES_OF_10: Mapping[str, MergeRule] = {
+    **_RULES_OF_11,
+    **{
+        payload: replace(_RULES_OF_11[payload], kind=kind)
+        for payload, kind in (
+            ("PartialUpdateAvroPayload", ordering.EVENT_TIME),
+            ("OverwriteNonDefaultsWithLatestAvroPayload", ordering.LATEST_OF_10),
+            ("AWSDmsAvroPayload", ordering.LATEST_OF_10),
+            ("MySqlDebeziumAvroPayload", ordering.EVENT_TIME),
+            ("PostgresDebeziumAvroPayload", ordering.EVENT_TIME),
+        )
+    },
+}
+"""In 1.0, deletes do not reach payloads: they are ordered as in event time."""
+
 _FILLS = {"IGNORE_DEFAULTS": FieldFill.DEFAULTS, "FILL_UNAVAILABLE": FieldFill.UNAVAILABLE}
 
 
@@ -173,7 +201,7 @@ def merge_rule(config: TableConfig, payloads: Mapping[str, RecordPayload]) -> Me
             payload_class=config.payload_class,
         )
     mode = infer_merge_mode(config)
-    rules = _RULES_OF_1X if config.written_by_1x else _RULES_OF_0X
+    rules = _rules_of_release(config)
     if _SPARK_MERGER in config.record_merger_impls and not config.written_by_1x:
         rule = rules["DefaultHoodieRecordPayload"]
     elif mode is MergeMode.CUSTOM:
@@ -188,7 +216,15 @@ def merge_rule(config: TableConfig, payloads: Mapping[str, RecordPayload]) -> Me
     else:
         rule = rules["OverwriteWithLatestAvroPayload"]
     rule = replace(rule, ordering_fields=config.ordering_fields or rule.ordering_fields)
+    if rules is _RULES_OF_10 and rule.ordering_fields == _SEQUENCE and mode is MergeMode.CUSTOM:
+        rule = replace(rule, sequences_against_base=True, sequences_in_logs=True)
     return _with_properties(rule, config)
+
+
+def _rules_of_release(config: TableConfig) -> Mapping[str, MergeRule]:
+    if not config.written_by_1x:
+        return _RULES_OF_0X
+    return _RULES_OF_11 if config.written_by_11 else _RULES_OF_10
 
 
 def _with_properties(rule: MergeRule, config: TableConfig) -> MergeRule:

@@ -23,10 +23,13 @@ _INT32_BITS = 32
 def ordering_ranks(columns: Sequence[Column], rows: int, rule: MergeRule, *, against_base: bool) -> Ranks:
     """One integer a row, such that comparing two rows' integers compares their ordering values field by field.
 
-    Ranks of different calls are not comparable. ``against_base`` is for log versions that meet base rows.
+    Ranks of different calls are not comparable. ``against_base`` is for log versions that meet base rows, which are the
+    second half of the rows.
     """
-    if rule.sequences_against_base and against_base:
+    if rule.sequences_against_base if against_base else rule.sequences_in_logs:
         columns = [part for column in columns for part in _sequence_parts(column)]
+        if against_base:
+            columns.append(pa.array(np.arange(rows) >= rows // 2).cast(pa.int8()))
     ranks = np.zeros(rows, dtype=np.int64)
     for position, column in enumerate(columns):
         of_column = _column_ranks(column, nulls_as_zero=rule.nulls_as_zero)

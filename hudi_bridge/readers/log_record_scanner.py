@@ -171,8 +171,11 @@ class BlockDecoder:
     def _deletes(self, block: LogBlock) -> LogRecords:
         deletes = parse_delete_block(block)
         fields = self._rule.ordering_fields if self._rule.orders_logs else ()
-        orderings = deletes.ordering_as([self.schema.field(name).type for name in fields])
+        kinds = [self.schema.field(name).type for name in fields]
+        orderings = deletes.ordering_as(kinds)
         without_ordering = ~np.asarray(orderings.comparable.to_numpy(zero_copy_only=False), dtype=np.bool_)
+        if self._rule.text_deletes_always and any(map(pa.types.is_string, kinds)):
+            without_ordering[:] = True
         return delete_records(
             deletes.record_keys,
             orderings.columns,

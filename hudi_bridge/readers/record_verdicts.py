@@ -205,9 +205,13 @@ def _reason_in_logs(rule: MergeRule, kept: _Contender, later: _Contender) -> str
         if kind == ordering.COMMIT_TIME:
             return "commit-time ordering: the later one"
         if later.version.always_deletes:
-            return "delete without an ordering value"
+            return _plain_delete(rule, later.version)
         if kind == ordering.EVENT_TIME:
             return "a row after a delete without an ordering value"
+        if kind == ordering.LATEST_OF_10 and not kept.version.is_delete:
+            return "the later one, whatever its ordering"
+        if kind == ordering.PAYLOAD_OF_11 and later.version.is_delete:
+            return "a delete, whatever its ordering"
         return "a row after a delete, whatever its ordering"
     if not ordering.later_replaces(kind, ((0,), *one), ((1,), *other)):
         return "delete with an ordering value after one without"
@@ -218,12 +222,18 @@ def _reason_against_base(rule: MergeRule, log: RecordVersion) -> str:
     if rule.kind == ordering.COMMIT_TIME:
         return "commit-time ordering: the later one"
     if log.always_deletes:
-        return "delete without an ordering value"
+        return _plain_delete(rule, log)
     if rule.payload is not None and not log.is_delete:
         return _combined(rule)
-    if rule.kind == ordering.OVERWRITE_LATEST:
+    if rule.kind == ordering.OVERWRITE_LATEST or not log.is_delete:
         return "the log replaces the base row, whatever its ordering"
     return "a delete in the log, whatever its ordering"
+
+
+def _plain_delete(rule: MergeRule, delete: RecordVersion) -> str:
+    if rule.text_deletes_always and any(isinstance(value, str) for value in delete.ordering):
+        return "a delete, whatever its ordering"
+    return "delete without an ordering value"
 
 
 def _combined(rule: MergeRule) -> str:

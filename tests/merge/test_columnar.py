@@ -9,7 +9,7 @@ import pyarrow as pa
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.merge.columnar import Meetings, SliceMerge, joined, no_meetings
 from hudi_bridge.merge.log_records import data_records, delete_records
-from hudi_bridge.merge.ordering import COMMIT_TIME, DEFAULT_PAYLOAD, EVENT_TIME, OVERWRITE_LATEST
+from hudi_bridge.merge.ordering import COMMIT_TIME, DEFAULT_PAYLOAD, EVENT_TIME, OVERWRITE_LATEST, PAYLOAD_OF_11
 from hudi_bridge.merge.payloads import FieldFill, MergeRule
 from hudi_bridge.merge.record_map import build_record_map
 
@@ -81,7 +81,7 @@ def test_logs_without_a_base_row_are_inserts_and_their_deletes_nothing() -> None
 def test_the_higher_ordering_wins_over_the_base_and_the_log_if_equal() -> None:
     base = [("low", 1, "base", ""), ("same", 2, "base", ""), ("high", 3, "base", "")]
     log = [(key, 2, "log", "") for key in ("low", "same", "high")]
-    for kind in (EVENT_TIME, DEFAULT_PAYLOAD):
+    for kind in (EVENT_TIME, DEFAULT_PAYLOAD, PAYLOAD_OF_11):
         assert merged(rule(kind), base, log) == [("high", 3, "base", ""), ("low", 2, "log", ""), ("same", 2, "log", "")]
     for kind in (COMMIT_TIME, OVERWRITE_LATEST):
         assert merged(rule(kind), base, log) == [("high", 2, "log", ""), ("low", 2, "log", ""), ("same", 2, "log", "")]
@@ -92,7 +92,7 @@ def test_a_late_delete_counts_in_all_rules_but_event_time() -> None:
     assert merged(rule(EVENT_TIME), base, deletes=[("k", 2)]) == base
     assert merged(rule(EVENT_TIME), base, deletes=[("k", 3)]) == []
     assert merged(rule(EVENT_TIME), base, deletes=[("k", None)]) == []
-    for kind in (COMMIT_TIME, OVERWRITE_LATEST, DEFAULT_PAYLOAD):
+    for kind in (COMMIT_TIME, OVERWRITE_LATEST, DEFAULT_PAYLOAD, PAYLOAD_OF_11):
         assert merged(rule(kind), base, deletes=[("k", 2)]) == []
 
 

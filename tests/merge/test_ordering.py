@@ -6,7 +6,9 @@ from hudi_bridge.merge.ordering import (
     COMMIT_TIME,
     DEFAULT_PAYLOAD,
     EVENT_TIME,
+    LATEST_OF_10,
     OVERWRITE_LATEST,
+    PAYLOAD_OF_11,
     Version,
     field_source,
     is_lower,
@@ -15,9 +17,10 @@ from hudi_bridge.merge.ordering import (
     survivor,
 )
 
-RULES = (COMMIT_TIME, EVENT_TIME, OVERWRITE_LATEST, DEFAULT_PAYLOAD)
-ORDERED = (EVENT_TIME, OVERWRITE_LATEST, DEFAULT_PAYLOAD)
-PAYLOADS = (OVERWRITE_LATEST, DEFAULT_PAYLOAD)
+RULES = (COMMIT_TIME, EVENT_TIME, OVERWRITE_LATEST, DEFAULT_PAYLOAD, PAYLOAD_OF_11, LATEST_OF_10)
+ORDERED = (EVENT_TIME, OVERWRITE_LATEST, DEFAULT_PAYLOAD, PAYLOAD_OF_11)
+DELETES_ORDERED = (EVENT_TIME, OVERWRITE_LATEST, DEFAULT_PAYLOAD, LATEST_OF_10)
+PAYLOADS = (OVERWRITE_LATEST, DEFAULT_PAYLOAD, PAYLOAD_OF_11)
 
 
 def row(*ordering: object) -> Version:
@@ -73,7 +76,7 @@ def test_a_delete_without_ordering_deletes_whatever_came_before(rule: str, earli
     assert later_replaces(rule, earlier, PLAIN_DELETE)
 
 
-@pytest.mark.parametrize("rule", ORDERED)
+@pytest.mark.parametrize("rule", DELETES_ORDERED)
 def test_a_delete_with_ordering_takes_part_in_the_ordering(rule: str) -> None:
     assert later_replaces(rule, row(2), delete(2))
     assert later_replaces(rule, row(2), delete(3))
@@ -89,7 +92,22 @@ def test_event_time_keeps_a_newer_delete_against_a_late_row() -> None:
 def test_payloads_revive_a_deleted_record_whatever_the_ordering(rule: str) -> None:
     assert later_replaces(rule, delete(3), row(2))
     assert later_replaces(rule, PLAIN_DELETE, row(-2))
-    assert not later_replaces(rule, delete(3), delete(2))
+    assert later_replaces(rule, delete(3), delete(2)) is (rule == PAYLOAD_OF_11)
+
+
+def test_in_10_rows_come_in_the_order_of_arrival_and_deletes_in_that_of_their_values() -> None:
+    assert later_replaces(LATEST_OF_10, row(2), row(1))
+    assert later_replaces(LATEST_OF_10, delete(2), row(1))
+    assert not later_replaces(LATEST_OF_10, PLAIN_DELETE, delete(5))
+    assert log_replaces_base(LATEST_OF_10, (2,), row(1))
+    assert log_replaces_base(LATEST_OF_10, (2,), delete(2))
+    assert log_replaces_base(LATEST_OF_10, (2,), PLAIN_DELETE)
+    assert not log_replaces_base(LATEST_OF_10, (2,), delete(1))
+
+
+def test_payloads_of_11_take_any_delete() -> None:
+    assert later_replaces(PAYLOAD_OF_11, row(2), delete(1))
+    assert log_replaces_base(PAYLOAD_OF_11, (2,), delete(1))
 
 
 def test_event_time_revives_after_a_delete_without_ordering_by_a_row_alone() -> None:
@@ -103,7 +121,7 @@ def test_some_rules_let_the_log_win_over_any_base_row(rule: str, log: Version) -
     assert log_replaces_base(rule, (9,), log)
 
 
-@pytest.mark.parametrize("rule", [EVENT_TIME, DEFAULT_PAYLOAD])
+@pytest.mark.parametrize("rule", [EVENT_TIME, DEFAULT_PAYLOAD, PAYLOAD_OF_11])
 def test_the_base_row_stays_if_its_ordering_is_higher(rule: str) -> None:
     assert not log_replaces_base(rule, (2,), row(1))
     assert log_replaces_base(rule, (2,), row(2))

@@ -6,7 +6,14 @@ import pytest
 
 from hudi_bridge.config import MergeMode, TableConfig, parse_table_config, with_read_options
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.merge.ordering import COMMIT_TIME, DEFAULT_PAYLOAD, EVENT_TIME, OVERWRITE_LATEST
+from hudi_bridge.merge.ordering import (
+    COMMIT_TIME,
+    DEFAULT_PAYLOAD,
+    EVENT_TIME,
+    LATEST_OF_10,
+    OVERWRITE_LATEST,
+    PAYLOAD_OF_11,
+)
 from hudi_bridge.merge.payloads import FieldFill, MergeRule, infer_merge_mode
 from hudi_bridge.merge.payloads import merge_rule as merge_rule_with
 from tests.table_writer import TableWriter, at
@@ -58,16 +65,16 @@ OF_0X = {
         DEFAULT_PAYLOAD, "ts", delete_marker=D_MARKER, fill=FieldFill.UNAVAILABLE, fills_in_logs=False
     ),
 }
-OF_1X = {
+OF_11 = {
     PACKAGE + "OverwriteWithLatestAvroPayload": rule(COMMIT_TIME, "ts"),
     PACKAGE + "DefaultHoodieRecordPayload": rule(EVENT_TIME, "ts"),
     PACKAGE + "EventTimeAvroPayload": rule(EVENT_TIME, "ts"),
-    PACKAGE + "PartialUpdateAvroPayload": rule(EVENT_TIME, "ts", fill=FieldFill.DEFAULTS),
+    PACKAGE + "PartialUpdateAvroPayload": rule(PAYLOAD_OF_11, "ts", fill=FieldFill.NULLS, newest_meta=True),
     PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload": rule(COMMIT_TIME, "ts", fill=FieldFill.DEFAULTS),
     PACKAGE + "AWSDmsAvroPayload": rule(COMMIT_TIME, "ts", delete_marker=("Op", "D")),
-    DEBEZIUM + "MySqlDebeziumAvroPayload": rule(EVENT_TIME, "ts", delete_marker=D_MARKER),
+    DEBEZIUM + "MySqlDebeziumAvroPayload": rule(PAYLOAD_OF_11, "ts", delete_marker=D_MARKER),
     DEBEZIUM + "PostgresDebeziumAvroPayload": rule(
-        EVENT_TIME, "ts", delete_marker=D_MARKER, fill=FieldFill.UNAVAILABLE
+        PAYLOAD_OF_11, "ts", delete_marker=D_MARKER, fill=FieldFill.UNAVAILABLE
     ),
 }
 
@@ -78,23 +85,44 @@ def test_payloads_of_0x(version: int, payload: str) -> None:
     assert merge_rule(with_payload(version, payload, hoodie__table__precombine__field="ts")) == OF_0X[payload]
 
 
-@pytest.mark.parametrize("payload", OF_1X)
+OF_10 = OF_11 | {
+    PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload": rule(LATEST_OF_10, "ts", fill=FieldFill.DEFAULTS),
+    PACKAGE + "AWSDmsAvroPayload": rule(LATEST_OF_10, "ts", delete_marker=("Op", "D")),
+    PACKAGE + "PartialUpdateAvroPayload": rule(EVENT_TIME, "ts", fill=FieldFill.NULLS, newest_meta=True),
+    DEBEZIUM + "MySqlDebeziumAvroPayload": rule(EVENT_TIME, "ts", delete_marker=D_MARKER),
+    DEBEZIUM + "PostgresDebeziumAvroPayload": rule(
+        EVENT_TIME, "ts", delete_marker=D_MARKER, fill=FieldFill.UNAVAILABLE
+    ),
+}
+WRITTEN_BY = {"hoodie__table__precombine__field": OF_10, "hoodie__table__ordering__fields": OF_11}
+"""The name that a release gives to the ordering fields tells it."""
+
+
+@pytest.mark.parametrize("payload", OF_11)
 @pytest.mark.parametrize("stated", [{}, {"hoodie__record__merge__strategy__id": PAYLOAD_ID}], ids=["", "payload id"])
-def test_payloads_of_version_8(payload: str, stated: dict[str, str]) -> None:
-    config = with_payload(8, payload, hoodie__table__precombine__field="ts", **stated)
-    assert merge_rule(config) == OF_1X[payload]
+@pytest.mark.parametrize("fields", WRITTEN_BY)
+def test_payloads_of_version_8(fields: str, payload: str, stated: dict[str, str]) -> None:
+    config = with_payload(8, payload, **{fields: "ts"}, **stated)
+    assert merge_rule(config) == WRITTEN_BY[fields][payload]
 
 
-@pytest.mark.parametrize("payload", OF_1X)
+def test_a_sequence_of_mysql_compares_as_numbers_in_10() -> None:
+    payload = DEBEZIUM + "MySqlDebeziumAvroPayload"
+    found = merge_rule(with_payload(8, payload, hoodie__table__precombine__field="_event_seq"))
+    assert found.sequences_against_base
+    assert found.sequences_in_logs
+
+
+@pytest.mark.parametrize("payload", OF_11)
 def test_version_6_maintained_by_1x_follows_1x(payload: str) -> None:
     config = with_payload(
         6,
         payload,
-        hoodie__table__precombine__field="ts",
+        hoodie__table__ordering__fields="ts",
         hoodie__record__merge__mode="CUSTOM",
         hoodie__record__merge__strategy__id=EVENT_TIME_ID,
     )
-    assert merge_rule(config) == OF_1X[payload]
+    assert merge_rule(config) == OF_11[payload]
 
 
 @pytest.mark.parametrize("version", [8, 9])

@@ -133,6 +133,12 @@ def test_sequences_are_numbers_against_the_base_and_text_among_logs() -> None:
     assert against_base[3] < against_base[2] < against_base[0] < against_base[1]
 
 
+def test_of_equal_sequences_that_of_the_base_row_wins() -> None:
+    rule = MergeRule(kind=DEFAULT_PAYLOAD, ordering_fields=("o",), sequences_against_base=True)
+    of_log, of_base = ordering_ranks([pa.array(["5.10", "5.10"])], 2, rule, against_base=True).tolist()
+    assert of_log < of_base
+
+
 def test_no_rows_have_no_ranks() -> None:
     for kind in VALUES:
         assert ordering_ranks([pa.array([], kind)], 0, NULLS_AS_ZERO, against_base=False).tolist() == []

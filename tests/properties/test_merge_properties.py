@@ -42,6 +42,9 @@ TABLES: dict[str, tuple[int, Mapping[str, str]]] = {
     "commit time, defaults ignored": (9, COMMIT_TIME | IGNORE_DEFAULTS),
     "event time, defaults ignored": (9, EVENT_TIME | IGNORE_DEFAULTS),
     "partial update": (6, {PAYLOAD: PACKAGE + "PartialUpdateAvroPayload"}),
+    "latest, 1.0": (8, {PAYLOAD: PACKAGE + "AWSDmsAvroPayload"}),
+    "non-defaults, 1.0": (8, {PAYLOAD: PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload"}),
+    "partial update, 1.1": (8, {PAYLOAD: PACKAGE + "PartialUpdateAvroPayload", "hoodie.table.format": "native"}),
     "overwrite non-defaults": (6, {PAYLOAD: PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload"}),
 }
 

@@ -166,3 +166,21 @@ def test_log_records_are_let_go_of_when_their_split_is_read(tmp_path: Path) -> N
         alive.append(sum(isinstance(one, LogRecordMap) for one in gc.get_objects()))
     assert len(alive) == 4
     assert max(alive) <= 2
+
+
+@pytest.mark.parametrize(("kind", "version", "left"), [("string", 6, 0), ("long", 6, 1), ("string", 9, 1)])
+def test_up_to_1_0_a_late_delete_counts_among_logs_if_its_ordering_is_text(
+    tmp_path: Path, kind: str, version: int, left: int
+) -> None:
+    fields = (("id", "string"), ("ts", kind), ("value", "string"))
+    table = TableWriter(folder=tmp_path, version=version, fields=fields).create()
+    late, newer = ("1", "2") if kind == "string" else (1, 2)
+    blocks = [
+        table.data_block(at(2), [{"id": "a", "ts": newer, "value": "newer"}]),
+        table.delete_block(at(2), [("a", late)]),
+    ]
+    table.base_file(at(1), [])
+    table.log_file(at(2), blocks, base_instant=at(1))
+    table.commit(at(1))
+    table.commit(at(2))
+    assert table.open().snapshot().count_rows() == left

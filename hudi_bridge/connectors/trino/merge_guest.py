@@ -70,6 +70,9 @@ def contested_fields(
     is_delete, is_explicit, always_deletes = flags
     sides = ordering[: len(zeros)], ordering[len(zeros) :]
     base, log = (comparable(values, zeros, sequences=sequences) for values in sides)
+    if sequences:
+        # Of equal ones, the base row wins.
+        base, log = (*base, 1), (*log, 0)
     base_lacks, log_lacks = (of_side or [False] * len(newest) for of_side in lacks)
     return fields_from_log(
         rule,

@@ -190,16 +190,16 @@ class RealtimeView:
 
     def _missing_files(self) -> str:
         """No rows, and an error that names a file of the publication that is gone; all of them have rows."""
-        place = ("base_uri", "log_uri")
-        cases = (f"WHEN s.{uri} IS NOT NULL AND s.{uri}_found IS NULL THEN {_fail(f's.{uri}')}" for uri in place)
-        bases, logs = (f"(SELECT DISTINCT {_PATH} AS path FROM {self.names.of_part(part)})" for part in (BASE, LOG))
+        bases, logs = (f"SELECT {_PATH} AS path FROM {self.names.of_part(part)}" for part in (BASE, LOG))
+        groups = path_columns(self.publication.context)
+        columns = ", ".join(("u.uri", *(f"slice.{name}" for name in groups.values())))
         # Which files to look for comes from the right side, as a dynamic filter.
         files = (
-            f"(\n    SELECT slice.*, base.path AS base_uri_found, log.path AS log_uri_found\n"
-            f"    FROM {logs} log\n    RIGHT JOIN ({bases} base RIGHT JOIN slice ON base.path = slice.base_uri)\n"
-            f"      ON log.path = slice.log_uri\n  ) s"
+            f"(\n    SELECT DISTINCT path FROM ({bases} UNION ALL {logs})\n  ) found\n  RIGHT JOIN (\n"
+            f"    SELECT {columns}\n    FROM slice CROSS JOIN UNNEST(ARRAY[slice.base_uri, slice.log_uri]) AS u(uri)\n"
+            "    WHERE u.uri IS NOT NULL\n  ) wanted ON found.path = wanted.uri"
         )
-        return self._failing(f"max(CASE {' '.join(cases)} END)", files, path_columns(self.publication.context))
+        return self._failing(f"max(CASE WHEN found.path IS NULL THEN {_fail('wanted.uri')} END)", files, groups)
 
     def _failing(self, failure: str, source: str, groups: Mapping[str, str]) -> str:
         """A part without rows. Its columns are such that no condition on them keeps ``failure`` from being computed.

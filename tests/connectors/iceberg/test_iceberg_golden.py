@@ -1,4 +1,4 @@
-"""The golden tables as Iceberg tables, through PyIceberg: with ``--matrix`` all of them, otherwise some of each group."""
+"""The golden tables as Iceberg tables, through PyIceberg: with ``--matrix`` all, otherwise some of each group."""
 
 from collections.abc import Iterator
 from functools import reduce

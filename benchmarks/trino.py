@@ -1,0 +1,212 @@
+"""Times queries in Trino over the ways to a table's rows: ``python -m benchmarks.trino standard``.
+
+One server answers all of them, and the ways take turns. The floor is Trino's Hive connector on the base files alone,
+whose answer is stale. The others have to give the answer of a snapshot that is read with Arrow, or their ratio is void.
+"""
+
+import argparse
+import datetime as dt
+import math
+import os
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow.compute as pc
+
+from benchmarks.make_tables import default_cache, make_table
+from benchmarks.scenarios import QTY_VALUES, SCENARIOS, Scenario
+from benchmarks.trino_routes import (
+    Publishing,
+    Relation,
+    base_files,
+    cpu_seconds,
+    hive_properties,
+    iceberg_table,
+    sql_view,
+    wait_until_idle,
+)
+from hudi_bridge import HudiTable
+from tests.integration.trino_download import VERSION
+from tests.integration.trino_server import Trino, running_server
+
+RESULTS = Path(__file__).parent / "results"
+FLOOR, FIRST, CACHED, VIEW = "base files, Hive", "Iceberg, first load", "Iceberg, cached", "SQL view"
+AGGREGATE, FILTER = "aggregate of four columns", "filter, 1 % of rows"
+QUERIES = {
+    AGGREGATE: "SELECT part, count(*), sum(qty), max(ts), avg(price) FROM {} GROUP BY part ORDER BY part",
+    FILTER: f"SELECT count(*), sum(ts) FROM {{}} WHERE qty < {QTY_VALUES // 100}",
+}
+FIRST_LOADS_TO_WARM_UP = 2
+
+Answer = Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One query: seconds on the clock, and of CPU in Trino and in the service."""
+
+    wall: float
+    trino: float
+    service: float
+    answer: Answer
+
+    @property
+    def cpu(self) -> float:
+        """Seconds of CPU of both."""
+        return self.trino + self.service
+
+
+Runs = Mapping[tuple[str, str], Sequence[Run]]
+"""By query and way."""
+
+
+def run(trino: Trino, relation: Relation, query: str) -> Run:
+    with closing(trino.connect()) as connection:
+        cursor = connection.cursor()
+        for statement in relation.session:
+            cursor.execute(statement).fetchall()
+        wait_until_idle(trino.pid)
+        before = cpu_seconds(trino.pid), cpu_seconds(relation.service)
+        start = time.perf_counter()
+        answer = cursor.execute(QUERIES[query].format(relation.name)).fetchall()
+        wall = time.perf_counter() - start
+    after = cpu_seconds(trino.pid), cpu_seconds(relation.service)
+    return Run(wall=wall, trino=after[0] - before[0], service=after[1] - before[1], answer=answer)
+
+
+def answers_of_arrow(table: HudiTable) -> Mapping[str, Answer]:
+    """What the queries have to give."""
+    rows = table.snapshot().to_table(columns=["part", "qty", "ts", "price"])
+    groups = rows.group_by("part").aggregate([([], "count_all"), ("qty", "sum"), ("ts", "max"), ("price", "mean")])
+    few = rows.filter(pc.field("qty") < QTY_VALUES // 100)
+    return {
+        AGGREGATE: [list(row.values()) for row in groups.sort_by("part").to_pylist()],
+        FILTER: [[few.num_rows, pc.sum(few["ts"]).as_py()]],
+    }
+
+
+def is_same(answer: Answer, expected: Answer) -> bool:
+    """Whether two answers are the same, but for the order in which numbers were added up."""
+    pairs = [pair for one, other in zip(answer, expected, strict=False) for pair in zip(one, other, strict=True)]
+    return len(answer) == len(expected) and all(
+        math.isclose(one, other, rel_tol=1e-12) if isinstance(other, float) else one == other for one, other in pairs
+    )
+
+
+def measure(path: Path, folder: Path, rounds: int, warm_ups: int) -> tuple[Runs, Publishing]:
+    table = HudiTable.open(str(path))
+    runs: dict[tuple[str, str], list[Run]] = defaultdict(list)
+    with ExitStack() as stack:
+        trino = stack.enter_context(running_server(folder / "server"))
+        hive = stack.enter_context(trino.catalog("hive", "hive", hive_properties(folder / "metastore")))
+        view, publishing = sql_view(trino, hive, table, folder / "published")
+        cached = stack.enter_context(iceberg_table(trino, path, folder / "scratch"))
+        relations = {FLOOR: base_files(trino, hive, table), CACHED: cached, VIEW: view}
+        for number in range(warm_ups + rounds):
+            done = {
+                (query, way): run(trino, relation, query) for query in QUERIES for way, relation in relations.items()
+            }
+            if number >= warm_ups - FIRST_LOADS_TO_WARM_UP:
+                with iceberg_table(trino, path, folder / f"scratch-{number}") as unbuilt:
+                    done[AGGREGATE, FIRST] = run(trino, unbuilt, AGGREGATE)
+            if number >= warm_ups:
+                for key, one in done.items():
+                    runs[key].append(one)
+    return runs, publishing
+
+
+def markdown(
+    scenario: Scenario, runs: Runs, publishing: Publishing, expected: Mapping[str, Answer], about: Sequence[str]
+) -> str:
+    """The page of one scenario; a ratio is void where the answer is not that of the snapshot."""
+    lines = [f"# {scenario.name} in Trino, {dt.datetime.now(dt.UTC).date()}", ""]
+    lines += [
+        "| query | way | wall, s | CPU of Trino, s | CPU of the service, s | wall, of the floor | CPU, of the floor |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for query in QUERIES:
+        for way in (FLOOR, CACHED, FIRST, VIEW):
+            if (query, way) in runs:
+                lines.append(_line(query, way, runs, expected[query]))
+    lines += ["", *about, f"- {_publishing(publishing)}", ""]
+    return "\n".join(lines)
+
+
+def _line(query: str, way: str, runs: Runs, expected: Answer) -> str:
+    own, floor = runs[query, way], runs[query, FLOOR]
+    service = "" if way in (FLOOR, VIEW) else _seconds([one.service for one in own])
+    ratios = [
+        _ratio([one.wall for one in own], [one.wall for one in floor]),
+        _ratio([one.cpu for one in own], [one.cpu for one in floor]),
+    ]
+    if way == FLOOR:
+        # Nothing was updated or deleted for those that read base files alone.
+        ratios = ["stale" if not is_same(own[0].answer, expected) else "1.00x"] * 2
+    elif not all(is_same(one.answer, expected) for one in own):
+        ratios = ["void"] * 2
+    wall, trino = _seconds([one.wall for one in own]), _seconds([one.trino for one in own])
+    return f"| {query} | {way} | {wall} | {trino} | {service} | {' | '.join(ratios)} |"
+
+
+def _seconds(values: Sequence[float]) -> str:
+    return f"{min(values):.3f} ({statistics.median(values):.3f})"
+
+
+def _ratio(own: Sequence[float], floor: Sequence[float]) -> str:
+    return f"{min(own) / min(floor):.2f}x ({statistics.median(own) / statistics.median(floor):.2f}x)"
+
+
+def _publishing(publishing: Publishing) -> str:
+    return (
+        f"publishing for the SQL view, which is not in its times: {publishing.seconds:.2f} s, "
+        f"{publishing.cpu_seconds:.2f} s of CPU, {publishing.size_bytes / 1e6:.1f} MB"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Time queries in Trino over the ways to a table's rows.")
+    parser.add_argument("scenarios", nargs="+", choices=SCENARIOS)
+    parser.add_argument("--rounds", type=int, default=11, help="measured runs of each query (default: %(default)s)")
+    parser.add_argument("--warm-ups", type=int, default=40, help="runs before, while code is compiled (default: 40)")
+    parser.add_argument("--cache", type=Path, default=default_cache(), help="default: %(default)s")
+    parser.add_argument("--keep", action="store_true", help="write the page into results/")
+    options = parser.parse_args()
+    for name in options.scenarios:
+        scenario = SCENARIOS[name]
+        table = make_table(scenario, options.cache.resolve())
+        load = os.getloadavg()[0]
+        with TemporaryDirectory(prefix="hudi-bridge-trino-") as folder:
+            runs, publishing = measure(table, Path(folder), options.rounds, options.warm_ups)
+        expected = answers_of_arrow(HudiTable.open(str(table)))
+        about = _about(scenario, options.rounds, options.warm_ups, load)
+        page = markdown(scenario, runs, publishing, expected, about)
+        if options.keep:
+            (RESULTS / f"{dt.datetime.now(dt.UTC).date()}-{name}-trino.md").write_text(page)
+        print(page, flush=True)
+
+
+def _about(scenario: Scenario, rounds: int, warm_ups: int, load: float) -> list[str]:
+    how = f"Best (median) of {rounds} runs after {warm_ups} that are not measured, in turns, on one server. Ratios are"
+    table = f"{scenario.rows:,} rows x 13 columns in {scenario.partitions} base file(s), one row in"
+    machine = f"Trino {VERSION}, 1 GB of heap, {os.cpu_count()} cores shared with the service; load average before"
+    return [
+        f"{how} those of the best, in brackets of the medians; CPU is that of Trino and of the service together.",
+        "",
+        f"- {table} {scenario.update_every} updated and one in {scenario.delete_every:,} deleted in the log",
+        "- the floor is Trino's Hive connector on the base files alone, whose answer is stale",
+        "- the other answers are that of a snapshot read with Arrow, or it says void",
+        "- first load: a new service with an empty scratch folder; the query waits until the view is built",
+        "- the session of the SQL view has `join_distribution_type = 'BROADCAST'`",
+        f"- {machine} {load:.2f}",
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""The ways by which Trino comes to the rows of a table: each as a name to select from, and the processes that work.
+
+Everything is set up outside the clock, except what a way does for the first query.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hudi_bridge import HudiTable
+from hudi_bridge.connectors.locations import Locations
+from hudi_bridge.connectors.trino.delta import publish_delta
+from hudi_bridge.connectors.trino.sql_text import Dialect, identifier, literal, options
+from hudi_bridge.connectors.trino.sql_types import stored_type
+from hudi_bridge.connectors.trino.views import statements
+from tests.integration.trino_server import Trino
+
+ROOT = Path(__file__).parent.parent
+PROGRAM = "from hudi_bridge.cli.main import main; main()"
+SCHEMA = "benchmark"
+_WAIT_SECONDS, _MOST_WAITS, _IDLE_SHARE = 0.1, 30, 0.1
+LOCAL = {"fs.native-local.enabled": "true", "local.location": "/"}
+
+
+class ServiceFailedError(Exception):
+    """Raised when the catalog service does not say where it is; the message is what it says instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """What stands after ``FROM``, and the session in which it is queried.
+
+    ``service`` is the process that Trino asks for the table, if there is one.
+    """
+
+    name: str
+    service: int | None = None
+    session: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publishing:
+    """What it took to publish a table for SQL views, and the bytes that were written."""
+
+    seconds: float
+    cpu_seconds: float
+    size_bytes: int
+
+
+def hive_properties(metastore: Path) -> Mapping[str, str]:
+    """The settings of a catalog for the base files, and for the views of ``trino sql``."""
+    return LOCAL | {
+        "hive.metastore": "file",
+        "hive.metastore.catalog.dir": f"local://{metastore}",
+        "hive.security": "allow-all",
+        "hive.recursive-directories": "true",
+        "hive.dynamic-filtering.wait-timeout": "1m",
+        "hive.timestamp-precision": "MICROSECONDS",
+    }
+
+
+def base_files(trino: Trino, catalog: str, table: HudiTable) -> Relation:
+    """An external table over the folder of the table, which has one base file a file group."""
+    columns = ", ".join(
+        f"{identifier(field.name)} {stored_type(field.type, Dialect.TRINO, field.name)}" for field in table.schema
+    )
+    name = f"{catalog}.{SCHEMA}.base_files"
+    settings = options({"external_location": f"local://{table.path}", "format": "PARQUET"})
+    trino.query(f"CREATE SCHEMA IF NOT EXISTS {catalog}.{SCHEMA}")
+    trino.query(f"CREATE TABLE {name} ({columns}) WITH ({settings})")
+    return Relation(name=name)
+
+
+def sql_view(trino: Trino, catalog: str, table: HudiTable, folder: Path) -> tuple[Relation, Publishing]:
+    """The view over base files and published log records, which are published to an empty folder.
+
+    Its session is the one that the guide recommends.
+    """
+    start, start_cpu = time.perf_counter(), time.process_time()
+    done = publish_delta(table, str(folder), locations=Locations.of(("/=local:///",)))
+    publishing = Publishing(
+        seconds=time.perf_counter() - start,
+        cpu_seconds=time.process_time() - start_cpu,
+        size_bytes=sum(path.stat().st_size for path in folder.rglob("*.parquet")),
+    )
+    for one in statements(done.publication, catalog=catalog, schema=SCHEMA, view="sql_view"):
+        trino.query(one)
+    broadcast = "SET SESSION join_distribution_type = 'BROADCAST'"
+    return Relation(name=f"{catalog}.{SCHEMA}.sql_view", session=(broadcast,)), publishing
+
+
+@contextmanager
+def iceberg_table(trino: Trino, table: Path, scratch: Path) -> Iterator[Relation]:
+    """The table in the catalog of a service of its own, which has not been asked for it yet."""
+    with _service(table, scratch) as (url, process), _catalog(trino, url) as catalog:
+        yield Relation(name=f"{catalog}.default.trades", service=process)
+
+
+@contextmanager
+def _catalog(trino: Trino, url: str) -> Iterator[str]:
+    """An Iceberg catalog in which Trino has looked for schemas, so that it has a connection to the service."""
+    name = f"iceberg_{url.rpartition(':')[2]}"
+    properties = LOCAL | {"iceberg.catalog.type": "rest", "iceberg.rest-catalog.uri": url}
+    with trino.catalog(name, "iceberg", properties) as catalog:
+        trino.query(f"SHOW SCHEMAS FROM {catalog} LIKE {literal('default')}")
+        yield catalog
+
+
+@contextmanager
+def _service(table: Path, scratch: Path) -> Iterator[tuple[str, int]]:
+    """The URL and the process of ``hudi-bridge serve iceberg``."""
+    command = [sys.executable, "-c", PROGRAM, "serve", "iceberg", "--table", f"trades={table}"]
+    command += ["--scratch", str(scratch), "--port", "0"]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            first_line = process.stderr.readline() if process.stderr is not None else ""
+            url = re.search(r"http://[\w.]+:\d+", first_line)
+            if url is None:
+                raise ServiceFailedError(first_line)
+            yield url.group(), process.pid
+        finally:
+            process.terminate()
+
+
+def cpu_seconds(process: int | None) -> float:
+    """The CPU time of a process and all of its threads since it began; 0 where there is none."""
+    if process is None:
+        return 0.0
+    # The name of the program, in brackets, may have blanks in it.
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_until_idle(process: int | None) -> None:
+    """Return once a process does next to nothing, or after some seconds: a query leaves work to compile behind."""
+    for _ in range(_MOST_WAITS):
+        before = cpu_seconds(process)
+        time.sleep(_WAIT_SECONDS)
+        if cpu_seconds(process) - before <= _IDLE_SHARE * _WAIT_SECONDS:
+            return
