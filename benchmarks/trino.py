@@ -37,7 +37,10 @@ from tests.integration.trino_download import VERSION
 from tests.integration.trino_server import Trino, running_server
 
 RESULTS = Path(__file__).parent / "results"
-FLOOR, FIRST, CACHED, VIEW = "base files, Hive", "Iceberg, first load", "Iceberg, cached", "SQL view"
+FLOOR, CACHED, FIRST = "base files, Hive", "Iceberg, cached", "Iceberg, first load"
+WHOLE, FIRST_WHOLE, VIEW = "Iceberg, slices whole, cached", "Iceberg, slices whole, first load", "SQL view"
+WAYS = (FLOOR, CACHED, FIRST, WHOLE, FIRST_WHOLE, VIEW)
+REWRITING = ("--rewrite-above", "5")
 AGGREGATE, FILTER = "aggregate of four columns", "filter, 1 % of rows"
 QUERIES = {
     AGGREGATE: "SELECT part, count(*), sum(qty), max(ts), avg(price) FROM {} GROUP BY part ORDER BY part",
@@ -108,14 +111,16 @@ def measure(path: Path, folder: Path, rounds: int, warm_ups: int) -> tuple[Runs,
         hive = stack.enter_context(trino.catalog("hive", "hive", hive_properties(folder / "metastore")))
         view, publishing = sql_view(trino, hive, table, folder / "published")
         cached = stack.enter_context(iceberg_table(trino, path, folder / "scratch"))
-        relations = {FLOOR: base_files(trino, hive, table), CACHED: cached, VIEW: view}
+        whole = stack.enter_context(iceberg_table(trino, path, folder / "scratch-whole", *REWRITING))
+        relations = {FLOOR: base_files(trino, hive, table), CACHED: cached, WHOLE: whole, VIEW: view}
         for number in range(warm_ups + rounds):
             done = {
                 (query, way): run(trino, relation, query) for query in QUERIES for way, relation in relations.items()
             }
             if number >= warm_ups - FIRST_LOADS_TO_WARM_UP:
-                with iceberg_table(trino, path, folder / f"scratch-{number}") as unbuilt:
-                    done[AGGREGATE, FIRST] = run(trino, unbuilt, AGGREGATE)
+                for way, options in ((FIRST, ()), (FIRST_WHOLE, REWRITING)):
+                    with iceberg_table(trino, path, folder / f"{way} {number}", *options) as unbuilt:
+                        done[AGGREGATE, way] = run(trino, unbuilt, AGGREGATE)
             if number >= warm_ups:
                 for key, one in done.items():
                     runs[key].append(one)
@@ -132,7 +137,7 @@ def markdown(
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for query in QUERIES:
-        for way in (FLOOR, CACHED, FIRST, VIEW):
+        for way in WAYS:
             if (query, way) in runs:
                 lines.append(_line(query, way, runs, expected[query]))
     lines += ["", *about, f"- {_publishing(publishing)}", ""]
@@ -203,6 +208,7 @@ def _about(scenario: Scenario, rounds: int, warm_ups: int, load: float) -> list[
         "- the floor is Trino's Hive connector on the base files alone, whose answer is stale",
         "- the other answers are that of a snapshot read with Arrow, or it says void",
         "- first load: a new service with an empty scratch folder; the query waits until the view is built",
+        f"- slices whole: the service has `{' '.join(REWRITING)}`, and so writes the merged rows anew",
         "- the session of the SQL view has `join_distribution_type = 'BROADCAST'`",
         f"- {machine} {load:.2f}",
     ]

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,8 @@ from pathlib import Path
 from hudi_bridge import HudiTable
 from hudi_bridge.connectors.locations import Locations
 from hudi_bridge.connectors.trino.delta import publish_delta
-from hudi_bridge.connectors.trino.sql_text import Dialect, identifier, literal, options
+from hudi_bridge.connectors.trino.sql_text import Dialect, identifier, literal
+from hudi_bridge.connectors.trino.sql_text import options as with_options
 from hudi_bridge.connectors.trino.sql_types import stored_type
 from hudi_bridge.connectors.trino.views import statements
 from tests.integration.trino_server import Trino
@@ -71,7 +72,7 @@ def base_files(trino: Trino, catalog: str, table: HudiTable) -> Relation:
         f"{identifier(field.name)} {stored_type(field.type, Dialect.TRINO, field.name)}" for field in table.schema
     )
     name = f"{catalog}.{SCHEMA}.base_files"
-    settings = options({"external_location": f"local://{table.path}", "format": "PARQUET"})
+    settings = with_options({"external_location": f"local://{table.path}", "format": "PARQUET"})
     trino.query(f"CREATE SCHEMA IF NOT EXISTS {catalog}.{SCHEMA}")
     trino.query(f"CREATE TABLE {name} ({columns}) WITH ({settings})")
     return Relation(name=name)
@@ -96,9 +97,9 @@ def sql_view(trino: Trino, catalog: str, table: HudiTable, folder: Path) -> tupl
 
 
 @contextmanager
-def iceberg_table(trino: Trino, table: Path, scratch: Path) -> Iterator[Relation]:
+def iceberg_table(trino: Trino, table: Path, scratch: Path, *options: str) -> Iterator[Relation]:
     """The table in the catalog of a service of its own, which has not been asked for it yet."""
-    with _service(table, scratch) as (url, process), _catalog(trino, url) as catalog:
+    with _service(table, scratch, options) as (url, process), _catalog(trino, url) as catalog:
         yield Relation(name=f"{catalog}.default.trades", service=process)
 
 
@@ -113,10 +114,10 @@ def _catalog(trino: Trino, url: str) -> Iterator[str]:
 
 
 @contextmanager
-def _service(table: Path, scratch: Path) -> Iterator[tuple[str, int]]:
+def _service(table: Path, scratch: Path, options: Sequence[str]) -> Iterator[tuple[str, int]]:
     """The URL and the process of ``hudi-bridge serve iceberg``."""
     command = [sys.executable, "-c", PROGRAM, "serve", "iceberg", "--table", f"trades={table}"]
-    command += ["--scratch", str(scratch), "--port", "0"]
+    command += ["--scratch", str(scratch), "--port", "0", *options]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         try:
             first_line = process.stderr.readline() if process.stderr is not None else ""

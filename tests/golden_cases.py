@@ -90,6 +90,11 @@ def golden_change_data(name: str) -> Path:
     return _unpacked(ARCHIVES / "change_data.tar.xz") / name
 
 
+def golden_payload_tables() -> list[Path]:
+    """The folders of random writes under payloads: ``table``, and ``answers`` by instant (see golden/payloads.py)."""
+    return sorted(_unpacked(ARCHIVES / "payloads.tar.xz").iterdir())
+
+
 def golden_queries(kinds: Sequence[str] = ROW_KINDS) -> tuple[GoldenQuery, ...]:
     """The queries of some kinds to all tables."""
     return tuple(

@@ -41,6 +41,14 @@ RewriteLists = Annotated[
         help="Write base files anew whose lists Hudi wrote in two levels: for DuckDB and Spark, which misread them.",
     ),
 ]
+RewriteAbove = Annotated[
+    float | None,
+    typer.Option(
+        metavar="PERCENT",
+        help="Write slices anew of whose base rows logs change more than this: dearer views, cheaper queries.",
+        show_default=False,
+    ),
+]
 Keep = Annotated[int, typer.Option(min=1, help="How many views, each of one instant, clients find as snapshots.")]
 KeepMinutes = Annotated[
     float, typer.Option(min=0, help="How long files stay that no snapshot refers to: as long as a query may take.")
@@ -84,6 +92,7 @@ def serve_iceberg(
     ] = None,
     payload: options.Payload = None,
     rewrite_lists: RewriteLists = False,
+    rewrite_above: RewriteAbove = None,
     locate: Locate = None,
     keep: Keep = 20,
     keep_minutes: KeepMinutes = 60,
@@ -102,7 +111,7 @@ def serve_iceberg(
         server.ServiceOptions(
             roots=roots,
             merging=settings.MergingByTable.parse(option or [], load_payloads(payload), roots.find_by_name),
-            rewrites_lists=rewrite_lists,
+            rewriting=_connector("rewriting").Rewriting.of(lists=rewrite_lists, above_percent=rewrite_above),
             scratch=Scratch.open(scratch),
             locations=Locations.of(tuple(locate or ())),
             host=host,
@@ -130,6 +139,7 @@ def publish_iceberg(
     option: options.Option = None,
     payload: options.Payload = None,
     rewrite_lists: RewriteLists = False,
+    rewrite_above: RewriteAbove = None,
     locate: Locate = None,
     keep: Keep = 20,
     keep_minutes: KeepMinutes = 60,
@@ -145,7 +155,7 @@ def publish_iceberg(
         merging=settings.MergeSettings(options=parse_options(option), payloads=load_payloads(payload)),
         query_type=QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT,
         as_of=as_of,
-        rewrites_lists=rewrite_lists,
+        rewriting=_connector("rewriting").Rewriting.of(lists=rewrite_lists, above_percent=rewrite_above),
         keep=keep,
         keep_seconds=60 * keep_minutes,
     )

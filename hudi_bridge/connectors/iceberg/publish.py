@@ -11,6 +11,7 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.manifests import METADATA
 from hudi_bridge.connectors.iceberg.merge_settings import MergeSettings
+from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.table_views import TableViews, ViewSettings
 from hudi_bridge.connectors.locations import Locations
 from hudi_bridge.connectors.scratch import Scratch
@@ -45,7 +46,7 @@ def publish_table(
     as_of: str | None = None,
     keep: int = 20,
     keep_seconds: float = 3600.0,
-    rewrites_lists: bool = False,
+    rewriting: Rewriting | None = None,
 ) -> PublishedTable:
     """Write the table as it is now, or as of an instant, into a folder of its own; ``builds`` slices at once.
 
@@ -63,7 +64,7 @@ def publish_table(
             counters=counters,
             keep=keep,
             keep_seconds=keep_seconds,
-            rewrites_lists=rewrites_lists,
+            rewriting=rewriting or Rewriting(),
         )
         published = TableViews(table, query_type, folder, settings, merging).load(as_of)
     name = _write_version(folder, published.metadata.encode())

@@ -16,6 +16,7 @@ from hudi_bridge.connectors.iceberg.catalog import Catalog, Roots
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.merge_settings import MergingByTable
 from hudi_bridge.connectors.iceberg.rest import create_app
+from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.table_views import ViewSettings
 from hudi_bridge.connectors.locations import Locations
 from hudi_bridge.connectors.scratch import Scratch
@@ -40,7 +41,7 @@ class ServiceOptions:
     keep_seconds: float
     watch_seconds: float | None
     merging: MergingByTable = field(default_factory=MergingByTable)
-    rewrites_lists: bool = False
+    rewriting: Rewriting = field(default_factory=Rewriting)
 
     def validate(self) -> None:
         """Return only if it is safe to begin.
@@ -81,7 +82,7 @@ class IcebergService:
                 roots=options.roots.real_paths,
                 keep=options.keep,
                 keep_seconds=options.keep_seconds,
-                rewrites_lists=options.rewrites_lists,
+                rewriting=options.rewriting,
             )
             catalog = Catalog(options.roots, options.scratch, settings, options.merging)
             config = uvicorn.Config(

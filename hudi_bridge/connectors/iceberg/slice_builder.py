@@ -22,6 +22,7 @@ from hudi_bridge.connectors.iceberg.columns import PATH_ID, POSITION_DELETES, PO
 from hudi_bridge.connectors.iceberg.data_files import DataFile, data_file
 from hudi_bridge.connectors.iceberg.name_mapping import names_to_ids
 from hudi_bridge.connectors.iceberg.partitioning import Partitioning, in_path_and_file
+from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
 from hudi_bridge.connectors.locations import Locations
 from hudi_bridge.connectors.payload_identity import payload_identity
@@ -44,10 +45,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, kw_only=True)
 class SliceBuilder:
-    """Builds the files of the slices of one view; ``at_once`` slices share the memory for logs.
-
-    With ``rewrites_lists``, base files with lists of two levels are written anew.
-    """
+    """Builds the files of the slices of one view; ``at_once`` slices share the memory for logs."""
 
     storage: Storage
     scratch: Scratch
@@ -56,7 +54,7 @@ class SliceBuilder:
     columns: Columns
     partitioning: Partitioning
     at_once: int
-    rewrites_lists: bool
+    rewriting: Rewriting
 
     @cached_property
     def fingerprint(self) -> str:
@@ -79,7 +77,7 @@ class SliceBuilder:
             self.columns.schema.model_dump_json(),
             self.columns.mapping.model_dump_json(),
             self.partitioning.names,
-            self.rewrites_lists,
+            asdict(self.rewriting),
             self.locations.uri(self.storage),
             self.locations.uri(self.scratch.storage),
         ]
@@ -112,7 +110,9 @@ class SliceBuilder:
             with BaseFile.open(self.storage, split, split.base_path, use_threads=False) as base:
                 where_it_lies = self._where_it_lies(split, split.base_path, base)
                 if where_it_lies is not None:
-                    return self._beside(split, base, where_it_lies, changes, name, counted)
+                    files = self._beside(split, base, where_it_lies, changes, name, counted)
+                    if files is not None:
+                        return files
         # Their log files are read again, and need not be in memory twice.
         del scan, changes
         return self._rewritten(split, name, counted)
@@ -120,7 +120,7 @@ class SliceBuilder:
     def _where_it_lies(self, split: RealtimeFileSplit, base_path: str, base: BaseFile) -> DataFile | None:
         """The base file as a data file; None if clients would not read it as Hudi does."""
         stored, footer = base.arrow_schema, base.footer
-        reason = reason_to_rewrite(split, base_path, stored, footer, self.columns, rewrites_lists=self.rewrites_lists)
+        reason = reason_to_rewrite(split, base_path, stored, footer, self.columns, rewrites_lists=self.rewriting.lists)
         if reason is not None:
             return None
         partition = self.partitioning.of_file(split, stored, footer)
@@ -145,12 +145,16 @@ class SliceBuilder:
         changes: SliceChanges | None,
         name: str,
         counted: Mapping[str, bool],
-    ) -> SliceFiles:
-        """The base file where it lies, with files of its own for what logs change."""
+    ) -> SliceFiles | None:
+        """The base file where it lies, with files of its own for what logs change; None if they change too much."""
         written = deletes = None
         if changes is not None:
             written = self._write_rows(split, f"{name}-rows", changes.rows(base))
             gone = changes.gone
+            if self.rewriting.is_due(len(gone), kept.rows):
+                if written is not None:
+                    self.scratch.remove(f"{DATA}/{self._own_name(written)}")
+                return None
             if len(gone) < kept.rows:
                 deletes = self._write_deletes(f"{name}-gone", kept, gone) if len(gone) else None
             else:

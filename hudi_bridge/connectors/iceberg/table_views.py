@@ -14,7 +14,7 @@ import contextlib
 import hashlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
@@ -25,6 +25,7 @@ from hudi_bridge.connectors.iceberg.known_views import KnownViews
 from hudi_bridge.connectors.iceberg.manifests import METADATA
 from hudi_bridge.connectors.iceberg.merge_settings import MergeSettings
 from hudi_bridge.connectors.iceberg.metadata import epoch_ms, table_metadata
+from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.slice_builder import DATA, FORMAT
 from hudi_bridge.connectors.iceberg.view import View
 from hudi_bridge.connectors.iceberg.view_maker import ViewMaker
@@ -49,7 +50,7 @@ class ViewSettings:
 
     Data files must lie below the ``roots``, if there are any, once links have been followed. The newest ``keep`` views
     are listed as snapshots. Files that are not needed any more are kept for ``keep_seconds``: queries that have begun
-    can end. ``rewrites_lists`` is for clients that misread lists of two levels.
+    can end.
     """
 
     locations: Locations
@@ -59,7 +60,7 @@ class ViewSettings:
     roots: tuple[Path, ...] | None = None
     keep: int = 20
     keep_seconds: float = 3600.0
-    rewrites_lists: bool = False
+    rewriting: Rewriting = field(default_factory=Rewriting)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +107,7 @@ class TableViews:
             counters=settings.counters,
             roots=settings.roots,
             slices=KnownSlices(scratch),
-            rewrites_lists=settings.rewrites_lists,
+            rewriting=settings.rewriting,
         )
         self._published: dict[str, Published] = {}
 
@@ -165,7 +166,7 @@ class TableViews:
 
     def _state(self, table: HudiTable, instant: str) -> str:
         """What the view of an instant is made from, without a look at any data file."""
-        settings = (self._settings.locations, self._settings.rewrites_lists, self._payloads)
+        settings = (self._settings.locations, self._settings.rewriting, self._payloads)
         facts = (FORMAT, table.config, table.timeline.instants, instant, *settings)
         return hashlib.sha256(repr(facts).encode()).hexdigest()
 

@@ -15,6 +15,7 @@ from hudi_bridge.connectors.iceberg.manifests import METADATA, ManifestWriter, m
 from hudi_bridge.connectors.iceberg.metadata import epoch_ms
 from hudi_bridge.connectors.iceberg.name_mapping import Ids
 from hudi_bridge.connectors.iceberg.partitioning import partitioning_of
+from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
 from hudi_bridge.connectors.iceberg.view import View
@@ -39,7 +40,7 @@ class ViewMaker:
     counters: Counters
     roots: tuple[Path, ...] | None
     slices: KnownSlices
-    rewrites_lists: bool
+    rewriting: Rewriting
     manifests: dict[str, ManifestFile] = field(default_factory=dict)
 
     def make(self, table: HudiTable, dataset: HudiDataset, state: str, known_ids: Ids) -> View:
@@ -65,7 +66,7 @@ class ViewMaker:
                 columns=columns,
                 partitioning=partitioning,
                 at_once=self.at_once,
-                rewrites_lists=self.rewrites_lists,
+                rewriting=self.rewriting,
             )
             files = self.slices.files_of(splits, builder, self.builders, self.counters)
         spec = partitioning.spec(columns.schema)

@@ -20,6 +20,7 @@ from hudi_bridge.connectors.iceberg.columns import columns_of
 from hudi_bridge.connectors.iceberg.data_files import data_file
 from hudi_bridge.connectors.iceberg.name_mapping import complete, names_to_ids
 from hudi_bridge.connectors.iceberg.publish import publish_table
+from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.locations import Locations
 from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.errors import QueryError, UnsupportedTableError
@@ -202,7 +203,7 @@ def test_lists_of_two_levels_are_rewritten_for_clients_that_misread_them(tmp_pat
             Scratch.open(str(tmp_path / "scratch")),
             locations=Locations(),
             builds=1,
-            rewrites_lists=rewrites_lists,
+            rewriting=Rewriting(lists=rewrites_lists),
         )
         scan = StaticTable.from_metadata(published.metadata_location).scan()
         places = [pq.read_metadata(task.file.file_path.removeprefix("file://")) for task in scan.plan_files()]

@@ -15,6 +15,7 @@ from pyiceberg.table import StaticTable
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.counters import Counters
+from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.table_views import Published, TableViews, ViewSettings
 from hudi_bridge.connectors.locations import Locations
 from hudi_bridge.connectors.scratch import Scratch
@@ -376,3 +377,27 @@ def test_position_deletes_are_sorted_and_of_one_file(
             assert deletes["pos"].to_pylist() == [0, 1]
             stored = pq.read_metadata(tmp_path / "scratch" / "data" / name).row_group(0)
             assert [stored.column(place).has_dictionary_page for place in (0, 1)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("above", "rewritten"), [(None, False), (0.66, True), (0.67, False), (1.0, False), (0.0, True)]
+)
+def test_slices_that_have_changed_much_are_rewritten_on_demand(
+    table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, above: float | None, rewritten: bool
+) -> None:
+    """Two of three rows of each base file are gone."""
+    rewriting = Rewriting(above=above)
+    published = Client(table, tmp_path / "scratch", builders, rewriting=rewriting).load()
+    tasks = list(StaticTable.from_metadata(published.location).scan().plan_files())
+    own = {task.file.file_path.rpartition("/")[2] for task in tasks if "/scratch/" in task.file.file_path}
+    assert len(tasks) == (SLICES if rewritten else 2 * SLICES)
+    assert sum(name.endswith("-whole.parquet") for name in own) == (SLICES if rewritten else 0)
+    assert any(task.delete_files for task in tasks) is not rewritten
+    assert {path.name for path in (tmp_path / "scratch" / "data").glob("*-rows.parquet")} <= own
+    assert differences(table.open().snapshot().to_table(), iceberg_rows(published)) == []
+
+
+@pytest.mark.parametrize("percent", [-1, 101, float("nan")])
+def test_a_share_is_one(percent: float) -> None:
+    with pytest.raises(QueryError, match="--rewrite-above"):
+        Rewriting.of(lists=False, above_percent=percent)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hudi_bridge.connectors.iceberg.publish import publish_table
+from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.locations import Locations
 from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.storage import Storage
@@ -39,7 +40,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def engine(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkIceberg]:
     roots = sorted({lake, *(query.table.parent.parent for query in QUERIES.values())})
     # Iceberg for Spark cannot read lists as Hudi writes most of them.
-    options = service_options(tmp_path_factory.mktemp("scratch"), roots, rewrites_lists=True)
+    options = service_options(tmp_path_factory.mktemp("scratch"), roots, rewriting=Rewriting(lists=True))
     with running(options) as service, spark_iceberg(service.url, tmp_path_factory.mktemp("spark")) as engine:
         yield engine
 
