@@ -12,19 +12,23 @@ from typing import Any
 import pyarrow.compute as pc
 
 from hudi_bridge import DataFileGoneError, HudiTable, InstantNotReadableError
+from hudi_bridge.timeline.instant import Action
 from tests.connectors.iceberg.iceberg_service import running, service_options
-from tests.connectors.spark.test_spark_writer import ROUNDS, running_writer, write_round
+from tests.connectors.spark.test_spark_writer import running_writer, write_round
 from tests.integration.test_trino_iceberg import catalog_of
 from tests.integration.test_trino_sql_route import SqlRoute, hive_catalog
 from tests.integration.trino_server import Trino
 
 Answer = tuple[int, int, int]
+ROUNDS = 5
+PAUSE_SECONDS = 0.5
+"""Between questions, for the writer to get on."""
 
 
 def test_every_answer_is_that_of_an_instant(trino: Trino, tmp_path: Path) -> None:
     table = tmp_path / "root" / "trips"
     options = service_options(tmp_path / "scratch", [table.parent], keep=2)
-    with running_writer(table) as writer:
+    with running_writer(table, ROUNDS) as writer:
         write_round(writer)
         expected = answers_at_instants(table)
         rounds = Thread(target=write_and_note, args=(writer, table, expected))
@@ -48,6 +52,8 @@ def test_every_answer_is_that_of_an_instant(trino: Trino, tmp_path: Path) -> Non
         assert set(answers) <= set(expected.values())
         assert answers[-1] == expected[max(expected)]
         assert len(set(answers)) > ROUNDS // 2
+    actions = {instant.action for instant in HudiTable.open(str(table)).timeline.completed()}
+    assert {Action.COMMIT, Action.DELTA_COMMIT, Action.CLEAN, Action.REPLACE_COMMIT} <= actions
 
 
 def ask_while(thread: Thread, ask: Callable[[], None]) -> None:
@@ -55,6 +61,7 @@ def ask_while(thread: Thread, ask: Callable[[], None]) -> None:
     thread.start()
     while thread.is_alive():
         ask()
+        thread.join(PAUSE_SECONDS)
     ask()
 
 

@@ -21,7 +21,7 @@ from tests.table_writer import TableWriter, at
 from tests.test_golden import QUERIES, Key, answer_of, query_id, representative
 
 CASES_PER_GROUP = 2
-CASES_PER_GROUP = 3
+CASES_PER_GROUP = 1
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -55,8 +55,8 @@ class LatestState:
 
 
 @contextmanager
-def running_writer(table: Path) -> Iterator[subprocess.Popen[str]]:
-    command = [str(PYTHON35), str(HERE / "hudi_writer.py"), str(hudi_bundle()), str(table), str(ROUNDS)]
+def running_writer(table: Path, rounds: int = ROUNDS) -> Iterator[subprocess.Popen[str]]:
+    command = [str(PYTHON35), str(HERE / "hudi_writer.py"), str(hudi_bundle()), str(table), str(rounds)]
     with subprocess.Popen(
         command, env=environment(PYTHON35), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as writer:
