@@ -66,6 +66,7 @@ CASES = (
     "h_record_index_120",
     "i_all_deleted_120",
     "i_cow_120",
+    "i_empty_120",
 )
 """Of each kind of table, merge rule and log format; with ``--matrix``, all golden tables are read."""
 

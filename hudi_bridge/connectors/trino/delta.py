@@ -84,9 +84,9 @@ def publish_delta(
 
 class _Publisher:
     def __init__(self, table: HudiTable, storage: Storage, scratch: Scratch, locations: Locations) -> None:
-        if table.latest_instant is None or not len(table.schema):
+        if not len(table.schema):
             raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
-        self._instant = table.latest_instant
+        self._instant = table.snapshot().instant
         self._table = table
         self._storage = storage
         self._scratch = scratch
