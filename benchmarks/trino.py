@@ -27,12 +27,12 @@ from benchmarks.trino_routes import (
     Relation,
     base_files,
     cpu_seconds,
-    hive_properties,
     iceberg_table,
     sql_view,
     wait_until_idle,
 )
 from hudi_bridge import HudiTable
+from tests.integration.trino_catalogs import hive_properties
 from tests.integration.trino_download import VERSION
 from tests.integration.trino_server import Trino, running_server
 

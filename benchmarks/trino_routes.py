@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +20,13 @@ from hudi_bridge.connectors.trino.sql_text import Dialect, identifier, literal
 from hudi_bridge.connectors.trino.sql_text import options as with_options
 from hudi_bridge.connectors.trino.sql_types import stored_type
 from hudi_bridge.connectors.trino.views import statements
+from tests.integration.trino_catalogs import iceberg_properties
 from tests.integration.trino_server import Trino
 
 ROOT = Path(__file__).parent.parent
 PROGRAM = "from hudi_bridge.cli.main import main; main()"
 SCHEMA = "benchmark"
 _WAIT_SECONDS, _MOST_WAITS, _IDLE_SHARE = 0.1, 30, 0.1
-LOCAL = {"fs.native-local.enabled": "true", "local.location": "/"}
 
 
 class ServiceFailedError(Exception):
@@ -52,18 +52,6 @@ class Publishing:
     seconds: float
     cpu_seconds: float
     size_bytes: int
-
-
-def hive_properties(metastore: Path) -> Mapping[str, str]:
-    """The settings of a catalog for the base files, and for the views of ``trino sql``."""
-    return LOCAL | {
-        "hive.metastore": "file",
-        "hive.metastore.catalog.dir": f"local://{metastore}",
-        "hive.security": "allow-all",
-        "hive.recursive-directories": "true",
-        "hive.dynamic-filtering.wait-timeout": "1m",
-        "hive.timestamp-precision": "MICROSECONDS",
-    }
 
 
 def base_files(trino: Trino, catalog: str, table: HudiTable) -> Relation:
@@ -107,8 +95,7 @@ def iceberg_table(trino: Trino, table: Path, scratch: Path, *options: str) -> It
 def _catalog(trino: Trino, url: str) -> Iterator[str]:
     """An Iceberg catalog in which Trino has looked for schemas, so that it has a connection to the service."""
     name = f"iceberg_{url.rpartition(':')[2]}"
-    properties = LOCAL | {"iceberg.catalog.type": "rest", "iceberg.rest-catalog.uri": url}
-    with trino.catalog(name, "iceberg", properties) as catalog:
+    with trino.catalog(name, "iceberg", iceberg_properties(url)) as catalog:
         trino.query(f"SHOW SCHEMAS FROM {catalog} LIKE {literal('default')}")
         yield catalog
 

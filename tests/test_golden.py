@@ -150,11 +150,15 @@ def representative(keys: Iterable[Key], cases_per_group: int) -> list[Key]:
     return sorted(first.values())
 
 
+def parametrize_keys(metafunc: pytest.Metafunc, keys: Iterable[Key], cases_per_group: int) -> None:
+    """Ask all queries with ``--matrix``, otherwise ``representative`` ones."""
+    is_matrix = metafunc.config.getoption("--matrix")
+    metafunc.parametrize("key", sorted(keys) if is_matrix else representative(keys, cases_per_group), ids=query_id)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.function is test_duckdb_rows_are_those_of_hudi:
-        every = sorted(ANSWERED - WITHOUT_COLUMNS)
-        keys = every if metafunc.config.getoption("--matrix") else representative(every, CASES_PER_GROUP)
-        metafunc.parametrize("key", keys, ids=query_id)
+        parametrize_keys(metafunc, ANSWERED - WITHOUT_COLUMNS, CASES_PER_GROUP)
 
 
 def test_the_catalogue_names_every_table() -> None:

@@ -1,6 +1,7 @@
 """``serve iceberg`` and ``publish iceberg``: Hudi tables for engines that read Iceberg.
 
-The connector takes a second to import and has dependencies of its own, so that only these commands load it.
+The connector takes a second to import and has dependencies of its own, so that only these commands load it. What they
+ask of it is plain.
 """
 
 import os
@@ -14,6 +15,8 @@ from hudi_bridge.cli import options
 from hudi_bridge.cli.opening import load_payloads, parse_options
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.config import QueryType
+from hudi_bridge.connectors.iceberg.merge_settings import MergeSettings, MergingByTable
+from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.locations import Locations
 from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.errors import QueryError
@@ -105,13 +108,13 @@ def serve_iceberg(
     ] = None,
 ) -> None:
     """Show every Hudi table as a live Iceberg table, through an Iceberg REST catalog."""
-    server, catalog, settings = _connector("server"), _connector("catalog"), _connector("merge_settings")
+    server, catalog = _connector("server"), _connector("catalog")
     roots = catalog.Roots.of(root or [], table or [])
     service = server.IcebergService(
         server.ServiceOptions(
             roots=roots,
-            merging=settings.MergingByTable.parse(option or [], load_payloads(payload), roots.find_by_name),
-            rewriting=_connector("rewriting").Rewriting.of(lists=rewrite_lists, above_percent=rewrite_above),
+            merging=MergingByTable.parse(option or [], load_payloads(payload), roots.find_by_name),
+            rewriting=Rewriting.of(lists=rewrite_lists, above_percent=rewrite_above),
             scratch=Scratch.open(scratch),
             locations=Locations.of(tuple(locate or ())),
             host=host,
@@ -146,16 +149,15 @@ def publish_iceberg(
     builds: Builds = None,
 ) -> None:
     """Write a Hudi table as an Iceberg table: metadata and what logs change; base files stay where they are."""
-    settings = _connector("merge_settings")
     published = _connector("publish").publish_table(
         Storage.open(table),
         Scratch.open(to),
         locations=Locations.of(tuple(locate or ())),
         builds=builds or _cores(),
-        merging=settings.MergeSettings(options=parse_options(option), payloads=load_payloads(payload)),
+        merging=MergeSettings(options=parse_options(option), payloads=load_payloads(payload)),
         query_type=QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT,
         as_of=as_of,
-        rewriting=_connector("rewriting").Rewriting.of(lists=rewrite_lists, above_percent=rewrite_above),
+        rewriting=Rewriting.of(lists=rewrite_lists, above_percent=rewrite_above),
         keep=keep,
         keep_seconds=60 * keep_minutes,
     )

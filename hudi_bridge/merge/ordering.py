@@ -72,7 +72,7 @@ def log_replaces_base(rule: str, base_ordering: tuple[object, ...], log: Version
     ordering, is_delete, always_deletes = log
     if rule in (COMMIT_TIME, OVERWRITE_LATEST, CUSTOM_PAYLOAD) or always_deletes:
         return True
-    if is_delete if rule in (DEFAULT_PAYLOAD, PAYLOAD_OF_11) else rule == LATEST_OF_10 and not is_delete:
+    if (is_delete and rule in (DEFAULT_PAYLOAD, PAYLOAD_OF_11)) or (not is_delete and rule == LATEST_OF_10):
         return True
     return not is_lower(ordering, base_ordering)
 

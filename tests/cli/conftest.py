@@ -11,9 +11,31 @@ import pytest
 from hudi_bridge.cli.main import run
 from tests.connectors.damage import copy_with_damaged_logs
 from tests.golden_cases import golden_table
+from tests.table_writer import TableWriter, at
 
 ROOT = Path(__file__).parent.parent.parent
 COMMAND = (sys.executable, "-W", "error", "-c", "from hudi_bridge.cli.main import main; main()")
+
+
+PAYLOAD = """
+from hudi_bridge import RecordPayload
+
+
+class Adding(RecordPayload):
+    def combine_and_get_update_value(self, current, incoming):
+        return {**incoming, "ts": current["ts"] + incoming["ts"]}
+
+
+NOTHING = 5
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """A table that needs a payload of its own, and the options that name it."""
+
+    table: str
+    payload: tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +57,20 @@ def story() -> str:
 @pytest.fixture
 def damaged_table(tmp_path: Path) -> Path:
     return copy_with_damaged_logs("a_story_v9_120", tmp_path)
+
+
+@pytest.fixture
+def counters(tmp_path: Path) -> Counters:
+    """A base row and a log record of one key, and a payload that adds up their numbers."""
+    options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "com.acme.Adding"}
+    writer = TableWriter(folder=tmp_path / "t", options=options).create()
+    writer.base_file(at(1), [{"id": "a", "ts": 1, "value": "v"}])
+    writer.log_file(at(2), [writer.data_block(at(2), [{"id": "a", "ts": 2, "value": "w"}])])
+    writer.commit(at(1))
+    writer.commit(at(2))
+    (tmp_path / "mine.py").write_text(PAYLOAD)
+    named = ("--payload", f"com.acme.Adding={tmp_path}/mine.py:Adding")
+    return Counters(table=str(writer.folder), payload=named)
 
 
 @pytest.fixture

@@ -10,10 +10,9 @@ import pytest
 from pyarrow import csv
 
 from hudi_bridge import HudiTable
-from tests.cli.conftest import COMMAND, ROOT, Outcome
+from tests.cli.conftest import COMMAND, ROOT, Counters, Outcome
 from tests.compare import differences
 from tests.golden_cases import golden_case, golden_table
-from tests.table_writer import TableWriter, at
 from tests.test_golden import QUERIES, answer_of
 
 Call = Callable[..., Outcome]
@@ -143,25 +142,8 @@ def _read_arrow_file(path: Path) -> pa.Table:
     return pa.ipc.open_file(pa.OSFile(str(path), "rb")).read_all()
 
 
-PAYLOAD = """
-from hudi_bridge import RecordPayload
-
-
-class Adding(RecordPayload):
-    def combine_and_get_update_value(self, current, incoming):
-        return {**incoming, "ts": current["ts"] + incoming["ts"]}
-"""
-
-
-def test_a_payload_of_ones_own_merges(hudi_bridge: Call, tmp_path: Path) -> None:
-    options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "com.acme.Adding"}
-    writer = TableWriter(folder=tmp_path / "t", options=options).create()
-    writer.base_file(at(1), [{"id": "a", "ts": 1, "value": "v"}])
-    writer.log_file(at(2), [writer.data_block(at(2), [{"id": "a", "ts": 2, "value": "w"}])])
-    writer.commit(at(1))
-    writer.commit(at(2))
-    (tmp_path / "mine.py").write_text(PAYLOAD)
-    table, named = str(tmp_path / "t"), ("--payload", f"com.acme.Adding={tmp_path}/mine.py:Adding")
+def test_a_payload_of_ones_own_merges(hudi_bridge: Call, counters: Counters) -> None:
+    table, named = counters.table, counters.payload
     assert (hudi_bridge("read", table).code, hudi_bridge("splits", table).code) == (1, 1)
     assert hudi_bridge("splits", table, *named).code == 0
     for arguments in (("read", table, "--columns", "ts"), ("sql", table, "SELECT ts FROM t")):

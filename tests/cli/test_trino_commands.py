@@ -4,23 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Outcome
+from tests.cli.conftest import Counters, Outcome
 from tests.golden_cases import golden_table
-from tests.table_writer import TableWriter, at
 
 Call = Callable[..., Outcome]
-
-PAYLOAD = """
-from hudi_bridge import RecordPayload
-
-
-class Adding(RecordPayload):
-    def combine_and_get_update_value(self, current, incoming):
-        return {**incoming, "ts": current["ts"] + incoming["ts"]}
-
-
-NOTHING = 5
-"""
 
 
 def published(hudi_bridge: Call, table: str, folder: Path, *options: str) -> Outcome:
@@ -102,16 +89,10 @@ def test_explain_on_a_screen_is_short(in_terminal: Callable[..., str]) -> None:
     assert "sql (presto)" in shown
 
 
-def test_a_payload_of_ones_own_is_named_by_file_and_class(hudi_bridge: Call, tmp_path: Path) -> None:
-    options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "com.acme.Adding"}
-    writer = TableWriter(folder=tmp_path / "t", options=options).create()
-    writer.base_file(at(1), [{"id": "a", "ts": 1, "value": "v"}])
-    writer.log_file(at(2), [writer.data_block(at(2), [{"id": "a", "ts": 2, "value": "w"}])])
-    writer.commit(at(1))
-    writer.commit(at(2))
-    (tmp_path / "mine.py").write_text(PAYLOAD)
-    table, own = str(tmp_path / "t"), tmp_path / "own"
-    named = ("--payload", f"com.acme.Adding={tmp_path}/mine.py:Adding")
+def test_a_payload_of_ones_own_is_named_by_file_and_class(
+    hudi_bridge: Call, counters: Counters, tmp_path: Path
+) -> None:
+    table, named, own = counters.table, counters.payload, tmp_path / "own"
     published(hudi_bridge, table, own, *named)
     shown = hudi_bridge("trino", "sql", table, "--published", str(own), *named)
     assert 'return {**incoming, "ts": current["ts"] + incoming["ts"]}' in shown.text

@@ -15,8 +15,8 @@ from hudi_bridge import DataFileGoneError, HudiTable, InstantNotReadableError
 from hudi_bridge.timeline.instant import Action
 from tests.connectors.iceberg.iceberg_service import running, service_options
 from tests.connectors.spark.test_spark_writer import running_writer, write_round
-from tests.integration.test_trino_iceberg import catalog_of
 from tests.integration.test_trino_sql_route import SqlRoute, hive_catalog
+from tests.integration.trino_catalogs import iceberg_properties
 from tests.integration.trino_server import Trino
 
 Answer = tuple[int, int, int]
@@ -34,7 +34,7 @@ def test_every_answer_is_that_of_an_instant(trino: Trino, tmp_path: Path) -> Non
         rounds = Thread(target=write_and_note, args=(writer, table, expected))
         with (
             running(options) as service,
-            trino.catalog("written", "iceberg", catalog_of(service.url)) as live,
+            trino.catalog("written", "iceberg", iceberg_properties(service.url)) as live,
             hive_catalog(trino, tmp_path / "metastore") as hive,
         ):
             route = SqlRoute(trino=trino, catalog=hive, schema="written", folder=tmp_path)

@@ -23,9 +23,11 @@ from hudi_bridge.storage import Storage
 from tests.compare import differences
 from tests.connectors.iceberg.iceberg_service import running, service_options
 from tests.connectors.iceberg.test_iceberg_golden import KEYS, name_of
+from tests.integration.trino_catalogs import LOCAL_FILES, iceberg_properties
+from tests.integration.trino_rows import as_arrow_has_it
 from tests.integration.trino_server import Trino
 from tests.table_writer import TableWriter, at
-from tests.test_golden import QUERIES, Key, answer_of, query_id, representative
+from tests.test_golden import QUERIES, Key, answer_of, parametrize_keys
 
 CASES_PER_GROUP = 4
 COMMITS = 12
@@ -33,18 +35,7 @@ COMMITS = 12
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "key" in metafunc.fixturenames:
-        keys = KEYS if metafunc.config.getoption("--matrix") else representative(KEYS, CASES_PER_GROUP)
-        metafunc.parametrize("key", keys, ids=query_id)
-
-
-def catalog_of(url: str, **properties: str) -> dict[str, str]:
-    """The settings of a catalog that reads local files wherever they are."""
-    return {
-        "iceberg.catalog.type": "rest",
-        "iceberg.rest-catalog.uri": url,
-        "fs.native-local.enabled": "true",
-        "local.location": "/",
-    } | properties
+        parametrize_keys(metafunc, KEYS, CASES_PER_GROUP)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +44,7 @@ def golden(trino: Trino, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     roots = sorted({query.table.parent.parent for query in QUERIES.values()})
     with (
         running(service_options(tmp_path_factory.mktemp("scratch"), roots)) as service,
-        trino.catalog("golden", "iceberg", catalog_of(service.url)) as catalog,
+        trino.catalog("golden", "iceberg", iceberg_properties(service.url)) as catalog,
     ):
         yield catalog
 
@@ -76,29 +67,10 @@ def rows(trino: Trino, sql: str, schema: pa.Schema) -> pa.Table:
     by_name = {field.name.lower(): field for field in schema}
     fields = [by_name[name] for name in names]
     columns = [
-        pa.array([as_arrow_takes_it(row[position], field.type) for row in values], field.type)
+        pa.array([as_arrow_has_it(row[position], field.type) for row in values], field.type)
         for position, field in enumerate(fields)
     ]
     return pa.table(columns, schema=pa.schema(fields))
-
-
-def as_arrow_takes_it(value: Any, kind: Any) -> Any:
-    """A value of Trino's client, whose rows are tuples."""
-    if value is None:
-        return None
-    if pa.types.is_struct(kind):
-        return {
-            kind.field(position).name: as_arrow_takes_it(value[position], kind.field(position).type)
-            for position in range(kind.num_fields)
-        }
-    if pa.types.is_list(kind):
-        return [as_arrow_takes_it(one, kind.value_type) for one in value]
-    if pa.types.is_map(kind):
-        return [
-            (as_arrow_takes_it(key, kind.key_type), as_arrow_takes_it(one, kind.item_type))
-            for key, one in value.items()
-        ]
-    return value
 
 
 def quoted(name: str) -> str:
@@ -130,7 +102,7 @@ def live(trino: Trino, table: TableWriter, tmp_path: Path) -> Iterator[str]:
     """The name of the table in a catalog of its own."""
     with (
         running(service_options(tmp_path / "scratch", [table.folder.parent])) as service,
-        trino.catalog("live", "iceberg", catalog_of(service.url)) as catalog,
+        trino.catalog("live", "iceberg", iceberg_properties(service.url)) as catalog,
     ):
         yield f"{catalog}.default.trips"
 
@@ -198,7 +170,7 @@ def test_every_answer_is_that_of_a_commit_while_commits_come(trino: Trino, live:
 def test_a_query_asks_the_service_for_the_table_alone(trino: Trino, table: TableWriter, tmp_path: Path) -> None:
     with (
         running(service_options(tmp_path / "scratch", [table.folder.parent])) as service,
-        trino.catalog("asking", "iceberg", catalog_of(service.url)) as catalog,
+        trino.catalog("asking", "iceberg", iceberg_properties(service.url)) as catalog,
     ):
         query = f"SELECT count(*) FROM {catalog}.default.trips WHERE ts >= 0"
         assert trino.query(query) == [[400]]
@@ -214,12 +186,10 @@ def requests(service: IcebergService) -> Counter[str]:
 
 
 def test_what_is_published_once_needs_no_service(trino: Trino, table: TableWriter, tmp_path: Path) -> None:
-    properties = {
+    properties = LOCAL_FILES | {
         "iceberg.catalog.type": "TESTING_FILE_METASTORE",
         "hive.metastore.catalog.dir": f"local://{tmp_path}/metastore",
         "iceberg.register-table-procedure.enabled": "true",
-        "fs.native-local.enabled": "true",
-        "local.location": "/",
     }
     add(table, 2)
     storage, folder = Storage.open(str(table.folder)), Scratch.open(str(tmp_path / "published"))
@@ -233,7 +203,7 @@ def test_what_is_published_once_needs_no_service(trino: Trino, table: TableWrite
 
 def test_a_namespace_in_a_namespace(trino: Trino, table: TableWriter, tmp_path: Path) -> None:
     with running(service_options(tmp_path / "scratch", [], [f"lake.eu.trips={table.folder}"])) as service:
-        nested = catalog_of(service.url, **{"iceberg.rest-catalog.nested-namespace-enabled": "true"})
+        nested = iceberg_properties(service.url, **{"iceberg.rest-catalog.nested-namespace-enabled": "true"})
         with trino.catalog("nested", "iceberg", nested) as catalog:
             assert trino.query(f'SELECT count(*) FROM {catalog}."lake.eu".trips') == [[400]]
             assert ["lake.eu"] in trino.query(f"SHOW SCHEMAS FROM {catalog}")
@@ -243,5 +213,5 @@ def test_trino_sends_a_token(trino: Trino, table: TableWriter, tmp_path: Path) -
     options = service_options(tmp_path / "scratch", [table.folder.parent], token="open sesame")
     with running(options) as service:
         with_token = {"iceberg.rest-catalog.security": "OAUTH2", "iceberg.rest-catalog.oauth2.token": "open sesame"}
-        with trino.catalog("safe", "iceberg", catalog_of(service.url, **with_token)) as catalog:
+        with trino.catalog("safe", "iceberg", iceberg_properties(service.url, **with_token)) as catalog:
             assert trino.query(f"SELECT count(*) FROM {catalog}.default.trips") == [[400]]

@@ -22,6 +22,7 @@ from tests.compare import differences
 from tests.connectors.iceberg.test_iceberg_golden import KEYS
 from tests.golden_cases import golden_table
 from tests.integration.adding_payload import AddingPayload
+from tests.integration.trino_catalogs import hive_properties
 from tests.integration.trino_rows import arrow_rows
 from tests.integration.trino_server import Trino
 from tests.table_writer import TableWriter, at
@@ -111,17 +112,7 @@ class SqlRoute:
 @contextmanager
 def hive_catalog(trino: Trino, metastore: Path) -> Iterator[str]:
     """A Hive catalog over the whole machine, with its metastore in a folder."""
-    properties = {
-        "hive.metastore": "file",
-        "hive.metastore.catalog.dir": f"local://{metastore}",
-        "fs.native-local.enabled": "true",
-        "local.location": "/",
-        "hive.security": "allow-all",
-        "hive.timestamp-precision": "MICROSECONDS",
-        "hive.recursive-directories": "true",
-        "hive.dynamic-filtering.wait-timeout": "1m",
-    }
-    with trino.catalog(f"hive_{uuid.uuid4().hex[:8]}", "hive", properties) as name:
+    with trino.catalog(f"hive_{uuid.uuid4().hex[:8]}", "hive", hive_properties(metastore)) as name:
         yield name
 
 

@@ -86,7 +86,6 @@ class _Publisher:
     def __init__(self, table: HudiTable, storage: Storage, scratch: Scratch, locations: Locations) -> None:
         if not len(table.schema):
             raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
-        self._instant = table.snapshot().instant
         self._table = table
         self._storage = storage
         self._scratch = scratch
@@ -117,7 +116,7 @@ class _Publisher:
             slices = list(pool.map(lambda pair: pair[1] or build(pair[0]), zip(self._splits, reused, strict=True)))
         self._write_empty()
         digest = hashlib.sha256(repr([(one.key, one.counted) for one in slices]).encode()).hexdigest()[:8]
-        name = f"{self._instant}-{digest}"
+        name = f"{self._context.latest_instant}-{digest}"
         write_slices(self._scratch, self._folder, name, slices, self._context)
         if blocks:
             self._write_blocks(name)
@@ -225,7 +224,7 @@ class _Publisher:
         whole = [one for one in slices if one.why_whole is not None and one.base_path is not None]
         return Publication(
             publication=name,
-            instant=self._instant,
+            instant=self._context.latest_instant,
             folder=self._folder,
             table_name=self._table.config.name,
             table_uri=self._locations.uri(self._storage),

@@ -7,7 +7,8 @@ It is the union of two parts, of which none looks at rows of the other:
   payload of the user's own decides, a Python function does.
 * log records, and rows of slices that are published whole, in which no base row has a say.
 
-A third part has no rows: it fails where a file of the publication is gone, whose rows would be missing without a word.
+Two more parts have no rows: they fail where a file of the publication is gone, whose rows would be missing without a
+word.
 
 Within the query, columns are called after their places, so that no name of the table's can meet another.
 """
@@ -154,12 +155,10 @@ class RealtimeView:
             )
             lacks = f"ARRAY[{', '.join(each)}]"
         arguments = ", ".join(("l.is_delete", "l.is_explicit", "l.is_always", lacks, "l.lacks", *base, *log))
-        asked = f"CASE WHEN l.record_key IS NOT NULL THEN {self.names.of_part(MERGE)}({arguments}) END"
         picked = (self._pick(position, f"m.from_log[{position + 1}]") for position in self._places)
         return (
             f"SELECT\n  {self._of_both(picked)}\nFROM (\n"
-            f"  SELECT\n    {self._sides()},\n    l.record_key,\n    {asked} AS from_log\n"
-            f"  {self._meeting()}\n) m\nWHERE m.record_key IS NULL OR m.from_log IS NOT NULL"
+            f"  SELECT\n    {self._sides()},\n    {self._asked(arguments, 'from_log')}"
         )
 
     def _combined(self) -> str:
@@ -169,24 +168,28 @@ class RealtimeView:
             f"CAST(ROW({', '.join(self._shown_values(alias))}) AS {kind})"  # a row has no names of its own
             for alias in ("b", "l")
         )
-        asked = f"CASE WHEN l.record_key IS NOT NULL THEN {self.names.of_part(MERGE)}({', '.join(sides)}) END"
         columns = ",\n  ".join(
             f"CASE WHEN m.record_key IS NULL THEN {shown(f'm.b{position}', field.type, self.dialect)}"
             f" ELSE m.made.c{position} END AS {identifier(field.name)}"
             for position, field in enumerate(self._schema)
         )
         own = ",\n    ".join(f"b.c{position} AS b{position}" for position in self._places)
+        return f"SELECT\n  {columns}\nFROM (\n  SELECT\n    {own},\n    {self._asked(', '.join(sides), 'made')}"
+
+    def _asked(self, arguments: str, answer: str) -> str:
+        """The end of a query that calls the function for contested rows; without an answer, the row is deleted."""
+        call = f"CASE WHEN l.record_key IS NOT NULL THEN {self.names.of_part(MERGE)}({arguments}) END"
         return (
-            f"SELECT\n  {columns}\nFROM (\n  SELECT\n    {own},\n    l.record_key,\n    {asked} AS made\n"
-            f"  {self._meeting()}\n) m\nWHERE m.record_key IS NULL OR m.made IS NOT NULL"
+            f"l.record_key,\n    {call} AS {answer}\n"
+            f"  {self._meeting()}\n) m\nWHERE m.record_key IS NULL OR m.{answer} IS NOT NULL"
         )
 
     def _missing_publication(self) -> str:
         """No rows, and an error if the slices of the publication are gone."""
         counted = "(SELECT count(*) AS slices FROM slice) n"
-        found = "CAST(n.slices AS varchar)"
-        failure = _fail(f"{found} || {literal(f' of {self.publication.slices} file slices')}")
-        return self._failing(f"max(CASE WHEN n.slices < {self.publication.slices} THEN {failure} END)", counted, {})
+        wanted = self.publication.slices
+        what = f"CAST(n.slices AS varchar) || {literal(f' of {wanted} file slices')}"
+        return self._failing(f"n.slices < {wanted}", what, counted, {})
 
     def _missing_files(self) -> str:
         """No rows, and an error that names a file of the publication that is gone; all of them have rows."""
@@ -199,13 +202,16 @@ class RealtimeView:
             f"    SELECT {columns}\n    FROM slice CROSS JOIN UNNEST(ARRAY[slice.base_uri, slice.log_uri]) AS u(uri)\n"
             "    WHERE u.uri IS NOT NULL\n  ) wanted ON found.path = wanted.uri"
         )
-        return self._failing(f"max(CASE WHEN found.path IS NULL THEN {_fail('wanted.uri')} END)", files, groups)
+        return self._failing("found.path IS NULL", "wanted.uri", files, groups)
 
-    def _failing(self, failure: str, source: str, groups: Mapping[str, str]) -> str:
-        """A part without rows. Its columns are such that no condition on them keeps ``failure`` from being computed.
+    def _failing(self, condition: str, what: str, source: str, groups: Mapping[str, str]) -> str:
+        """A part without rows, which ends the query where the condition holds; ``what`` names what is gone then.
 
-        Conditions on columns that have a column of ``groups``, though, may leave out what it is computed from.
+        Its columns are such that no condition on them keeps this one from being asked. Only those that have a column of
+        ``groups`` may leave out what it is asked of.
         """
+        gone = f"fail({literal('gone, so that the table has to be published again: ')} || {what})"
+        failure = f"max(CASE WHEN {condition} THEN CAST({gone} AS bigint) END)"
         columns = ",\n  ".join(
             f"{shown(self._of_nothing(field, groups), field.type, self.dialect)} AS {identifier(field.name)}"
             for field in self._schema
@@ -258,11 +264,6 @@ class RealtimeView:
         """Base rows with their log records, but those whose log record takes their place in any case."""
         met = "LEFT JOIN log l ON l.place = b.place AND l.record_key = b.record_key"
         return f"FROM base b {met}\n  WHERE l.record_key IS NULL OR l.is_contested"
-
-
-def _fail(what: str) -> str:
-    """An expression that ends the query, since something is gone that ``what`` names."""
-    return f"CAST(fail({literal('gone, so that the table has to be published again: ')} || {what}) AS bigint)"
 
 
 def _named(name: str, columns: Iterable[str], source: str) -> str:

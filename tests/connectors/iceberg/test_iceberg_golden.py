@@ -13,7 +13,7 @@ from pyiceberg.exceptions import BadRequestError
 from tests.compare import differences
 from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options
 from tests.golden_cases import GoldenQuery
-from tests.test_golden import ANSWERED, QUERIES, WITHOUT_COLUMNS, Key, answer_of, query_id, representative
+from tests.test_golden import ANSWERED, QUERIES, WITHOUT_COLUMNS, Key, answer_of, parametrize_keys, query_id
 
 KINDS = ("snapshot", "read_optimized", "time_travel", "snapshot_filtered")
 KEYS = [key for key in sorted(ANSWERED - WITHOUT_COLUMNS) if QUERIES[key].kind in KINDS]
@@ -29,8 +29,7 @@ OPERATORS: dict[str, Any] = {
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.function is test_pyiceberg_rows_are_those_of_hudi:
-        keys = KEYS if metafunc.config.getoption("--matrix") else representative(KEYS, CASES_PER_GROUP)
-        metafunc.parametrize("key", keys, ids=query_id)
+        parametrize_keys(metafunc, KEYS, CASES_PER_GROUP)
 
 
 @pytest.fixture(scope="module")

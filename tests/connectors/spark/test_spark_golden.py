@@ -9,15 +9,14 @@ from pyspark.sql.types import StructType
 
 from tests.compare import differences
 from tests.golden_cases import GoldenQuery
-from tests.test_golden import ANSWERED, QUERIES, Key, answer_of, query_id, representative
+from tests.test_golden import ANSWERED, QUERIES, Key, answer_of, parametrize_keys
 
 CASES_PER_GROUP = 3
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "key" in metafunc.fixturenames:
-        keys = sorted(ANSWERED) if metafunc.config.getoption("--matrix") else representative(ANSWERED, CASES_PER_GROUP)
-        metafunc.parametrize("key", keys, ids=query_id)
+        parametrize_keys(metafunc, ANSWERED, CASES_PER_GROUP)
 
 
 @pytest.mark.engine("spark")

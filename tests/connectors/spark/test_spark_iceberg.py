@@ -18,16 +18,14 @@ from tests.connectors.iceberg.iceberg_service import running, service_options
 from tests.connectors.iceberg.test_iceberg_golden import KEYS, name_of
 from tests.connectors.spark.spark_iceberg import SparkIceberg, SparkQueryError, spark_iceberg
 from tests.table_writer import TableWriter, at
-from tests.test_golden import QUERIES, Key, answer_of, query_id, representative
+from tests.test_golden import QUERIES, Key, answer_of, parametrize_keys
 
-CASES_PER_GROUP = 2
 CASES_PER_GROUP = 1
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "key" in metafunc.fixturenames:
-        keys = KEYS if metafunc.config.getoption("--matrix") else representative(KEYS, CASES_PER_GROUP)
-        metafunc.parametrize("key", keys, ids=query_id)
+        parametrize_keys(metafunc, KEYS, CASES_PER_GROUP)
 
 
 @pytest.fixture(scope="module")
