@@ -2,14 +2,15 @@
 
 A base file opens a slice at its instant, a pending compaction opens an empty one at its own. Log files join a slice by
 the base instant in their name (table versions up to 7) or by the completion time of the delta commit that wrote them
-(version 8 on): a delta commit that completed after a compaction was planned is not part of that compaction.
+(version 8 on): a delta commit that completed after a compaction was planned is not part of that compaction. In a table
+that was downgraded, logs may still name their delta commit; they join the newest slice that begins at or before it.
 
 Source: ``HoodieFileGroup`` and ``AbstractTableFileSystemView`` of Hudi.
 """
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
 from hudi_bridge.errors import UnsupportedTableError
@@ -75,12 +76,15 @@ def _build_file_group(
     opened = {instant for instant in base_files if not facts.logs_name_their_own_instant or facts.is_committed(instant)}
     if group in facts.pending_compactions:
         opened.add(facts.pending_compactions[group])
-    keys = sorted(opened)
+    joinable = sorted(opened)
+    if not facts.logs_name_their_own_instant:
+        pending = facts.pending_compactions.get(group)
+        joinable = [instant for instant in joinable if instant == pending or facts.is_committed(instant)]
     logs: dict[str, list[LogFile]] = defaultdict(list)
     for log in sorted(log_files, key=lambda log: log.name.sort_key):
         if facts.logs_name_their_own_instant and not facts.is_committed(log.name.instant_time):
             continue
-        logs[_slice_key(log, keys, facts)].append(log)
+        logs[_slice_key(log, opened, joinable, facts)].append(log)
     slices = tuple(
         FileSlice(
             partition_path=group[0],
@@ -94,21 +98,22 @@ def _build_file_group(
     return FileGroup(partition_path=group[0], file_id=group[1], slices=slices)
 
 
-def _slice_key(log: LogFile, keys: list[str], facts: TimelineFacts) -> str:
+def _slice_key(log: LogFile, opened: Set[str], joinable: list[str], facts: TimelineFacts) -> str:
+    """The instant of the slice that a log joins: one of those opened, or a new one, which is made joinable."""
     instant = log.name.instant_time
-    if not facts.logs_name_their_own_instant:
+    if not facts.logs_name_their_own_instant and instant in opened:
         return instant
-    # A completion time is later than the requested time, so it is only asked for where it can make a difference:
-    # for archived instants it has to be read from the history.
-    newest_started = bisect_right(keys, instant)
-    if newest_started == len(keys):
-        joined = newest_started
-    else:
-        joined = bisect_right(keys, facts.completion_time_of(instant) or instant)
-    if joined:
-        return keys[joined - 1]
+    # A downgrade to table version 6 leaves logs that name their own instant, with no record of when that completed.
+    began_before = bisect_right(joinable, instant)
+    if facts.logs_name_their_own_instant and began_before < len(joinable):
+        # A completion time is later than the requested time, so it is only asked for where it can make a difference:
+        # for archived instants it has to be read from the history.
+        began_before = bisect_right(joinable, facts.completion_time_of(instant) or instant)
+    if began_before:
+        return joinable[began_before - 1]
     # A group that began with logs: later logs stay with the first one, until a compaction opens a slice.
-    keys.insert(0, instant)
+    if facts.is_committed(instant):
+        joinable.insert(0, instant)
     return instant
 
 
@@ -116,7 +121,8 @@ def latest_snapshot_slice(group: FileGroup, facts: TimelineFacts) -> FileSlice |
     """The slice of a group that a snapshot at the query's instant reads, None if the group is not part of it.
 
     A slice opened by a pending compaction is joined with the one before: the base file that it will replace, and the
-    logs of both.
+    logs of both, in the order of their names. So a write that overlaps others counts as of when it was requested; once
+    the compaction has run, it counts as of when it completed.
     """
     visible = _visible_slices(group, facts)
     if not visible:
@@ -125,7 +131,7 @@ def latest_snapshot_slice(group: FileGroup, facts: TimelineFacts) -> FileSlice |
     pending = facts.pending_compactions.get((group.partition_path, group.file_id))
     if latest.base_instant_time == pending:
         before = visible[-2] if len(visible) > 1 else replace(latest, base_file=None, log_files=())
-        latest = replace(before, log_files=before.log_files + latest.log_files)
+        latest = replace(before, log_files=_merged_in_order(before, latest))
     if facts.logs_name_their_own_instant:
         latest = replace(latest, log_files=_logs_up_to_query(latest.log_files, facts))
     if latest.base_file is None and not latest.log_files:
@@ -143,7 +149,7 @@ def latest_read_optimized_slice(group: FileGroup, facts: TimelineFacts) -> FileS
     for position in range(len(visible) - 1, -1, -1):
         base = visible[position].base_file
         if base is not None and base.instant_time != pending:
-            later = tuple(log for piece in visible[position:] for log in piece.log_files)
+            later = _merged_in_order(*visible[position:])
             if facts.logs_name_their_own_instant:
                 later = _logs_up_to_query(later, facts)
             return replace(visible[position], log_files=later)
@@ -163,6 +169,10 @@ def _visible_slices(group: FileGroup, facts: TimelineFacts) -> list[FileSlice]:
         if piece.base_instant_time == pending
         or (piece.base_instant_time <= facts.query_instant and facts.is_committed(piece.base_instant_time))
     ]
+
+
+def _merged_in_order(*slices: FileSlice) -> tuple[LogFile, ...]:
+    return tuple(sorted((log for piece in slices for log in piece.log_files), key=lambda log: log.name.sort_key))
 
 
 def _logs_up_to_query(logs: tuple[LogFile, ...], facts: TimelineFacts) -> tuple[LogFile, ...]:

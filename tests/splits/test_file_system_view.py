@@ -114,6 +114,30 @@ class TestLayout1:
         assert shape(latest_snapshot_slice(group, timeline)) == ("001", ("001.1", "004.1"))
         assert shape(latest_read_optimized_slice(group, timeline)) == ("001", ("001.1", "004.1"))
 
+    def test_logs_that_a_downgrade_left_with_their_own_instants_join_the_newest_slice_before_them(self) -> None:
+        timeline = facts("009", ["001", "002", "004", "006"], layout=1)
+        group = group_of(timeline, base("001"), log("002"), log("004"), base("006"), log("006"))
+        assert [shape(piece) for piece in group.slices] == [("001", ("002.1", "004.1")), ("006", ("006.1",))]
+
+    def test_so_they_do_beside_a_pending_compaction(self) -> None:
+        timeline = facts("009", ["001", "002", "005"], layout=1, compaction="003")
+        group = group_of(timeline, base("001"), log("002"), log("005"))
+        assert [shape(piece) for piece in group.slices] == [("001", ("002.1",)), (None, ("005.1",))]
+        assert shape(latest_snapshot_slice(group, timeline)) == ("001", ("002.1", "005.1"))
+
+    def test_so_they_do_in_a_group_of_logs_alone(self) -> None:
+        timeline = facts("009", ["001", "002", "005"], layout=1, compaction="003")
+        group = group_of(timeline, log("001"), log("002"), log("005"))
+        assert [shape(piece) for piece in group.slices] == [(None, ("001.1", "002.1")), (None, ("005.1",))]
+        assert shape(latest_snapshot_slice(group, timeline)) == (None, ("001.1", "002.1", "005.1"))
+
+    def test_they_join_no_slice_of_a_write_that_has_not_completed(self) -> None:
+        timeline = facts("009", ["001", "004"], layout=1)
+        group = group_of(timeline, base("001"), base("002"), log("004"))
+        assert shape(latest_snapshot_slice(group, timeline)) == ("001", ("004.1",))
+        group = group_of(timeline, log("002"), log("004"))
+        assert shape(latest_snapshot_slice(group, timeline)) == (None, ("004.1",))
+
     def test_a_group_of_logs_alone(self) -> None:
         timeline = facts("009", ["001"], layout=1)
         group = group_of(timeline, log("001"), log("001", 2))
@@ -137,6 +161,13 @@ class TestLayout2:
     def test_so_it_is_while_the_compaction_is_pending(self) -> None:
         timeline = facts("003", {"001": "0015", "002": "0025", "003": "0045"}, compaction="004")
         group = group_of(timeline, base("001"), log("002"), log("003"))
+        assert shape(latest_snapshot_slice(group, timeline)) == ("001", ("002.1", "003.1"))
+
+    def test_beside_a_pending_compaction_logs_are_in_the_order_of_their_requests(self) -> None:
+        # The write 002 was requested first, and completed last.
+        timeline = facts("009", {"001": "0015", "002": "0085", "003": "0035"}, compaction="004")
+        group = group_of(timeline, base("001"), log("002"), log("003"))
+        assert [shape(piece) for piece in group.slices] == [("001", ("003.1",)), (None, ("002.1",))]
         assert shape(latest_snapshot_slice(group, timeline)) == ("001", ("002.1", "003.1"))
 
     def test_logs_of_writes_that_have_not_completed_do_not_count(self) -> None:
