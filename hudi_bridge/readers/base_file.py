@@ -131,6 +131,7 @@ class BaseFileColumns:
             split.base_instant_time,
             context,
             base.path,
+            is_parquet=True,
         )
 
     def matching_row_groups(self, request: RowRequest) -> list[int]:

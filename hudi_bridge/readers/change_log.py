@@ -114,7 +114,7 @@ class ChangeLog:
         """Stored images with the table's columns."""
         schema = self._image.schema
         fields = pa.schema([pa.field(field.name, arrow_type(field.type)) for field in avro.fields])
-        evolution = plan_file_evolution(fields, schema, self._group.instant, self._image, block.path)
+        evolution = plan_file_evolution(fields, schema, self._group.instant, self._image, block.path, is_parquet=False)
         batch = pa.RecordBatch.from_arrays(stored.flatten(), schema=fields)
         return structs(evolution.apply(batch).columns, schema.names, stored.is_null())
 

@@ -7,22 +7,30 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from hudi_bridge.schema.evolve import Evolution, plan_evolution
+from hudi_bridge.schema.evolve import Evolution, FloatsByText, plan_evolution
 from hudi_bridge.schema.internal import (
     InternalSchema,
     parse_internal_schema,
     parse_schema_history,
     schema_for_instant,
 )
-from hudi_bridge.splits.split import ReadContext
+from hudi_bridge.splits.split import FloatWidening, ReadContext
 
 _PLACE = ".hoodie/.schema"
 
 
 def plan_file_evolution(
-    file_schema: pa.Schema, query_schema: pa.Schema, instant_time: str, context: ReadContext, path: str
+    file_schema: pa.Schema,
+    query_schema: pa.Schema,
+    instant_time: str,
+    context: ReadContext,
+    path: str,
+    *,
+    is_parquet: bool,
 ) -> Evolution:
     """How columns of a file or log block written at an instant become columns of the query.
+
+    ``is_parquet`` is whether the values are stored as Parquet and not as Avro.
 
     Raises:
         SchemaEvolutionError: a column's type cannot become the query's.
@@ -34,8 +42,16 @@ def plan_file_evolution(
         file_ids=file_ids,
         query_ids=query_ids,
         path=path,
-        float_to_double_by_text=context.widens_floats_by_text,
+        floats_by_text=_floats_by_text(context.float_widening, is_parquet=is_parquet),
     )
+
+
+def _floats_by_text(widening: FloatWidening, *, is_parquet: bool) -> FloatsByText:
+    if widening is FloatWidening.BY_TEXT:
+        return FloatsByText.EVERYWHERE
+    if widening is FloatWidening.BY_TEXT_IN_PARQUET_COLUMNS and is_parquet:
+        return FloatsByText.COLUMNS
+    return FloatsByText.NOWHERE
 
 
 def internal_schemas(instant_time: str, context: ReadContext) -> tuple[InternalSchema | None, InternalSchema | None]:

@@ -235,6 +235,11 @@ class BlockDecoder:
         known = (block.schema_text or "", instant)
         if known not in self._evolutions:
             self._evolutions[known] = plan_file_evolution(
-                file_schema, self._in_blocks, instant, self._split.context, block.path
+                file_schema,
+                self._in_blocks,
+                instant,
+                self._split.context,
+                block.path,
+                is_parquet=block.block_type is BlockType.PARQUET_DATA,
             )
         return self._evolutions[known]

@@ -12,7 +12,8 @@ are found by name. Values of another type are converted as ``hudi_bridge.schema.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import partial
 
 import pyarrow as pa
@@ -27,6 +28,14 @@ _Step = Callable[[Array], Array] | None
 
 # The ids within a type of the file and within one of the query; None where columns go by name.
 _Ids = tuple[FieldType, FieldType] | None
+
+
+class FloatsByText(StrEnum):
+    """Where a float becomes the double, and the decimal, that its text denotes; elsewhere what it exactly is."""
+
+    NOWHERE = "nowhere"
+    COLUMNS = "columns"  # and not the fields within them
+    EVERYWHERE = "everywhere"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +101,7 @@ def plan_evolution(
     file_ids: InternalSchema | None,
     query_ids: InternalSchema | None,
     path: str,
-    float_to_double_by_text: bool,
+    floats_by_text: FloatsByText,
 ) -> Evolution:
     """How the batches of a file become those of a query.
 
@@ -102,7 +111,7 @@ def plan_evolution(
         file_ids: the ids of the file's columns, under the names that the file has; None to go by name.
         query_ids: the ids of the table's columns; None to go by name.
         path: the file, for errors.
-        float_to_double_by_text: see ``plan_cast``. Hudi does so in tables with column ids, since 1.1 in all.
+        floats_by_text: where ``plan_cast`` goes by the text of floats.
 
     Raises:
         SchemaEvolutionError: a column's type cannot become the query's.
@@ -110,7 +119,11 @@ def plan_evolution(
     ids: _Ids = None
     if file_ids is not None and query_ids is not None:
         ids = RecordType(fields=file_ids.fields), RecordType(fields=query_ids.fields)
-    planner = _Planner(path=path, float_to_double_by_text=float_to_double_by_text)
+    planner = _Planner(
+        path=path,
+        by_text=floats_by_text is not FloatsByText.NOWHERE,
+        by_text_inside=floats_by_text is FloatsByText.EVERYWHERE,
+    )
     columns = tuple(planner.column(file_schema, field, ids) for field in query_schema)
     file_columns = tuple(dict.fromkeys(column.source for column in columns if column.source is not None))
     is_identity = all(column.step is None and column.source == column.field.name for column in columns)
@@ -126,7 +139,8 @@ def plan_evolution(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Planner:
     path: str
-    float_to_double_by_text: bool
+    by_text: bool
+    by_text_inside: bool
 
     def column(self, file_schema: pa.Schema, field: "pa.Field[ArrowType]", ids: _Ids) -> _Column:
         position, inner = self._locate(list(file_schema), field, ids, field.name)
@@ -138,22 +152,23 @@ class _Planner:
 
     def _step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
         """What makes arrays of the target type from arrays of the source type."""
+        inside = replace(self, by_text=self.by_text_inside)
         if pa.types.is_struct(source) and pa.types.is_struct(target):
-            return self._struct_step(source, target, ids, column)
+            return inside.struct_step(source, target, ids, column)
         if pa.types.is_map(source) and pa.types.is_map(target):
-            return self._map_step(source, target, ids, column)
+            return inside.map_step(source, target, ids, column)
         if (pa.types.is_list(source) or pa.types.is_large_list(source)) and pa.types.is_list(target):
-            return self._list_step(source, target, ids, column)
+            return inside.list_step(source, target, ids, column)
         if pa.types.is_nested(source) or pa.types.is_nested(target):
             raise self._error(column, source, target)
         if source == target:
             return None
-        cast = plan_cast(source, target, float_to_double_by_text=self.float_to_double_by_text)
+        cast = plan_cast(source, target, float_to_double_by_text=self.by_text)
         if cast is None:
             raise self._error(column, source, target)
         return cast
 
-    def _struct_step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
+    def struct_step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
         if ids is not None and not all(isinstance(id_, RecordType) for id_ in ids):
             raise self._error(column, source, target)
         file_fields = [source.field(i) for i in range(source.num_fields)]
@@ -169,7 +184,7 @@ class _Planner:
             return None
         return partial(rebuild_struct, target, tuple(children))
 
-    def _list_step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
+    def list_step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
         inner: _Ids = None
         if ids is not None:
             file_type, query_type = ids
@@ -181,7 +196,7 @@ class _Planner:
             return None
         return partial(rebuild_list, target, step)
 
-    def _map_step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
+    def map_step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
         key_ids: _Ids = None
         item_ids: _Ids = None
         if ids is not None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from hudi_bridge.errors import SchemaEvolutionError
 from hudi_bridge.schema.casts import ArrowType
 from hudi_bridge.schema.difference import child_path, primitive_name
-from hudi_bridge.schema.evolve import plan_evolution
+from hudi_bridge.schema.evolve import FloatsByText, plan_evolution
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
 
 
@@ -137,7 +137,7 @@ def _plan(stored: _Fields, wanted: "pa.Field[ArrowType]", ids: _Ids) -> "tuple[p
         file_ids=file_ids,
         query_ids=query_ids,
         path="",
-        float_to_double_by_text=True,
+        floats_by_text=FloatsByText.EVERYWHERE,
     )
     (column,) = evolution.columns
     if column.source is None:

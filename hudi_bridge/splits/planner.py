@@ -30,7 +30,7 @@ from hudi_bridge.splits.partitions import (
 )
 from hudi_bridge.splits.query_schema import QuerySchema, read_query_schema, schema_as_read
 from hudi_bridge.splits.read_options import ReadOptions
-from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.splits.split import FloatWidening, ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.timeline.commit_metadata import read_commit_metadata
 from hudi_bridge.timeline.history import load_history
@@ -175,12 +175,17 @@ class SplitPlanner:
             log_memory_bytes=self._options.log_memory_bytes,
             commit_times=None,
             meets_commit_times_only=False,
-            widens_floats_by_text=config.written_by_11 or self._query_schema.ids is not None,
+            float_widening=self._float_widening(),
             field_defaults=self._query_schema.defaults,
             schema_ids=self._query_schema.ids,
             schema_history=self._query_schema.history,
         )
         return self.with_visibility(context)
+
+    def _float_widening(self) -> FloatWidening:
+        if self._config.written_by_11 or self._query_schema.ids is not None:
+            return FloatWidening.BY_TEXT
+        return FloatWidening.BY_TEXT_IN_PARQUET_COLUMNS if self._config.written_by_1x else FloatWidening.EXACT
 
     def _merge_rule(self, query_type: QueryType) -> MergeRule | None:
         if query_type is QueryType.READ_OPTIMIZED or self._config.table_type is TableType.COPY_ON_WRITE:

@@ -7,6 +7,7 @@ share one ``ReadContext``.
 import base64
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from enum import StrEnum
 from typing import Any, Self
 
 import pyarrow as pa
@@ -19,6 +20,20 @@ from hudi_bridge.splits.partitions import PartitionValues
 from hudi_bridge.splits.split_text import split_of_text, split_text
 
 _KIND = "split"
+
+
+class FloatWidening(StrEnum):
+    """Where the table's release shows a float that has become a double as its text (0.2), and where as it exactly is
+    (0.20000000298).
+
+    Hudi 0.x reads what Parquet and Avro widen; 1.0 casts the columns of Parquet files and of Parquet log blocks, not
+    the fields within them (``Spark3ParquetSchemaEvolutionUtils``); 1.1 rewrites Avro records too
+    (``HoodieAvroUtils``), as all releases do in tables with column ids.
+    """
+
+    EXACT = "exact"
+    BY_TEXT_IN_PARQUET_COLUMNS = "by text in Parquet columns"
+    BY_TEXT = "by text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +59,7 @@ class ReadContext:
     pending_instants: frozenset[str]
     timeline_start: str
     path_columns: tuple[str, ...]
-    widens_floats_by_text: bool
+    float_widening: FloatWidening
     log_memory_bytes: int | None
     field_defaults: tuple[tuple[str, str], ...]
     schema_ids: str | None
@@ -124,6 +139,7 @@ def context_to_json(context: ReadContext) -> dict[str, Any]:
     """A context as values that JSON has."""
     document = {field.name: getattr(context, field.name) for field in fields(context)}
     document["query_type"] = context.query_type.value
+    document["float_widening"] = context.float_widening.value
     document["schema"] = _encode(context.schema.serialize())
     document["committed_instants"] = sorted(context.committed_instants)
     document["pending_instants"] = sorted(context.pending_instants)
@@ -157,6 +173,7 @@ def context_from_json(document: dict[str, Any], payloads: Mapping[str, RecordPay
         **document
         | {
             "query_type": QueryType(document["query_type"]),
+            "float_widening": FloatWidening(document["float_widening"]),
             "schema": pa.ipc.read_schema(_decode(document["schema"])),
             "committed_instants": frozenset(document["committed_instants"]),
             "pending_instants": frozenset(document["pending_instants"]),

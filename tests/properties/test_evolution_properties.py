@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hudi_bridge.schema.difference import ChangeKind, schema_changes
-from hudi_bridge.schema.evolve import Evolution, plan_evolution
+from hudi_bridge.schema.evolve import Evolution, FloatsByText, plan_evolution
 from hudi_bridge.schema.file_columns import map_columns
 from hudi_bridge.schema.internal import (
     ArrayType,
@@ -226,7 +226,7 @@ def plan(file_ids: InternalSchema, query_ids: InternalSchema) -> Evolution:
         file_ids=file_ids,
         query_ids=query_ids,
         path="file",
-        float_to_double_by_text=True,
+        floats_by_text=FloatsByText.EVERYWHERE,
     )
 
 

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_bridge.errors import SchemaEvolutionError
-from hudi_bridge.schema.evolve import Evolution, plan_evolution
+from hudi_bridge.schema.evolve import Evolution, FloatsByText, plan_evolution
 from hudi_bridge.schema.internal import (
     ArrayType,
     Field,
@@ -29,7 +29,9 @@ def plan(
     file_ids: InternalSchema | None = None,
     query_ids: InternalSchema | None = None,
 ) -> Evolution:
-    return plan_evolution(file, query, file_ids=file_ids, query_ids=query_ids, path=PATH, float_to_double_by_text=True)
+    return plan_evolution(
+        file, query, file_ids=file_ids, query_ids=query_ids, path=PATH, floats_by_text=FloatsByText.EVERYWHERE
+    )
 
 
 def evolved(rows: Sequence[dict[str, Any]], file: pa.Schema, query: pa.Schema) -> list[dict[str, Any]]:

@@ -306,7 +306,9 @@ def test_every_file_says_that_its_columns_go_where_they_are_read(case: str) -> N
         for part, columns in zip(found, stored, strict=True):
             kinds.add(part.offset is None)
             from_files = pa.schema([field for field in context.schema if field.name not in context.path_columns])
-            evolution = plan_file_evolution(columns.arrow, from_files, part.instant_time, context, path)
+            evolution = plan_file_evolution(
+                columns.arrow, from_files, part.instant_time, context, path, is_parquet=True
+            )
             top = [one for one in part.columns if one.column is not None and "." not in one.column]
             assert [one.column for one in top] == context.schema.names
             sources = {one.column: one.file_column for one in top if one.outcome is not Outcome.FROM_PATH}

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hudi_bridge import QueryError, QueryType, RealtimeFileSplit
 from hudi_bridge.merge import ordering
 from hudi_bridge.merge.payloads import FieldFill, MergeRule
-from hudi_bridge.splits.split import ReadContext
+from hudi_bridge.splits.split import FloatWidening, ReadContext
 from tests.table_writer import TableWriter, at
 
 TEXT = st.text(max_size=6)
@@ -65,7 +65,7 @@ CONTEXTS = st.builds(
     pending_instants=st.frozensets(INSTANTS, max_size=3),
     timeline_start=INSTANTS,
     path_columns=NAMES,
-    widens_floats_by_text=st.booleans(),
+    float_widening=st.sampled_from(FloatWidening),
     field_defaults=st.tuples() | st.tuples(st.tuples(TEXT, TEXT)),
     schema_ids=st.none() | TEXT,
     schema_history=st.none() | TEXT,

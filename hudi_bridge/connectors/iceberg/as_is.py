@@ -18,7 +18,7 @@ from hudi_bridge.connectors.iceberg.name_mapping import Ids, names_to_ids
 from hudi_bridge.readers.evolution import internal_schemas
 from hudi_bridge.schema.difference import child_path
 from hudi_bridge.schema.file_columns import Outcome, map_columns
-from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.splits.split import FloatWidening, RealtimeFileSplit
 
 _READ = (Outcome.READ, Outcome.CAST, Outcome.CHANGED_INSIDE)
 _FIELD_ID = b"PARQUET:field_id"
@@ -81,7 +81,7 @@ def _read_by_hudi(
             continue
         by_hudi[one.file_column] = columns.ids[one.column]
         source, target = in_file[one.file_column].type, in_query[one.column].type
-        if not _same_values(source, target, widens_floats_by_text=split.context.widens_floats_by_text):
+        if not _same_values(source, target, split.context.float_widening):
             return by_hudi, f"column {one.column} is stored as {source}, not as {target}"
     return by_hudi, None
 
@@ -102,7 +102,7 @@ def stored_paths(stored: pa.Schema) -> tuple[str, ...]:
     return tuple(path for path, _ in _iter_fields(stored))
 
 
-def _same_values(source: ArrowType, target: ArrowType, *, widens_floats_by_text: bool) -> bool:
+def _same_values(source: ArrowType, target: ArrowType, float_widening: FloatWidening) -> bool:
     """Whether a client that reads one type as the other gets the values that Hudi shows."""
     if pa.types.is_nested(target):
         return True
@@ -113,7 +113,7 @@ def _same_values(source: ArrowType, target: ArrowType, *, widens_floats_by_text:
     if pa.types.is_time32(source):
         return False
     if (source, target) == (pa.float32(), pa.float64()):
-        return not widens_floats_by_text
+        return float_widening is FloatWidening.EXACT
     return bool(source == target) or (source, target) == (pa.int32(), pa.int64())
 
 

@@ -69,7 +69,7 @@ class SliceBuilder:
             context.record_key_fields,
             context.populates_meta_fields,
             context.path_columns,
-            context.widens_floats_by_text,
+            context.float_widening,
             context.field_defaults,
             context.schema.to_string(),
             context.schema_ids,
