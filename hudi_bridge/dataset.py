@@ -23,6 +23,7 @@ from hudi_bridge.readers.log_record_scanner import read_live_blocks
 from hudi_bridge.readers.parallel import iter_parallel, most_at_once
 from hudi_bridge.readers.request import RowRequest, referenced_columns
 from hudi_bridge.splits.query_plan import QueryPlan, Split
+from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.storage import Storage
 
 Columns = Sequence[str] | Mapping[str, pc.Expression] | None
@@ -112,6 +113,11 @@ class HudiDataset(ds.FileSystemDataset):
     def instant(self) -> str:
         """The instant as of which the table is read."""
         return self._plan.instant
+
+    @property
+    def context(self) -> ReadContext:
+        """What the splits have in common, whether or not there are any."""
+        return self._plan.context
 
     @property
     def next_after(self) -> str | None:

@@ -60,6 +60,11 @@ class ChangePlan:
         return change_schema(self.image.schema, self.change_format)
 
     @property
+    def context(self) -> ReadContext:
+        """The context of the slices of the splits."""
+        return self.image
+
+    @property
     def next_after(self) -> str:
         """The ``after`` of the range that begins where this one ends."""
         return self.instants.next_after

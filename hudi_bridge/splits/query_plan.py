@@ -46,6 +46,10 @@ class QueryPlan(Protocol):
         """The columns of the rows."""
 
     @property
+    def context(self) -> ReadContext:
+        """What the splits have in common, whether or not there are any."""
+
+    @property
     def next_after(self) -> str | None:
         """The ``after`` of the incremental query for what comes next, None where that cannot be told."""
 
@@ -75,6 +79,11 @@ class SnapshotPlan:
     def schema(self) -> pa.Schema:
         """The columns of the table as of the instant."""
         return self.planner.schema(self.query_type)
+
+    @property
+    def context(self) -> ReadContext:
+        """What the splits have in common, whether or not there are any."""
+        return self.planner.context(self.query_type)
 
     @property
     def next_after(self) -> str | None:

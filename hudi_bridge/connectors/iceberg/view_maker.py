@@ -17,7 +17,6 @@ from hudi_bridge.connectors.iceberg.name_mapping import Ids
 from hudi_bridge.connectors.iceberg.partitioning import partitioning_of
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
-from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
 from hudi_bridge.connectors.iceberg.view import View
 from hudi_bridge.connectors.locations import Locations
 from hudi_bridge.connectors.scratch import Scratch
@@ -52,23 +51,20 @@ class ViewMaker:
         splits = [split for split in dataset.splits() if isinstance(split, RealtimeFileSplit)]
         table.require_files_of(dataset.instant)
         self._require_within_roots(splits)
-        context = splits[0].context if splits else None
-        ids, history = (context.schema_ids, context.schema_history) if context else (None, None)
-        columns = columns_of(dataset.schema, ids, history, known_ids)
+        context = dataset.context
+        columns = columns_of(dataset.schema, context.schema_ids, context.schema_history, known_ids)
         partitioning = partitioning_of(table.config.partition_fields, dataset.schema)
-        files: Sequence[SliceFiles] = ()
-        if context is not None:
-            builder = SliceBuilder(
-                storage=self.storage,
-                scratch=self.scratch,
-                locations=self.locations,
-                context=context,
-                columns=columns,
-                partitioning=partitioning,
-                at_once=self.at_once,
-                rewriting=self.rewriting,
-            )
-            files = self.slices.files_of(splits, builder, self.builders, self.counters)
+        builder = SliceBuilder(
+            storage=self.storage,
+            scratch=self.scratch,
+            locations=self.locations,
+            context=context,
+            columns=columns,
+            partitioning=partitioning,
+            at_once=self.at_once,
+            rewriting=self.rewriting,
+        )
+        files = self.slices.files_of(splits, builder, self.builders, self.counters)
         spec = partitioning.spec(columns.schema)
         writer = ManifestWriter(
             scratch=self.scratch,

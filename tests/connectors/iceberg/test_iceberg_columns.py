@@ -1,6 +1,7 @@
 """Ids and names of columns, and which base files clients may read where they lie."""
 
 import json
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -15,6 +16,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
 from pyiceberg.types import NestedField, StringType
 
+from hudi_bridge import HudiTable
 from hudi_bridge.connectors.iceberg.as_is import has_lists_of_two_levels
 from hudi_bridge.connectors.iceberg.columns import columns_of
 from hudi_bridge.connectors.iceberg.data_files import data_file
@@ -300,3 +302,21 @@ def test_many_tables_publish_side_by_side(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(rows_of, cases)) == [rows_of(case) for case in cases]
+
+
+def test_columns_have_the_same_ids_while_a_table_holds_no_file(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    shutil.copytree(golden_table("g_sor_mixed_120"), table)
+
+    def field_ids(scratch: str) -> dict[str, int]:
+        folder = Scratch.open(str(tmp_path / scratch))
+        published = publish_table(Storage.open(str(table)), folder, locations=Locations(), builds=1)
+        fields = StaticTable.from_metadata(published.metadata_location).schema().fields
+        return {field.name: field.field_id for field in fields}
+
+    with_files = field_ids("with-files")
+    for partition in table.iterdir():
+        if not partition.name.startswith("."):
+            shutil.rmtree(partition)
+    assert HudiTable.open(str(table)).splits() == []
+    assert field_ids("without-files") == with_files
