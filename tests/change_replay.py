@@ -18,15 +18,18 @@ State = Counter[str]
 def replay_differences(table: HudiTable) -> list[str]:
     """What differs after replaying the changes of each commit, and those from the beginning up to each.
 
-    Commits without a readable state count as a part of the range that ends with the next one that has one.
+    Commits without a readable state count as a part of the range that ends with the next one that has one. So do those
+    that overlap others: changes are in the order in which commits completed, states in that of their requests.
     """
     found, compared = [], 0
     commits = sorted(table.timeline.commits(), key=lambda commit: place_of(commit, table.config))
     before, begin = State(), "earliest"
-    for commit in commits:
+    for count, commit in enumerate(commits, start=1):
         place = place_of(commit, table.config)
+        if any(one.requested_time < place for one in commits[count:]):
+            continue
         try:
-            after = state_as_of(table, commit.requested_time)
+            after = state_as_of(table, max(one.requested_time for one in commits[:count]))
         except InstantNotReadableError:
             continue
         for start, rows in ((begin, before), ("earliest", State())):
