@@ -5,7 +5,7 @@ what it yields. The filter is applied exactly, so that nobody has to check it ag
 plan of the instant is made once.
 """
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import fields
 from functools import partial
@@ -27,51 +27,64 @@ from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.storage import Storage
 
 Columns = Sequence[str] | Mapping[str, pc.Expression] | None
+BatchGenerator = Generator[pa.RecordBatch, None, None]
 
 
-class BatchScanner(ds.Scanner):
-    """One scan of record batches that are filtered and projected already.
+class BatchScanner:
+    """A scan of record batches that are filtered and projected already; each method reads them anew.
 
-    Arrow's own scanner reads ahead in threads, which a consumer that ends early leaves behind.
+    It has the methods of ``pyarrow.dataset.Scanner``, but is none: Arrow's own scanner reads ahead in threads, which a
+    consumer that ends early leaves behind, and an object of a class derived from it has none of what Arrow's C++ takes
+    for granted, and kills the process there. Arrow and other libraries take this one as an Arrow C stream.
     """
 
-    def __init__(self, reader: pa.RecordBatchReader) -> None:
-        """A scan of what the reader has left."""
-        self._reader = reader
+    def __init__(self, schema: pa.Schema, read: Callable[[], BatchGenerator]) -> None:
+        """A scan of what ``read`` yields, batches of the schema."""
+        self._schema = schema
+        self._read = read
 
     @property
     def projected_schema(self) -> pa.Schema:
         """The columns of the batches."""
-        return self._reader.schema
+        return self._schema
 
     @property
     def dataset_schema(self) -> pa.Schema:
         """The columns of the batches."""
-        return self._reader.schema
+        return self._schema
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The batches, as they are consumed."""
-        return self._reader
+        return pa.RecordBatchReader.from_batches(self._schema, self._read())
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The batches, as they are consumed."""
-        return iter(self._reader)
+        return iter(self.to_reader())
 
     def to_table(self) -> pa.Table:
         """All rows."""
-        return self._reader.read_all()
+        return self.to_reader().read_all()
 
     def head(self, num_rows: int) -> pa.Table:
-        """The first rows to arrive."""
+        """The first rows to arrive; no more is read than they need."""
         rows, missing = [], num_rows
-        while missing > 0 and (batch := next(self._reader, None)) is not None:
-            rows.append(batch.slice(0, missing))
-            missing -= rows[-1].num_rows
-        return pa.Table.from_batches(rows, schema=self._reader.schema)
+        with closing(self._read()) as batches:
+            while missing > 0 and (batch := next(batches, None)) is not None:
+                rows.append(batch.slice(0, missing))
+                missing -= rows[-1].num_rows
+        return pa.Table.from_batches(rows, schema=self._schema)
 
     def count_rows(self) -> int:
         """The number of rows."""
-        return sum(batch.num_rows for batch in self._reader)
+        return sum(batch.num_rows for batch in self.to_batches())
+
+    def take(self, indices: Any) -> pa.Table:
+        """Not offered: the rows of a merged table have no fixed order."""
+        raise QueryError("take", f"{len(indices)} row numbers", "a filter; the rows of a table have no fixed order")
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """All rows as an Arrow C stream."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
 
 
 _NOT_BY_ARROW = "a HudiDataset is read by its own methods, not by scans of Arrow's"
@@ -165,7 +178,7 @@ class HudiDataset(ds.FileSystemDataset):
         *,
         use_threads: bool = True,
         **_: Any,
-    ) -> ds.Scanner:
+    ) -> BatchScanner:
         """A scan of some columns, or of expressions over them, of the rows that pass the filter.
 
         Of pyarrow's other options, those that tune its own readers, none has an effect.
@@ -173,39 +186,37 @@ class HudiDataset(ds.FileSystemDataset):
         Raises:
             QueryError: a column or the filter does not fit the table.
         """
-        reader = self._reader(columns, filter, use_threads=use_threads)
-        if isinstance(columns, Mapping):
-            return ds.Scanner.from_batches(reader, columns=dict(columns), use_threads=use_threads)
-        return BatchScanner(reader)
+        names = self._names(columns)
+        request = RowRequest.of(self.schema, names, self._combined(filter))
+        schema = pa.schema([self.schema.field(name) for name in names])
+        read = partial(self._batches, request, use_threads=use_threads)
+        if not isinstance(columns, Mapping):
+            return BatchScanner(schema, read)
+        expressions = dict(columns)
+        projected = _in_memory(schema.empty_table()).to_table(columns=expressions).schema
+        return BatchScanner(projected, lambda: _projected(read(), expressions))
 
     def to_batches(  # type: ignore[override]
         self, columns: Columns = None, filter: pc.Expression | None = None, **options: Any
     ) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, read as they are consumed."""
-        if isinstance(columns, Mapping):
-            return iter(self.scanner(columns, filter, **options).to_batches())
-        return iter(self._reader(columns, filter, **options))
+        return self.scanner(columns, filter, **options).to_batches()
 
     def to_table(  # type: ignore[override]
         self, columns: Columns = None, filter: pc.Expression | None = None, **options: Any
     ) -> pa.Table:
         """All rows."""
-        if isinstance(columns, Mapping):
-            return self.scanner(columns, filter, **options).to_table()
-        return self._reader(columns, filter, **options).read_all()
+        return self.scanner(columns, filter, **options).to_table()
 
     def head(  # type: ignore[override]
         self, num_rows: int, columns: Columns = None, filter: pc.Expression | None = None, **options: Any
     ) -> pa.Table:
         """The first rows to arrive; no more is read than they need."""
-        with closing(self._batches(columns, filter, **options)) as batches:
-            reader = pa.RecordBatchReader.from_batches(self._schema_of(self._names(columns)), batches)
-            table = BatchScanner(reader).head(num_rows)
-        return _in_memory(table).to_table(columns=dict(columns)) if isinstance(columns, Mapping) else table
+        return self.scanner(columns, filter, **options).head(num_rows)
 
     def count_rows(self, filter: pc.Expression | None = None, **options: Any) -> int:  # type: ignore[override]
         """The number of rows."""
-        return sum(batch.num_rows for batch in self._reader(self.schema.names[:1], filter, **options))
+        return self.scanner(self.schema.names[:1], filter, **options).count_rows()
 
     def sort_by(self, sorting: Any, **options: Any) -> ds.InMemoryDataset:
         """All rows in order, in memory."""
@@ -231,7 +242,7 @@ class HudiDataset(ds.FileSystemDataset):
 
     def take(self, indices: Any, **_: Any) -> pa.Table:  # type: ignore[override]
         """Not offered: the rows of a merged table have no fixed order."""
-        raise QueryError("take", f"{len(indices)} row numbers", "a filter; the rows of a table have no fixed order")
+        return self.scanner().take(indices)
 
     def get_fragments(self, filter: pc.Expression | None = None) -> Any:
         """Not offered: a merged file slice is no file; see ``splits``."""
@@ -248,7 +259,7 @@ class HudiDataset(ds.FileSystemDataset):
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """All rows as an Arrow C stream."""
-        return self._reader(None, None).__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
+        return self.scanner().__arrow_c_stream__(requested_schema)
 
     def _names(self, columns: Columns) -> list[str]:
         if columns is None:
@@ -263,16 +274,7 @@ class HudiDataset(ds.FileSystemDataset):
             return self._row_filter if row_filter is None else row_filter
         return self._row_filter & row_filter
 
-    def _reader(
-        self, columns: Columns, row_filter: pc.Expression | None, *, use_threads: bool = True, **_: Any
-    ) -> pa.RecordBatchReader:
-        batches = self._batches(columns, row_filter, use_threads=use_threads)
-        return pa.RecordBatchReader.from_batches(self._schema_of(self._names(columns)), batches)
-
-    def _batches(
-        self, columns: Columns, row_filter: pc.Expression | None, *, use_threads: bool = True, **_: Any
-    ) -> Generator[pa.RecordBatch, None, None]:
-        request = RowRequest.of(self.schema, self._names(columns), self._combined(row_filter))
+    def _batches(self, request: RowRequest, *, use_threads: bool) -> BatchGenerator:
         splits = self._plan.splits(request.row_filter)
         # Several splits keep the cores busy by themselves.
         alone = use_threads and len(splits) == 1
@@ -281,15 +283,18 @@ class HudiDataset(ds.FileSystemDataset):
         sources = [partial(read, split) for split in splits]
         return iter_parallel(sources, use_threads=use_threads)
 
-    def _schema_of(self, names: Sequence[str]) -> pa.Schema:
-        return pa.schema([self.schema.field(name) for name in names])
-
 
 def _read(
     storage: Storage, request: RowRequest, split: Split, *, use_threads: bool, at_once: int
 ) -> Iterator[pa.RecordBatch]:
     # The reader, which holds the log records of its split, lives no longer than the split is read.
     yield from reader_for(storage, split, request, use_threads=use_threads, at_once=at_once).batches()
+
+
+def _projected(batches: BatchGenerator, expressions: dict[str, pc.Expression]) -> BatchGenerator:
+    with closing(batches):
+        for batch in batches:
+            yield from _in_memory(pa.Table.from_batches([batch])).to_table(columns=expressions).to_batches()
 
 
 def _in_memory(table: pa.Table) -> ds.InMemoryDataset:

@@ -151,6 +151,26 @@ def test_a_scanner_of_pyarrow(dataset: HudiDataset) -> None:
     assert scanner.to_reader().read_all().num_rows == 2
     assert dataset.scanner().count_rows() == len(ROWS)
     assert dataset.scanner().head(3).num_rows == 3
+    with pytest.raises(QueryError, match="no fixed order"):
+        scanner.take([0])
+
+
+def test_each_use_of_a_scanner_reads_anew(dataset: HudiDataset) -> None:
+    for columns in (["id"], {"key": pc.field("id")}):
+        scanner = dataset.scanner(columns, pc.field("part") == "q")
+        assert scanner.count_rows() == 2
+        assert scanner.head(1).num_rows == 1
+        assert scanner.to_table().num_rows == 2
+        assert scanner.to_table().schema == scanner.projected_schema
+
+
+def test_a_scanner_can_be_handed_to_other_libraries(dataset: HudiDataset) -> None:
+    scanner = dataset.scanner(columns=NAMES)
+    assert differences(EXPECTED, pa.RecordBatchReader.from_stream(scanner).read_all()) == []
+    assert pl.DataFrame(scanner).height == len(ROWS)
+    with duckdb.connect() as connection:
+        rows = connection.from_arrow(scanner).filter("part = 'p'").aggregate("sum(ts)").fetchall()
+        assert rows == [(7,)]
 
 
 def test_rows_sorted_and_joined(dataset: HudiDataset) -> None:
@@ -178,9 +198,10 @@ def test_what_a_merged_table_cannot_offer(dataset: HudiDataset) -> None:
     for native in (
         lambda: ds.UnionDataset(dataset.schema, [dataset, dataset]).to_table(),  # type: ignore[call-arg]
         lambda: ds.Scanner.from_dataset(dataset).to_table(),
+        lambda: ds.dataset(pa.table({"id": ["a"]})).join(dataset, keys="id"),
     ):
         with pytest.raises(FileNotFoundError, match="by its own methods"):
-            native()  # type: ignore[no-untyped-call]
+            native()
     with pytest.raises(TypeError, match="splits"):
         pickle.dumps(dataset)
 
@@ -193,6 +214,18 @@ def test_arrow_streams(dataset: HudiDataset) -> None:
 def test_a_dataset_can_be_written(dataset: HudiDataset, tmp_path: Path) -> None:
     ds.write_dataset(dataset, tmp_path, format="parquet", partitioning=["part"], partitioning_flavor="hive")
     assert pq.read_table(tmp_path, partitioning="hive").num_rows == len(ROWS)
+
+
+def test_a_scanner_can_be_written(dataset: HudiDataset, tmp_path: Path) -> None:
+    for columns in (NAMES, {name: pc.field(name) for name in NAMES}):
+        scanner: Any = dataset.scanner(columns)
+        ds.write_dataset(
+            scanner,
+            tmp_path,
+            format="parquet",
+            existing_data_behavior="overwrite_or_ignore",
+        )
+        assert differences(EXPECTED, pq.read_table(tmp_path)) == []
 
 
 def test_a_dataset_can_be_read_again_and_at_once(dataset: HudiDataset) -> None:

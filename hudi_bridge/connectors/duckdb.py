@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from hudi_bridge.dataset import BatchScanner
+from hudi_bridge.dataset import BatchGenerator, BatchScanner
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.facts import (
     FILE_SLICES_SCHEMA,
@@ -195,16 +195,14 @@ class _Source(ds.Dataset):
         columns: Sequence[str] | None = None,
         filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
         **_: object,
-    ) -> ds.Scanner:
+    ) -> BatchScanner:
         names = self._schema.names if columns is None else list(columns)
         schema = pa.schema([self._schema.field(name) for name in names])
-        with self._noting_errors():
-            batches = self._read(names, filter)
-        return BatchScanner(pa.RecordBatchReader.from_batches(schema, self._noting(batches)))
+        return BatchScanner(schema, lambda: self._batches(names, filter))
 
-    def _noting(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, names: Sequence[str], row_filter: pc.Expression | None) -> BatchGenerator:
         with self._noting_errors():
-            yield from batches
+            yield from self._read(names, row_filter)
 
     @contextmanager
     def _noting_errors(self) -> Iterator[None]:
