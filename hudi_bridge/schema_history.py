@@ -17,6 +17,7 @@ from hudi_bridge.config import QueryType, TableConfig
 from hudi_bridge.errors import CorruptBaseFileError, CorruptLogFileError, CorruptTableError, QueryError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.logformat.parquet_rows import parquet_block_schema
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.schema.difference import Change, schema_changes
@@ -247,23 +248,15 @@ def _read_stored_schemas(storage: Storage, path: str) -> tuple[_StoredSchema, ..
 
 def _base_schema(file: pa.NativeFile, path: str) -> pa.Schema:
     try:
-        return _parquet_schema(file)
+        with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as parquet:
+            return parquet.schema_arrow
     except (pa.ArrowInvalid, OSError) as error:
         raise CorruptBaseFileError(path, None, str(error).splitlines()[0], "a readable Parquet file") from error
 
 
 def _block_schema(block: LogBlock) -> pa.Schema:
     if block.block_type is BlockType.PARQUET_DATA:
-        try:
-            return _parquet_schema(pa.BufferReader(block.content))
-        except (pa.ArrowInvalid, OSError) as error:
-            found = str(error).splitlines()[0]
-            raise CorruptLogFileError(block.path, block.content_offset, found, "a readable Parquet file") from error
+        return parquet_block_schema(block.content, block.path, block.content_offset)
     if block.schema_text is None:
         raise CorruptLogFileError(block.path, block.offset, "a data block without SCHEMA", "the writer's schema")
     return arrow_schema(parse_avro_schema(block.schema_text, block.path, block.offset))
-
-
-def _parquet_schema(file: pa.NativeFile) -> pa.Schema:
-    with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as parquet:
-        return parquet.schema_arrow

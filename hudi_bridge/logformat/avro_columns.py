@@ -54,13 +54,23 @@ def decode_avro_block(
         UnsupportedTableError: the content's version, size or a column's type is not known here.
     """
     buffer = pa.py_buffer(content)
+    starts, ends = content_bounds(buffer, path, offset)
+    return decode_avro_records(buffer, starts, ends, writer, columns, path, offset)
+
+
+def content_bounds(buffer: pa.Buffer, path: str, offset: int) -> tuple[Ints, Ints]:
+    """Where each record of an Avro data block's content begins and ends.
+
+    Raises:
+        CorruptLogFileError: the records do not fill the content.
+        UnsupportedTableError: the content's version is not known here.
+    """
     if buffer.size < _CONTENT_HEAD.size:
         raise CorruptLogFileError(path, offset, f"an Avro block of {buffer.size} bytes", "a version and a count")
     version, count = _CONTENT_HEAD.unpack_from(buffer)
     if version not in _CONTENT_VERSIONS:
         raise UnsupportedTableError("version of Avro log block content", f"{version} in {path}", "1 to 3")
-    starts, ends = record_bounds(buffer, _CONTENT_HEAD.size, count, path, offset)
-    return decode_avro_records(buffer, starts, ends, writer, columns, path, offset)
+    return record_bounds(buffer, _CONTENT_HEAD.size, count, path, offset)
 
 
 def record_bounds(

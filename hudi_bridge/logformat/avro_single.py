@@ -35,9 +35,11 @@ def value_step(avro: AvroType, source: DatumBytes) -> Step:
     match avro:
         case AvroPrimitive(kind="string" | "bytes"):
             return _bytes_step(source)
-        case AvroPrimitive(kind="int" | "long") | AvroEnum():
+        case AvroPrimitive(kind="int" | "long"):
             read = _number_reader(source)
             return lambda pos, end: read(pos, end)[1]
+        case AvroEnum():
+            return _enum_step(source, len(avro.symbols))
         case AvroRecord():
             return _record_step(tuple(value_step(field.type, source) for field in avro.fields))
         case AvroUnion():
@@ -157,6 +159,18 @@ def _record_step(steps: tuple[Step, ...]) -> Step:
         for field_step in steps:
             pos = field_step(pos, end)
         return pos
+
+    return step
+
+
+def _enum_step(source: DatumBytes, symbols: int) -> Step:
+    read = _number_reader(source)
+
+    def step(pos: int, end: int) -> int:
+        symbol, after = read(pos, end)
+        if not 0 <= symbol < symbols:
+            raise source.corrupt(pos, f"symbol {symbol} of an enum", f"one of its {symbols} symbols")
+        return after
 
     return step
 

@@ -1,85 +1,31 @@
 """The content of a delete block -> deleted keys and their ordering values, as Arrow columns.
 
 From ``HoodieDeleteBlock``: a 4-byte content version, a 4-byte payload length, the payload. Versions 1 and 2
-are Kryo (``kryo``), version 3 is one Avro datum of ``HoodieDeleteRecordList``, whose ordering values are a
-union of wrapper records. Values of several kinds may stand in one block: a delete by SQL carries the Java
-Integer 0, a delete by upsert the ordering value of its row.
+are Kryo (``kryo``), version 3 is one Avro datum (``delete_lists``). Values of several kinds may stand in one
+block: a delete by SQL carries the Java Integer 0, a delete by upsert the ordering value of its row.
 """
 
-import io
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-import fastavro
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.logformat.block import LogBlock
-from hudi_bridge.logformat.kryo import decode_deletes
+from hudi_bridge.logformat.delete_lists import DeleteList, decode_delete_list
+from hudi_bridge.logformat.kryo import KryoDelete, decode_deletes
 from hudi_bridge.logformat.layout import ContentVersion, OrderingKind
-from hudi_bridge.logformat.ordering_values import OrderingGroup, Orderings, cast_orderings
+from hudi_bridge.logformat.ordering_values import DEFAULT, OrderingGroup, Orderings, cast_orderings
 
 _CONTENT_START = struct.Struct(">ii")
-# The scale that DecimalWrapper fixes, and the most that a decimal of Arrow can hold.
-_WRAPPER_SCALE = 15
+# The most that a decimal of Arrow can hold.
 _MAX_DECIMAL_BITS = 255
 _MAX_DECIMAL_SCALE = 76
-# Stands for the number of values of a default ordering value.
-_DEFAULT = -1
-
-# One wrapped value each. Logical types are left out: values are taken as stored and typed by their kind.
-_WRAPPERS: dict[str, tuple[OrderingKind, str]] = {
-    "BooleanWrapper": (OrderingKind.BOOLEAN, "boolean"),
-    "IntWrapper": (OrderingKind.INT, "int"),
-    "LongWrapper": (OrderingKind.LONG, "long"),
-    "FloatWrapper": (OrderingKind.FLOAT, "float"),
-    "DoubleWrapper": (OrderingKind.DOUBLE, "double"),
-    "BytesWrapper": (OrderingKind.BYTES, "bytes"),
-    "StringWrapper": (OrderingKind.STRING, "string"),
-    "DateWrapper": (OrderingKind.DATE, "int"),
-    "DecimalWrapper": (OrderingKind.DECIMAL, "bytes"),
-    "TimeMicrosWrapper": (OrderingKind.TIME_MICROS, "long"),
-    "TimestampMicrosWrapper": (OrderingKind.TIMESTAMP_MICROS, "long"),
-}
-_LOCAL_DATE_WRAPPER = "LocalDateWrapper"
-_KINDS = {name: kind for name, (kind, _) in _WRAPPERS.items()} | {_LOCAL_DATE_WRAPPER: OrderingKind.LOCAL_DATE}
-
-
-def _record(name: str, **fields: object) -> dict[str, Any]:
-    return {
-        "type": "record",
-        "name": name,
-        "fields": [{"name": key, "type": value} for key, value in fields.items()],
-    }
-
-
-_ARRAY_WRAPPER = _record(
-    "ArrayWrapper",
-    wrappedValues=[
-        "null",
-        {"type": "array", "items": ["null", *_WRAPPERS, _record(_LOCAL_DATE_WRAPPER, value="int")]},
-    ],
-)
-_DELETE_RECORD = _record(
-    "HoodieDeleteRecord",
-    recordKey=["null", "string"],
-    partitionPath=["null", "string"],
-    orderingVal=[
-        "null",
-        *(_record(name, value=avro) for name, (_, avro) in _WRAPPERS.items()),
-        _ARRAY_WRAPPER,
-    ],
-)
-_DELETE_RECORD_LIST = fastavro.parse_schema(
-    _record("HoodieDeleteRecordList", deleteRecordList={"type": "array", "items": _DELETE_RECORD})
-)
-# What fastavro raises for bytes that are no datum of the schema.
-_AVRO_ERRORS = (EOFError, IndexError, OverflowError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,97 +57,61 @@ def parse_delete_block(block: LogBlock) -> DeleteRecords:
         CorruptLogFileError: the content is not what its version says.
         UnsupportedTableError: the content version, or the class of an ordering value, is unknown.
     """
-    content = block.content.to_pybytes()
-    if len(content) < _CONTENT_START.size:
-        raise _corrupt(block, f"a delete block of {len(content)} bytes", f"at least {_CONTENT_START.size}")
+    content = block.content
+    if content.size < _CONTENT_START.size:
+        raise _corrupt(block, f"a delete block of {content.size} bytes", f"at least {_CONTENT_START.size}")
     version, length = _CONTENT_START.unpack_from(content)
-    payload = content[_CONTENT_START.size :]
-    if length != len(payload):
-        raise _corrupt(block, f"a payload length of {length}", f"{len(payload)}, the rest of the block")
+    payload = content.slice(_CONTENT_START.size)
+    if length != payload.size:
+        raise _corrupt(block, f"a payload length of {length}", f"{payload.size}, the rest of the block")
     match version:
         case ContentVersion.KRYO_KEYS | ContentVersion.KRYO_DELETE_RECORDS:
-            deletes = decode_deletes(payload, block.path, block.content_offset + _CONTENT_START.size)
-            keys: list[str | None] = [delete.record_key for delete in deletes]
-            paths: list[str | None] = [delete.partition_path for delete in deletes]
-            orderings: list[tuple[OrderingKind, Any]] = [(delete.kind, delete.ordering) for delete in deletes]
+            offset = block.content_offset + _CONTENT_START.size
+            deletes = _of_kryo(decode_deletes(payload.to_pybytes(), block.path, offset), block)
         case ContentVersion.AVRO_DELETE_RECORDS:
-            keys, paths, orderings = _decode_avro(payload, block)
+            deletes = decode_delete_list(payload, block.path, block.content_offset)
         case _:
             found = f"{version} in {block.path} at byte {block.content_offset}"
             raise UnsupportedTableError("delete block version", found, "1 to 3")
-    if None in keys:
+    if deletes.record_keys.null_count:
         raise _corrupt(block, "a delete without a record key", "a record key")
-    return _delete_records(keys, paths, orderings, block)
+    return DeleteRecords(
+        record_keys=deletes.record_keys,
+        partition_paths=deletes.partition_paths,
+        is_default=pa.array(deletes.field_counts == DEFAULT),
+        field_counts=deletes.field_counts,
+        groups=deletes.groups,
+    )
 
 
 def _corrupt(block: LogBlock, found: str, expected: str) -> CorruptLogFileError:
     return CorruptLogFileError(block.path, block.content_offset, found, expected)
 
 
-def _decode_avro(
-    payload: bytes, block: LogBlock
-) -> tuple[list[str | None], list[str | None], list[tuple[OrderingKind, Any]]]:
-    stream = io.BytesIO(payload)
-    try:
-        datum: Any = fastavro.schemaless_reader(stream, _DELETE_RECORD_LIST, None, return_record_name=True)
-    except _AVRO_ERRORS as error:
-        raise _corrupt(block, f"a broken list of deletes ({error})", "an Avro HoodieDeleteRecordList") from error
-    if stream.tell() != len(payload):
-        raise _corrupt(block, f"{len(payload) - stream.tell()} bytes left over", "the end of the delete block")
-    records = datum["deleteRecordList"]
-    keys = [record["recordKey"] for record in records]
-    paths = [record["partitionPath"] for record in records]
-    return keys, paths, [_unwrap(record["orderingVal"]) for record in records]
-
-
-def _unwrap(wrapped: tuple[str, dict[str, Any]] | None) -> tuple[OrderingKind, Any]:
-    if wrapped is None:
-        return OrderingKind.NULL, None
-    name, record = wrapped
-    if name in _KINDS:
-        kind = _KINDS[name]
-        if kind is OrderingKind.DECIMAL:
-            return kind, (int.from_bytes(record["value"], "big", signed=True), _WRAPPER_SCALE)
-        return kind, record["value"]
-    values = record["wrappedValues"]
-    if values is None:
-        return OrderingKind.NULL, None
-    return OrderingKind.ARRAY, [_unwrap(value) for value in values]
-
-
-def _delete_records(
-    keys: Sequence[str | None],
-    paths: Sequence[str | None],
-    orderings: Iterable[tuple[OrderingKind, Any]],
-    block: LogBlock,
-) -> DeleteRecords:
+def _of_kryo(deletes: Sequence[KryoDelete], block: LogBlock) -> DeleteList:
     counts: list[int] = []
-    grouped: dict[tuple[int, OrderingKind], tuple[list[int], list[Any]]] = {}
-    for position, (kind, value) in enumerate(orderings):
+    grouped: dict[OrderingKind, tuple[list[int], list[Any]]] = {}
+    for position, delete in enumerate(deletes):
+        kind, value = delete.kind, delete.ordering
         if kind is OrderingKind.NULL or (kind is OrderingKind.INT and value == 0):
-            counts.append(_DEFAULT)
+            counts.append(DEFAULT)
             continue
-        fields = value if kind is OrderingKind.ARRAY else ((kind, value),)
-        counts.append(len(fields))
-        for index, (field_kind, field_value) in enumerate(fields):
-            positions, values = grouped.setdefault((index, field_kind), ([], []))
-            positions.append(position)
-            values.append(_decimal(field_value, block) if field_kind is OrderingKind.DECIMAL else field_value)
-    field_counts = np.array(counts, dtype=np.int32)
+        counts.append(1)
+        positions, values = grouped.setdefault(kind, ([], []))
+        positions.append(position)
+        values.append(_decimal(value, block) if kind is OrderingKind.DECIMAL else value)
     try:
-        groups = tuple(
-            OrderingGroup.of(field_index=index, kind=kind, positions=positions, values=values)
-            for (index, kind), (positions, values) in grouped.items()
+        return DeleteList(
+            record_keys=pa.array([delete.record_key for delete in deletes], pa.string()),
+            partition_paths=pa.array([delete.partition_path for delete in deletes], pa.string()),
+            field_counts=np.array(counts, dtype=np.int32),
+            groups=tuple(
+                OrderingGroup.of(field_index=0, kind=kind, positions=positions, values=values)
+                for kind, (positions, values) in grouped.items()
+            ),
         )
-    except (pa.ArrowInvalid, OverflowError) as error:
-        raise _corrupt(block, f"an ordering value out of range ({error})", "a value of its kind") from error
-    return DeleteRecords(
-        record_keys=pa.array(keys, pa.string()),
-        partition_paths=pa.array(paths, pa.string()),
-        is_default=pa.array(field_counts == _DEFAULT),
-        field_counts=field_counts,
-        groups=groups,
-    )
+    except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError) as error:
+        raise _corrupt(block, f"a value out of range ({error})", "a value of its kind") from error
 
 
 def _decimal(value: tuple[int, int], block: LogBlock) -> Decimal:

@@ -22,6 +22,7 @@ from hudi_bridge.logformat.hfile_blocks import (
     parse_trailer,
 )
 from hudi_bridge.logformat.hfile_index import read_file_info
+from hudi_bridge.logformat.inflating import most_inflated
 
 _CELL_START = struct.Struct(">iih")
 _CELL_LENGTHS_SIZE = 8
@@ -58,9 +59,13 @@ def read_hfile(data: bytes | memoryview | pa.Buffer, path: str, offset: int = 0)
         for block in iter_data_blocks(source, trailer):
             cells.collect(source.buffer, block.data_start, block.data_end, source, block.position)
     else:
+        blocks = list(iter_data_blocks(source, trailer))
+        announced, most = sum(max(block.uncompressed_size, 0) for block in blocks), most_inflated(source.buffer.size)
+        if announced > most:
+            raise source.corrupt(0, f"blocks of {announced} inflated bytes", f"up to {most} from {source.buffer.size}")
         pieces: list[bytes] = []
         start = 0
-        for block in iter_data_blocks(source, trailer):
+        for block in blocks:
             piece = block_data(source, block, trailer.codec)
             cells.collect(piece, 0, len(piece), source, block.position, shift=start)
             pieces.append(piece)

@@ -16,7 +16,6 @@ Protocol Buffers message after its length, zeros, and the version. One block:
 """
 
 import struct
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -24,6 +23,7 @@ from enum import IntEnum
 import pyarrow as pa
 
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
+from hudi_bridge.logformat.inflating import GZIP, inflated, most_inflated
 from hudi_bridge.logformat.protobuf import iter_fields, parse_delimited
 
 _TRAILER_SIZE = 4096
@@ -48,7 +48,6 @@ _FIRST_DATA_OFFSET = 9
 _LAST_DATA_OFFSET = 10
 _CODEC = 12
 
-_GZIP_WINDOW = 16 + zlib.MAX_WBITS
 # Offsets are signed longs in unsigned fields: an HFile without data has its first block at -1.
 _MAX_SIGNED_LONG = (1 << 63) - 1
 _UNSIGNED_LONGS = 1 << 64
@@ -183,17 +182,15 @@ def block_data(source: HFileSource, block: Block, codec: Codec) -> bytes:
     stored = source.buffer.slice(block.data_start, block.data_end - block.data_start)
     if codec is Codec.NONE:
         return stored.to_pybytes()
-    inflate = zlib.decompressobj(_GZIP_WINDOW)
-    # One byte more than announced: a wrong announcement shows without inflating all of it.
-    limit = max(block.uncompressed_size, 0) + 1
+    size = block.uncompressed_size
+    if not 0 <= size <= most_inflated(source.buffer.size):
+        raise source.corrupt(block.position, f"a block of {size} inflated bytes", "a size that fits the HFile")
     try:
-        data = inflate.decompress(memoryview(stored), limit)
-    except zlib.error as error:
-        raise source.corrupt(block.data_start, f"bytes that do not inflate ({error})", "a gzip stream") from error
-    if len(data) != block.uncompressed_size:
-        raise source.corrupt(
-            block.data_start, f"{len(data)} bytes or more", f"{block.uncompressed_size} inflated bytes"
-        )
+        data = inflated(memoryview(stored), GZIP, size)
+    except ValueError as error:
+        raise source.corrupt(block.data_start, str(error), f"{size} inflated bytes") from error
+    if len(data) != size:
+        raise source.corrupt(block.data_start, f"{len(data)} bytes", f"{size} inflated bytes")
     return data
 
 

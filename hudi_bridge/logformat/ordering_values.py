@@ -18,6 +18,9 @@ from hudi_bridge.logformat.layout import OrderingKind
 
 Column: TypeAlias = "pa.Array[Any]"
 
+DEFAULT = -1
+"""Stands for the number of values of a default ordering value."""
+
 _STORED_TYPES: dict[OrderingKind, pa.DataType] = {
     OrderingKind.NULL: pa.null(),
     OrderingKind.BOOLEAN: pa.bool_(),

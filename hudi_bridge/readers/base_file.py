@@ -186,15 +186,23 @@ class BaseFileColumns:
         """The rows of one row group as the file has them: any of them may be dropped before ``evolve``.
 
         Raises:
-            CorruptBaseFileError: the data cannot be decoded.
+            CorruptBaseFileError: the data cannot be decoded, or are not as many rows as the footer says.
         """
         columns = list(self._evolution.file_columns)
+        rows = 0
         try:
-            yield from self._file.iter_batches(
+            for batch in self._file.iter_batches(
                 rows_per_batch, row_groups=[row_group], columns=columns, use_threads=self._base.use_threads
-            )
+            ):
+                rows += batch.num_rows
+                yield batch
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
             raise _corrupt(self._base.path, error) from error
+        # A damaged page may end a column early without an error.
+        expected = self._base.footer.row_group(row_group).num_rows
+        if rows != expected:
+            found = f"{rows} rows in row group {row_group}"
+            raise CorruptBaseFileError(self._base.path, None, found, f"{expected}, as the footer says")
 
     def evolve(self, stored: pa.RecordBatch) -> pa.RecordBatch:
         """Stored rows with the query's columns."""

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptLogFileError
 from hudi_bridge.logformat.avro_columns import decode_avro_block, decode_avro_records
@@ -20,6 +19,7 @@ from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.delete_records import parse_delete_block
 from hudi_bridge.logformat.hfile import read_hfile
 from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.logformat.parquet_rows import decode_parquet_block, parquet_block_schema
 from hudi_bridge.logformat.record_positions import parse_record_positions
 from hudi_bridge.logformat.scan import LiveBlocks, live_blocks, scan_blocks
 from hudi_bridge.machine import memory_bytes
@@ -212,15 +212,9 @@ class BlockDecoder:
         return rows if position < 0 else rows.set_column(position, key_column, hfile.keys)
 
     def _parquet_rows(self, block: LogBlock) -> pa.RecordBatch:
-        try:
-            with pq.ParquetFile(pa.BufferReader(block.content), coerce_int96_timestamp_unit="us") as file:
-                evolution = self._evolution(block, file.schema_arrow)
-                rows = file.read(columns=list(evolution.file_columns)).combine_chunks()
-        except (pa.ArrowInvalid, OSError) as error:
-            found = str(error).splitlines()[0]
-            raise CorruptLogFileError(block.path, block.content_offset, found, "a readable Parquet file") from error
-        batches = rows.to_batches() or [pa.RecordBatch.from_pylist([], schema=rows.schema)]
-        return evolution.apply(pa.concat_batches(batches))  # type: ignore[attr-defined]
+        content, path, offset = block.content, block.path, block.content_offset
+        evolution = self._evolution(block, parquet_block_schema(content, path, offset))
+        return evolution.apply(decode_parquet_block(content, evolution.file_columns, path, offset))
 
     def _writer(self, block: LogBlock) -> AvroRecord:
         text = block.schema_text

@@ -6,6 +6,7 @@ type that its underlying type cannot carry is ignored, as the specification asks
 
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
@@ -40,6 +41,7 @@ __all__ = [
     "AvroUnion",
     "arrow_schema",
     "arrow_type",
+    "inner_types",
     "parse_avro_schema",
 ]
 
@@ -80,10 +82,10 @@ def parse_avro_schema(text: str, path: str, offset: int | None = None) -> AvroRe
     except ValueError as error:
         raise parser.corrupt(f"text that is not JSON ({error})", "an Avro schema") from error
     except RecursionError as error:
-        raise _too_large("more levels than can be read") from error
+        raise _too_large("more levels than can be read", path) from error
     if not isinstance(avro, AvroRecord):
         raise parser.corrupt(f"a schema of {_shown(text)}", "the schema of a record")
-    _refuse_large(avro)
+    _refuse_large(avro, path)
     return avro
 
 
@@ -178,7 +180,8 @@ class _Parser:
             raise self.corrupt(f"the type {_shown(name)}", "an Avro type, or one defined before")
         avro = self.named[full_name]
         if avro is None:
-            raise UnsupportedTableError("Avro schema", f"{full_name}, which contains itself", "types of a fixed depth")
+            found = f"{full_name}, which contains itself, in {self.path}"
+            raise UnsupportedTableError("Avro schema", found, "types of a fixed depth")
         return avro
 
 
@@ -208,16 +211,23 @@ def _branch_label(branch: AvroType) -> str:
             return f"named {branch.name}"
 
 
-def _refuse_large(record: AvroRecord) -> None:
+def inner_types(avro: AvroType) -> Iterator[AvroType]:
+    """The type and all that it is made of."""
+    yield avro
+    for child in _children(avro):
+        yield from inner_types(child)
+
+
+def _refuse_large(record: AvroRecord, path: str) -> None:
     waiting: list[tuple[AvroType, int]] = [(record, 1)]
     count = 0
     while waiting:
         avro, depth = waiting.pop()
         count += 1
         if depth > MAX_DEPTH:
-            raise _too_large(f"more than {MAX_DEPTH} levels")
+            raise _too_large(f"more than {MAX_DEPTH} levels", path)
         if count > MAX_TYPES:
-            raise _too_large(f"more than {MAX_TYPES} types")
+            raise _too_large(f"more than {MAX_TYPES} types", path)
         waiting.extend((child, depth + 1) for child in _children(avro))
 
 
@@ -235,8 +245,10 @@ def _children(avro: AvroType) -> tuple[AvroType, ...]:
             return ()
 
 
-def _too_large(found: str) -> UnsupportedTableError:
-    return UnsupportedTableError("Avro schema", found, f"up to {MAX_TYPES} types, {MAX_DEPTH} levels deep")
+def _too_large(found: str, path: str) -> UnsupportedTableError:
+    return UnsupportedTableError(
+        "Avro schema", f"{found} in {path}", f"up to {MAX_TYPES} types, {MAX_DEPTH} levels deep"
+    )
 
 
 def _shown(node: object) -> str:

@@ -1,27 +1,22 @@
 """The history of timeline layout 1: log files of Avro blocks, one entry for each state of an instant.
 
 An entry is a ``HoodieArchivedMetaEntry``: ``commitTime``, ``actionType``, ``actionState``,
-``stateTransitionTime`` (not in Hudi 0.12), and for each kind of file its content, nullable, as a record. A
-content block is a version and a count, then the entries, each after its length; all four-byte big-endian.
+``stateTransitionTime`` (not in Hudi 0.12), and for each kind of file its content, nullable, as a record.
 
 Source: ``ArchivedTimelineV1``, ``HoodieAvroDataBlock``.
 """
 
 import functools
-import io
-import json
 import re
-import struct
-from collections.abc import Iterator
-from typing import Any
-
-import fastavro
+from collections.abc import Collection, Iterator, Sequence
 
 from hudi_bridge.config import TableConfig
-from hudi_bridge.errors import CorruptTimelineError
+from hudi_bridge.errors import CorruptTableError, CorruptTimelineError
+from hudi_bridge.logformat.avro_columns import content_bounds, decode_avro_records
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import scan_blocks
+from hudi_bridge.schema.avro import AvroRecord, parse_avro_schema
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.commit_metadata import (
     CommitMetadata,
@@ -32,18 +27,9 @@ from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, InstantState, 
 from hudi_bridge.timeline.records import Record, map_field, text_field
 
 _FILE_NAME = re.compile(r"\.commits_\.archive\.[0-9]+(?:_[0-9-]+)?")
-_CONTENT_START = struct.Struct(">ii")
-_LENGTH = struct.Struct(">i")
-_FULL_NAME = "org.apache.hudi.avro.model.HoodieArchivedMetaEntry"
-_TEXT_FIELDS = ("commitTime", "actionType", "actionState", "stateTransitionTime")
-_HEADLINE_SCHEMA = fastavro.parse_schema(
-    {
-        "type": "record",
-        "name": _FULL_NAME,
-        "fields": [{"name": name, "type": ["null", "string"], "default": None} for name in _TEXT_FIELDS],
-    }
-)
-"""Reading with it steps over the contents, which are nearly all of an entry."""
+_HEADLINE = ("commitTime", "actionType", "actionState", "stateTransitionTime")
+_CONTENTS = ("hoodieReplaceCommitMetadata", "hoodieCommitMetadata")
+_COMMIT = ("commitTime", *_CONTENTS)
 
 
 def iter_instants(storage: Storage, config: TableConfig, since: str) -> Iterator[Instant]:
@@ -52,17 +38,18 @@ def iter_instants(storage: Storage, config: TableConfig, since: str) -> Iterator
     Raises:
         CorruptTimelineError: a file is gone or an entry is damaged.
         CorruptLogFileError: a file is no log file.
+        UnsupportedTableError: a schema contains itself.
     """
-    for datum, schema_text, path in _iter_entries(storage, config):
-        headline = _decode(datum, schema_text, path, headline_only=True)
-        action = parse_action(text_field(headline, "actionType", path))
-        if action is not None and _is_completed(headline, path) and headline["commitTime"] >= since:
-            yield Instant(
-                requested_time=headline["commitTime"],
-                action=action,
-                state=InstantState.COMPLETED,
-                completion_time=text_field(headline, "stateTransitionTime", path) or None,
-            )
+    for block in _iter_blocks(storage, config):
+        for headline in _entries(block, _HEADLINE):
+            action = parse_action(text_field(headline, "actionType", block.path))
+            if action is not None and _is_completed(headline, block.path) and headline["commitTime"] >= since:
+                yield Instant(
+                    requested_time=headline["commitTime"],
+                    action=action,
+                    state=InstantState.COMPLETED,
+                    completion_time=text_field(headline, "stateTransitionTime", block.path) or None,
+                )
 
 
 def iter_commits(storage: Storage, config: TableConfig, wanted: frozenset[str]) -> Iterator[tuple[str, CommitMetadata]]:
@@ -71,17 +58,20 @@ def iter_commits(storage: Storage, config: TableConfig, wanted: frozenset[str]) 
     Raises:
         CorruptTimelineError: a file is gone or an entry is damaged.
         CorruptLogFileError: a file is no log file.
+        UnsupportedTableError: a schema contains itself.
     """
-    for datum, schema_text, path in _iter_entries(storage, config):
-        headline = _decode(datum, schema_text, path, headline_only=True)
-        action = parse_action(text_field(headline, "actionType", path))
-        if action in COMMIT_ACTIONS and headline["commitTime"] in wanted and _is_completed(headline, path):
-            entry = _decode(datum, schema_text, path, headline_only=False)
-            field = next(
-                (name for name in ("hoodieReplaceCommitMetadata", "hoodieCommitMetadata") if entry.get(name)),
-                "",
-            )
-            yield headline["commitTime"], commit_metadata_of_record(map_field(entry, field, path), path)
+    for block in _iter_blocks(storage, config):
+        path = block.path
+        found = [
+            number
+            for number, headline in enumerate(_entries(block, _HEADLINE))
+            if parse_action(text_field(headline, "actionType", path)) in COMMIT_ACTIONS
+            and _is_completed(headline, path)
+            and headline["commitTime"] in wanted
+        ]
+        for entry in _entries(block, _COMMIT, found):
+            field = next((name for name in _CONTENTS if entry.get(name)), "")
+            yield entry["commitTime"], commit_metadata_of_record(map_field(entry, field, path), path)
 
 
 def _is_completed(headline: Record, path: str) -> bool:
@@ -90,51 +80,35 @@ def _is_completed(headline: Record, path: str) -> bool:
     return bool(text_field(headline, "commitTime", path)) and state in ("", InstantState.COMPLETED.name)
 
 
-def _iter_entries(storage: Storage, config: TableConfig) -> Iterator[tuple[bytes, str, str]]:
-    """Each entry's bytes with their schema and file; damaged blocks are stepped over, as in any log file."""
+def _iter_blocks(storage: Storage, config: TableConfig) -> Iterator[LogBlock]:
+    """The blocks of entries; damaged blocks are stepped over, as in any log file."""
     for info in storage.list_directory(config.history_path):
         if info.is_dir or _FILE_NAME.fullmatch(info.name) is None:
             continue
         for block in scan_blocks(read_timeline_file(storage, info.path), info.path).blocks:
             if block.block_type is BlockType.AVRO_DATA and block.schema_text is not None:
-                for datum in _iter_datums(block):
-                    yield datum, block.schema_text, info.path
+                yield block
 
 
-def _iter_datums(block: LogBlock) -> Iterator[bytes]:
-    content = memoryview(block.content)
-    if len(content) < _CONTENT_START.size:
-        raise _damaged_content(block, len(content))
-    _, count = _CONTENT_START.unpack_from(content)
-    position = _CONTENT_START.size
-    for _ in range(count):
-        if position + _LENGTH.size > len(content):
-            raise _damaged_content(block, position)
-        (length,) = _LENGTH.unpack_from(content, position)
-        position += _LENGTH.size
-        if not 0 <= length <= len(content) - position:
-            raise _damaged_content(block, position)
-        yield bytes(content[position : position + length])
-        position += length
-
-
-def _damaged_content(block: LogBlock, position: int) -> CorruptTimelineError:
-    offset = block.content_offset + position
-    return CorruptTimelineError(block.path, offset, "an entry that leaves its block", "archived instants")
-
-
-def _decode(datum: bytes, schema_text: str, path: str, *, headline_only: bool) -> Record:
+def _entries(block: LogBlock, fields: Collection[str], numbers: Sequence[int] | None = None) -> list[Record]:
+    """Some fields of the entries of a block: of all, or of those of some numbers."""
+    if numbers is not None and not numbers:
+        return []
+    content, path, offset = block.content, block.path, block.content_offset
     try:
-        schema = _parse_schema(schema_text)
-        reader_schema = _HEADLINE_SCHEMA if headline_only else None
-        entry: object = fastavro.schemaless_reader(io.BytesIO(datum), schema, reader_schema)
-    except Exception as error:
-        raise CorruptTimelineError(path, None, f"damaged Avro ({error})", "an archived instant") from error
-    # The headline of every entry is read first, and its schema takes records only.
-    assert isinstance(entry, dict)
-    return entry
+        writer = _parse_schema(block.schema_text or "", path)
+        starts, ends = content_bounds(content, path, offset)
+        if numbers is not None:
+            starts, ends = starts[list(numbers)], ends[list(numbers)]
+        rows = decode_avro_records(content, starts, ends, writer, fields, path, offset)
+        return list(rows.to_pylist(maps_as_pydicts="strict"))
+    except CorruptTableError as error:
+        raise CorruptTimelineError(path, offset, error.found, error.expected) from error
+    except (KeyError, ValueError, OverflowError) as error:
+        found = f"values that Python does not hold ({error})"
+        raise CorruptTimelineError(path, offset, found, "archived instants") from error
 
 
 @functools.lru_cache(maxsize=8)
-def _parse_schema(schema_text: str) -> str | list[Any] | dict[Any, Any]:
-    return fastavro.parse_schema(json.loads(schema_text))
+def _parse_schema(schema_text: str, path: str) -> AvroRecord:
+    return parse_avro_schema(schema_text, path)

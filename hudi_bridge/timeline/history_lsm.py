@@ -97,14 +97,19 @@ def _manifest_version(storage: Storage, folder: str) -> str | None:
 def _read_rows(
     storage: Storage, path: str, columns: list[str], wanted: frozenset[str] | None = None
 ) -> list[dict[str, Any]]:
-    filters = None if wanted is None else pc.field("instantTime").isin(sorted(wanted))
     try:
-        with storage.open_input(path) as file:
-            table = pq.read_table(file, columns=columns, filters=filters)
-    except (pa.ArrowException, OSError) as error:
+        with storage.open_input(path) as source, pq.ParquetFile(source) as file:
+            rows = file.metadata.num_rows
+            table = file.read(columns)
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise CorruptTimelineError(path, None, f"no readable Parquet ({error})", "archived instants") from error
+    # A damaged page may end a column early without an error.
+    if table.num_rows != rows:
+        raise CorruptTimelineError(path, None, f"{table.num_rows} rows", f"{rows}, as the footer says")
     found = {name: table.schema.field(name).type for name in table.column_names}
     expected = {name: pa.binary() if name == "metadata" else pa.string() for name in columns}
     if found != expected:
         raise CorruptTimelineError(path, None, f"columns {found}", f"columns {expected}")
+    if wanted is not None:
+        table = table.filter(pc.field("instantTime").isin(sorted(wanted)))
     return [row for row in table.to_pylist() if row["instantTime"] is not None]

@@ -8,16 +8,12 @@ Source: ``TimelineMetadataUtils``, ``CommitMetadataSerDeV1``, "Object Container 
 specification.
 """
 
-import io
 import json
 from collections.abc import Mapping
 from typing import Any
 
-import fastavro
-
 from hudi_bridge.errors import CorruptTimelineError
-
-AVRO_MAGIC = b"Obj\x01"
+from hudi_bridge.timeline.avro_container import MAGIC, parse_container
 
 Record = Mapping[str, Any]
 
@@ -27,18 +23,9 @@ def parse_record(data: bytes, path: str) -> Record:
 
     Raises:
         CorruptTimelineError: the bytes are neither, are cut off, or hold another number of records.
+        UnsupportedTableError: an Avro schema contains itself, or its codec is not known here.
     """
-    return _parse_container(data, path) if data.startswith(AVRO_MAGIC) else _parse_json(data, path)
-
-
-def _parse_container(data: bytes, path: str) -> Record:
-    try:
-        records = list(fastavro.reader(io.BytesIO(data)))
-    except Exception as error:
-        raise CorruptTimelineError(path, None, f"damaged Avro ({error})", "an Avro container") from error
-    if len(records) != 1 or not isinstance(records[0], dict):
-        raise CorruptTimelineError(path, None, f"{len(records)} values", "an Avro container of one record")
-    return records[0]
+    return parse_container(data, path) if data.startswith(MAGIC) else _parse_json(data, path)
 
 
 def _parse_json(data: bytes, path: str) -> Record:

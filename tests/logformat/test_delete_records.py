@@ -199,7 +199,7 @@ def test_delete_without_a_key() -> None:
 
 
 def test_bytes_left_over() -> None:
-    with pytest.raises(CorruptLogFileError, match="1 bytes left over"):
+    with pytest.raises(CorruptLogFileError, match="bytes after the last field"):
         parse(delete_content(delete_list([]) + b"\x00"))
 
 

@@ -183,7 +183,7 @@ def test_wrong_size_before_compression() -> None:
 
 def test_bytes_that_do_not_inflate() -> None:
     data = hfile(BLOCKS, codec=GZ)
-    with pytest.raises(CorruptTableError, match="gzip"):
+    with pytest.raises(CorruptTableError, match="do not inflate"):
         read_hfile(data.replace(b"\x1f\x8b", b"\x1f\x8c"), PATH)
 
 
@@ -193,7 +193,7 @@ def test_a_bomb_is_not_inflated() -> None:
     data = hfile([[("a", b"1")]], codec=GZ)
     info = data.index(b"FILEINF2")
     header = struct.pack(">8siiqbii", b"FILEINF2", len(bomb), 100, -1, 0, 16384, 33 + len(bomb))
-    with pytest.raises(CorruptTableError, match="101 bytes or more"):
+    with pytest.raises(CorruptTableError, match="more than 100 inflated"):
         read_hfile(data[:info] + header + bomb + data[-4096:], PATH)
 
 
