@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
+from hudi_bridge.config import FIRST_VERSION_OF_1X
 from hudi_bridge.logformat.layout import BlockType, HeaderKey
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.table import HudiTable
@@ -313,6 +314,39 @@ def record_positions(positions: Sequence[int], base_instant: str) -> dict[int, s
         HeaderKey.RECORD_POSITIONS: bitmap,
         HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: base_instant,
     }
+
+
+def nested_ordering_table(folder: Path, version: int) -> TableWriter:
+    """A table that is ordered by ``o.a.ts``: of each record a base row and log rows that arrive in another order."""
+    inner = record_type("a", {"ts": ["null", "long"]})[1]
+    fields = (("id", "string"), ("value", "string"), ("o", record_type("o", {"a": ["null", inner]})[1]))
+    payload = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+    options = {"hoodie.compaction.payload.class": payload} if version < FIRST_VERSION_OF_1X else {}
+    table = TableWriter(
+        folder=folder, version=version, fields=fields, ordering_fields=("o.a.ts",), options=options
+    ).create()
+
+    def row(key: str, value: str, ts: int | None, *, has_struct: bool = True) -> Row:
+        return {"id": key, "value": value, "o": {"a": {"ts": ts}} if has_struct else None}
+
+    table.base_file(
+        at(1), [row("late", "base", 5), row("newer", "base", 5), row("logs", "base", 5), row("none", "base", 5)]
+    )
+    table.commit(at(1))
+    table.log_file(
+        at(2),
+        [
+            table.data_block(
+                at(2), [row("late", "log", 4), row("newer", "log", 6), row("logs", "new", 9), row("own", "new", 2)]
+            ),
+            table.data_block(
+                at(2), [row("logs", "old", 8), row("own", "old", 1), row("none", "log", None, has_struct=False)]
+            ),
+        ],
+        base_instant=at(1),
+    )
+    table.commit(at(2))
+    return table
 
 
 def _one_wrapped(kind: Any, value: Any) -> bytes:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
+from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.payloads import DELETE_OPERATIONS, IS_DELETED_COLUMN, MergeRule
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 
@@ -85,7 +86,7 @@ def data_records(
     """The records of a data block."""
     flagged, marked = _flagged_deletes(rows), _marked_deletes(rows, rule)
     is_delete = flagged | marked if rule.marked_rows_fold_as_deletes else flagged
-    ordering = tuple(rows.column(name) for name in rule.ordering_fields) if rule.orders_logs else ()
+    ordering = tuple(ordering_values(name, rows) for name in rule.ordering_fields) if rule.orders_logs else ()
     return LogRecords(
         keys=keys,
         rows=rows,

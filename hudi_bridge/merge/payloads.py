@@ -11,10 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+import pyarrow as pa
+
 from hudi_bridge.config import MergeMode, TableConfig
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge import ordering
 from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.merge.ordering_fields import ordering_path
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 
 IS_DELETED_COLUMN = "_hoodie_is_deleted"
@@ -73,6 +76,15 @@ class MergeRule:
         return self.kind not in (ordering.COMMIT_TIME, ordering.OVERWRITE_LATEST, ordering.CUSTOM_PAYLOAD)
 
     @property
+    def ranks_logs(self) -> bool:
+        """Whether ordering values are compared among log versions, and not beside a base row alone.
+
+        0.x takes those of log records from columns alone, so that those of fields of structs are all the same to it
+        (``SpillableMapUtils.getPreCombineVal``).
+        """
+        return not (self._is_of_0x and any(len(ordering_path(name)) > 1 for name in self.ordering_fields))
+
+    @property
     def nulls_as_zero(self) -> bool:
         """Whether a missing ordering number counts as 0, and not below every number."""
         return self.kind in (ordering.EVENT_TIME, ordering.PAYLOAD_OF_11, ordering.LATEST_OF_10)
@@ -83,6 +95,10 @@ class MergeRule:
 
         0.x compares values of one class alone, and has text of deletes and of rows in two.
         """
+        return self._is_of_0x
+
+    @property
+    def _is_of_0x(self) -> bool:
         return self.kind in (ordering.OVERWRITE_LATEST, ordering.DEFAULT_PAYLOAD)
 
     @property
@@ -90,14 +106,14 @@ class MergeRule:
         """Whether a row that carries a delete mark is a delete among log versions, or only once it has survived."""
         return self.kind in (ordering.EVENT_TIME, ordering.COMMIT_TIME, ordering.LATEST_OF_10)
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that merging needs beside the record key, where the table has them."""
-        needed = list(self.ordering_fields) if self.orders_logs else []
+    def columns_in(self, schema: pa.Schema) -> tuple[str, ...]:
+        """The columns that merging needs beside the record key, of those that the table has."""
+        fields = self.ordering_fields if self.orders_logs else ()
+        needed = [ordering_path(name)[0] for name in fields]
         needed += [IS_DELETED_COLUMN, OPERATION_COLUMN]
         if self.delete_marker is not None:
             needed.append(self.delete_marker[0])
-        return tuple(dict.fromkeys(needed))
+        return tuple(name for name in dict.fromkeys(needed) if name in schema.names)
 
 
 _RULES_OF_0X: Mapping[str, MergeRule] = {

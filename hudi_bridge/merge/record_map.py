@@ -14,6 +14,7 @@ from hudi_bridge.merge.custom_fold import combine_versions
 from hudi_bridge.merge.fold import FieldMerging, Versions, fold_fields, fold_versions
 from hudi_bridge.merge.lacking import META_FIELDS, lacking_fields
 from hudi_bridge.merge.log_records import LogRecordMap, LogRecords
+from hudi_bridge.merge.ordering_fields import ordering_type
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.ranks import ordering_ranks
 
@@ -33,10 +34,11 @@ def build_record_map(
 
     encoded = keys.dictionary_encode()
     distinct = len(encoded.dictionary)
+    compares = rule.ranks_logs and distinct < len(keys)
     versions = Versions(
         codes=encoded.indices.to_numpy(zero_copy_only=False),
         keys=distinct,
-        ranks=ordering_ranks(ordering if distinct < len(keys) else (), len(keys), rule, against_base=False),
+        ranks=ordering_ranks(ordering if compares else (), len(keys), rule, against_base=False),
         is_delete=is_delete,
         always_deletes=always_deletes,
     )
@@ -77,7 +79,7 @@ def _ordering_columns(blocks: Sequence[LogRecords], rule: MergeRule, schema: pa.
     if not rule.orders_logs:
         return ()
     return tuple(
-        pa.chunked_array([block.ordering[position] for block in blocks], type=schema.field(name).type).combine_chunks()
+        pa.chunked_array([block.ordering[position] for block in blocks], ordering_type(name, schema)).combine_chunks()
         for position, name in enumerate(rule.ordering_fields)
     )
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.merge.arrays import Positions
+from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.readers.base_file import BaseFile
 from hudi_bridge.readers.footer_index import FooterAnswer, parse_footer_index
@@ -66,7 +67,7 @@ def base_versions(found: BaseRows, split: RealtimeFileSplit, rule: MergeRule | N
             path=split.base_path or "",
             block_number=None,
             offset=None,
-            ordering=tuple(row.column(name)[0].as_py() for name in fields),
+            ordering=tuple(ordering_values(name, row)[0].as_py() for name in fields),
             delete=None,
             is_partial=False,
             absent=frozenset(),

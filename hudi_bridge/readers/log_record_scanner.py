@@ -25,6 +25,7 @@ from hudi_bridge.logformat.scan import LiveBlocks, live_blocks, scan_blocks
 from hudi_bridge.machine import memory_bytes
 from hudi_bridge.merge.key_parts import part_of_keys
 from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, data_records, delete_records, selected
+from hudi_bridge.merge.ordering_fields import ordering_type
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.readers.evolution import plan_file_evolution
@@ -131,8 +132,7 @@ class BlockDecoder:
 
     def __init__(self, split: RealtimeFileSplit, rule: MergeRule, columns: Iterable[str]) -> None:
         context = split.context
-        present = set(context.schema.names)
-        needed = dict.fromkeys([*columns, *key_columns(context), *(name for name in rule.columns if name in present)])
+        needed = dict.fromkeys([*columns, *key_columns(context), *rule.columns_in(context.schema)])
         self.schema = pa.schema([context.schema.field(name) for name in needed])
         self._in_blocks = without_path_columns(self.schema, split)
         self._split = split
@@ -171,7 +171,7 @@ class BlockDecoder:
     def _deletes(self, block: LogBlock) -> LogRecords:
         deletes = parse_delete_block(block)
         fields = self._rule.ordering_fields if self._rule.orders_logs else ()
-        kinds = [self.schema.field(name).type for name in fields]
+        kinds = [ordering_type(name, self.schema) for name in fields]
         orderings = deletes.ordering_as(kinds)
         without_ordering = ~np.asarray(orderings.comparable.to_numpy(zero_copy_only=False), dtype=np.bool_)
         if self._rule.text_deletes_always and any(map(pa.types.is_string, kinds)):

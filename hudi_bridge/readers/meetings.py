@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.merge.columnar import Meetings, SliceMerge, joined, no_meetings
+from hudi_bridge.merge.ordering_fields import ordering_path, ordering_values
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFile, BaseFileColumns
 from hudi_bridge.readers.record_keys import key_columns, record_keys
@@ -31,7 +32,8 @@ class MeetingFinder:
         self._by_position = positions is not None and (positions < base.row_group_starts[-1]).all()
         keys = () if self._by_position else key_columns(context)
         times = () if self._commit_times is None else (COMMIT_TIME_COLUMN,)
-        self._columns = base.view(dict.fromkeys((*keys, *times, *self._ordering)))
+        ordering = (ordering_path(name)[0] for name in self._ordering)
+        self._columns = base.view(dict.fromkeys((*keys, *times, *ordering)))
         # Each batch of keys costs a hash of all log keys.
         self._rows_per_batch = ROWS_PER_BATCH if self._by_position else max(ROWS_PER_BATCH, len(merge.log_records))
 
@@ -47,7 +49,7 @@ class MeetingFinder:
     def meet(self, stored: pa.RecordBatch, start: int) -> Meetings:
         """The meetings of the rows of a batch, which begins at row ``start`` of the file."""
         rows = self._columns.evolve(stored)
-        ordering = [rows.column(name) for name in self._ordering]
+        ordering = [ordering_values(name, rows) for name in self._ordering]
         if self._by_position:
             return self._merge.meet_at(start, stored.num_rows, ordering)
         keys = record_keys(rows, self._context)

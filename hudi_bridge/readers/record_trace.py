@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from hudi_bridge.config import QueryType, TableConfig
 from hudi_bridge.merge.columnar import Meetings, SliceMerge, joined, no_meetings
+from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.readers.base_key_search import BaseRows, base_versions, find_base_rows
@@ -164,7 +165,7 @@ def _merged(base: BaseRows, log: LogVersions, context: ReadContext, rule: MergeR
 
 
 def _meet(merge: SliceMerge, base: BaseRows, log: LogVersions, context: ReadContext, rule: MergeRule) -> Meetings:
-    ordering = [base.rows.column(name) for name in rule.ordering_fields] if rule.orders_base else []
+    ordering = [ordering_values(name, base.rows) for name in rule.ordering_fields] if rule.orders_base else []
     if log.base_rows_told is None or log.base_rows_told > base.file_rows:
         return merge.meet(record_keys(base.rows, context), ordering)
     by_row = (

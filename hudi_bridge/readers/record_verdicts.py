@@ -14,6 +14,7 @@ from hudi_bridge.merge import ordering
 from hudi_bridge.merge.arrays import Column, Value
 from hudi_bridge.merge.lacking import META_FIELDS, lacking_fields
 from hudi_bridge.merge.log_records import LogRecords
+from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.ranks import ordering_ranks
 from hudi_bridge.readers.field_defaults import field_defaults
@@ -71,7 +72,7 @@ def judge(
     ``base`` is the base row that the log meets and its number. ``blocks`` holds the log versions as merging takes them.
     """
     values = _ordering_columns(blocks, rule)
-    ranks = ordering_ranks(values, len(log_versions), rule, against_base=False).tolist()
+    ranks = ordering_ranks(values if rule.ranks_logs else (), len(log_versions), rule, against_base=False).tolist()
     defaults = field_defaults(context)
     contenders = [
         _Contender(
@@ -190,7 +191,7 @@ def _ranks_against_base(
 ) -> tuple[tuple[int], tuple[int]]:
     both = []
     for name, of_log in zip(rule.ordering_fields, values, strict=True):
-        of_base = base.row.column(name).combine_chunks()
+        of_base = ordering_values(name, base.row)
         both.append(pa.concat_arrays([of_log, of_base.cast(of_log.type)]))
     of_log_and_base = ordering_ranks(both, 2, rule, against_base=True).tolist()
     return (of_log_and_base[0],), (of_log_and_base[1],)
@@ -215,6 +216,8 @@ def _reason_in_logs(rule: MergeRule, kept: _Contender, later: _Contender) -> str
         return "a row after a delete, whatever its ordering"
     if not ordering.later_replaces(kind, ((0,), *one), ((1,), *other)):
         return "delete with an ordering value after one without"
+    if not rule.ranks_logs:
+        return "the later one, whatever its ordering"
     return _comparison(later.version, later.ranked[0], kept.version, kept.ranked[0])
 
 

@@ -10,7 +10,8 @@ Source: ``HoodieFileGroup`` and ``AbstractTableFileSystemView`` of Hudi.
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from hudi_bridge.errors import UnsupportedTableError
@@ -98,7 +99,7 @@ def _build_file_group(
     return FileGroup(partition_path=group[0], file_id=group[1], slices=slices)
 
 
-def _slice_key(log: LogFile, opened: Set[str], joinable: list[str], facts: TimelineFacts) -> str:
+def _slice_key(log: LogFile, opened: AbstractSet[str], joinable: list[str], facts: TimelineFacts) -> str:
     """The instant of the slice that a log joins: one of those opened, or a new one, which is made joinable."""
     instant = log.name.instant_time
     if not facts.logs_name_their_own_instant and instant in opened:

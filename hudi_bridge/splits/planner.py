@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.config import QueryType, TableConfig, TableType
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
+from hudi_bridge.merge.ordering_fields import ordering_path, ordering_type
 from hudi_bridge.merge.payloads import MergeRule, merge_rule
 from hudi_bridge.splits.file_slice import FileGroup, FileSlice
 from hudi_bridge.splits.file_system_view import (
@@ -41,6 +42,7 @@ from hudi_bridge.timeline.timeline import Timeline
 
 _FIRST_VERSION_NAMING_DELTA_INSTANTS = 8
 _BEFORE_ALL_INSTANTS = "0"
+_ORDERING = "plain columns, and plain fields of structs"
 
 
 class SplitPlanner:
@@ -191,12 +193,22 @@ class SplitPlanner:
         if query_type is QueryType.READ_OPTIMIZED or self._config.table_type is TableType.COPY_ON_WRITE:
             return None
         rule = merge_rule(self._config, self._options.payloads)
-        names = self._query_schema.arrow.names
-        for name in rule.ordering_fields:
-            if name.partition(".")[0] != name and name.partition(".")[0] in names:
-                raise UnsupportedTableError("ordering field", f"the nested field {name}", "columns of the table")
-        # A field that the table does not have orders nothing.
-        return replace(rule, ordering_fields=tuple(name for name in rule.ordering_fields if name in names))
+        if not rule.orders_logs:
+            return rule
+        return replace(rule, ordering_fields=tuple(filter(self._is_ordering_field, rule.ordering_fields)))
+
+    def _is_ordering_field(self, name: str) -> bool:
+        """Whether the table has the field; one that it does not have orders nothing."""
+        schema = self._query_schema.arrow
+        try:
+            kind = ordering_type(name, schema)
+        except KeyError as error:
+            if ordering_path(name)[0] in schema.names:
+                raise UnsupportedTableError("ordering field", f"{name}, no field of that struct", _ORDERING) from error
+            return False
+        if pa.types.is_nested(kind):
+            raise UnsupportedTableError("ordering field", f"{name} of type {kind}", _ORDERING)
+        return True
 
     def split(self, piece: FileSlice, context: ReadContext) -> RealtimeFileSplit:
         """The split of one file slice.

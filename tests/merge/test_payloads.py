@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hudi_bridge.config import MergeMode, TableConfig, parse_table_config, with_read_options
@@ -235,9 +236,11 @@ def test_an_unknown_strategy_without_a_payload_is_refused_by_its_id() -> None:
 
 
 def test_a_rule_names_the_columns_it_needs() -> None:
-    assert set(rule(EVENT_TIME, "ts").columns) == {"ts", "_hoodie_is_deleted", "_hoodie_operation"}
-    assert "ts" not in rule(COMMIT_TIME, "ts").columns
-    assert "Op" in rule(COMMIT_TIME, delete_marker=("Op", "D")).columns
+    schema = pa.schema([(name, pa.string()) for name in ("id", "ts", "_hoodie_is_deleted", "Op")])
+    assert rule(EVENT_TIME, "ts").columns_in(schema) == ("ts", "_hoodie_is_deleted")
+    assert rule(EVENT_TIME, "ts.inner", "gone").columns_in(schema) == ("ts", "_hoodie_is_deleted")
+    assert "ts" not in rule(COMMIT_TIME, "ts").columns_in(schema)
+    assert "Op" in rule(COMMIT_TIME, delete_marker=("Op", "D")).columns_in(schema)
 
 
 def test_unknown_payloads_are_refused_before_any_row(tmp_path: Any) -> None:

@@ -1,6 +1,7 @@
 """From a table to its splits."""
 
 import pickle
+import re
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,6 +15,7 @@ from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.storage import FileInfo, Storage
 from tests.table_writer import Row, TableWriter, at
+from tests.timeline.timeline_files import record_type
 
 MANY, MEASURED = 100_000, 5_000
 
@@ -167,11 +169,13 @@ def test_an_ordering_field_that_the_table_does_not_have_orders_nothing(tmp_path:
         assert values(table) == {"a": "later"}
 
 
-def test_a_nested_ordering_field_is_refused(tmp_path: Path) -> None:
-    table = TableWriter(folder=tmp_path, ordering_fields=("value.ts",)).create()
-    table.base_file(at(1), [row("a", 9)])
+@pytest.mark.parametrize(("name", "found"), [("value.ts", "no field"), ("o.none", "no field"), ("o", "of type struct")])
+def test_an_ordering_field_that_has_no_order_is_refused(name: str, found: str, tmp_path: Path) -> None:
+    fields = (("id", "string"), ("value", "string"), ("o", record_type("o", {"ts": ["null", "long"]})[1]))
+    table = TableWriter(folder=tmp_path, fields=fields, ordering_fields=(name,)).create()
+    table.base_file(at(1), [{"id": "a"}])
     table.commit(at(1))
-    with pytest.raises(UnsupportedTableError, match=r"value\.ts"):
+    with pytest.raises(UnsupportedTableError, match=f"{re.escape(name)}.*{found}"):
         table.open().splits()
 
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from hudi_bridge.connectors.trino.sql_text import unused_prefix
 from hudi_bridge.connectors.trino.sql_types import published_type
+from hudi_bridge.merge.ordering_fields import ordering_type
 from hudi_bridge.splits.split import ReadContext
 
 
@@ -46,7 +47,7 @@ class LogColumns:
             [pa.field(name, pa.string()) for name in texts.values()]
             + [pa.field(name, pa.bool_()) for name in flags.values()]
             + [pa.field(lacks, pa.list_(pa.bool_()))]
-            + [pa.field(name, published_type(own.field(field).type)) for name, field in ordering.items()]
+            + [pa.field(name, published_type(ordering_type(field, own))) for name, field in ordering.items()]
             + [pa.field(field.name, published_type(field.type)) for field in own]
         )
         return cls(**texts, **flags, lacks=lacks, ordering=tuple(ordering), schema=schema)

@@ -26,6 +26,7 @@ from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.publication import LOG, SLICES, Publication, path_columns
 from hudi_bridge.connectors.trino.sql_text import Dialect, ObjectNames, identifier, literal
 from hudi_bridge.connectors.trino.sql_types import shown, stored_type
+from hudi_bridge.merge.ordering_fields import ordering_path
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.readers.field_defaults import field_defaults
 from hudi_bridge.readers.record_keys import key_columns
@@ -257,8 +258,13 @@ class RealtimeView:
 
     def _ordering(self, rule: MergeRule) -> tuple[list[str], list[str]]:
         """The ordering values of both sides."""
-        places = [self._schema.get_field_index(name) for name in rule.ordering_fields] if rule.orders_base else []
-        return [f"b.c{place}" for place in places], [f"l.o{position}" for position in range(len(places))]
+        fields = rule.ordering_fields if rule.orders_base else ()
+        paths = [ordering_path(name) for name in fields]
+        base = [
+            ".".join([f"b.c{self._schema.get_field_index(column)}", *map(identifier, inner)])
+            for column, *inner in paths
+        ]
+        return base, [f"l.o{position}" for position in range(len(fields))]
 
     def _meeting(self) -> str:
         """Base rows with their log records, but those whose log record takes their place in any case."""

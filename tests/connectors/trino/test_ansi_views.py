@@ -15,7 +15,7 @@ from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.table import HudiTable
 from tests.compare import differences
 from tests.golden_cases import golden_table
-from tests.table_writer import TableWriter, at
+from tests.table_writer import TableWriter, at, nested_ordering_table
 from tests.test_golden import QUERIES, answer_of
 
 BASE_TABLE = "hive.hudi.read_optimized"
@@ -103,6 +103,13 @@ def ordered_table(folder: Path, version: int, values: list[float | None], kind: 
     writer.commit(at(1))
     writer.commit(at(2))
     return writer.open()
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_fields_of_structs_order(version: int, connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    table = nested_ordering_table(tmp_path / "table", version).open()
+    found = rows_through_sql(connection, table, tmp_path / "own")
+    assert differences(table.snapshot().to_table(), found) == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,41 @@
+"""Ordering fields by their names: columns, or fields of structs, whose names are joined by dots (``o.a.ts``).
+
+A field of a struct that is null is null.
+
+Source: ``HoodieAvroUtils.getNestedFieldVal``, by which Hudi finds ordering values.
+"""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.merge.arrays import Column
+from hudi_bridge.schema.casts import ArrowType
+
+
+def ordering_path(name: str) -> tuple[str, ...]:
+    """The column that an ordering field is or lies in, and the names within it; no name of Avro's has a dot."""
+    return tuple(name.split("."))
+
+
+def ordering_type(name: str, schema: pa.Schema) -> ArrowType:
+    """The type of an ordering field's values.
+
+    Raises:
+        KeyError: the schema has no such field.
+    """
+    column, *inner = ordering_path(name)
+    kind = schema.field(column).type
+    for part in inner:
+        if not pa.types.is_struct(kind):
+            raise KeyError(name)
+        kind = kind.field(part).type
+    return kind
+
+
+def ordering_values(name: str, rows: pa.RecordBatch | pa.Table) -> Column:
+    """The values of an ordering field that the rows have."""
+    column, *inner = ordering_path(name)
+    values = rows.column(column)
+    for part in inner:
+        values = pc.struct_field(values, part)
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
