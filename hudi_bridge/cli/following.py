@@ -7,11 +7,11 @@ lost or there twice; those in a pipe come again.
 
 import os
 import signal
-import threading
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from types import FrameType
 
 import pyarrow as pa
@@ -79,7 +79,7 @@ class _Following:
         interval: float,
         state_file: Path | None,
         sink: Sink,
-        stopped: threading.Event,
+        stopped: "_Stop",
     ) -> None:
         self._table = table
         self._change_format = change_format
@@ -143,10 +143,34 @@ def _open(path: Path | None, state: FollowState) -> Iterator[tuple[Sink, int | N
         yield file, end
 
 
+class _Stop:
+    """Whether to stop, as told by a signal; an Event, which takes a lock, could wait for itself for ever."""
+
+    def __init__(self) -> None:
+        self._signals: SimpleQueue[None] = SimpleQueue()
+
+    def set(self) -> None:
+        """Stop."""
+        self._signals.put(None)
+
+    def is_set(self) -> bool:
+        """Whether to stop."""
+        return not self._signals.empty()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether to stop, known after so many seconds at most."""
+        try:
+            self._signals.get(timeout=seconds)
+        except Empty:
+            return False
+        self._signals.put(None)
+        return True
+
+
 @contextmanager
-def _stopping() -> Iterator[threading.Event]:
-    """An event that a signal to end sets; Ctrl-C for a second time interrupts what is under way."""
-    stopped = threading.Event()
+def _stopping() -> Iterator[_Stop]:
+    """What a signal to end sets; Ctrl-C for a second time interrupts what is under way."""
+    stopped = _Stop()
 
     def stop(number: int, frame: FrameType | None) -> None:
         if stopped.is_set() and number == signal.SIGINT:

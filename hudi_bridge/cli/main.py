@@ -3,6 +3,7 @@
 0  all went well, or the reader of the output has had enough
 1  the question was wrong: options, SQL, not a table, a table that cannot be read correctly
 2  the table is damaged, or a file of it is gone
+130  Ctrl-C
 """
 
 import gc
@@ -44,7 +45,9 @@ def run(arguments: Sequence[str]) -> int:
     try:
         app([one for one in arguments if one != _DEBUG], prog_name="hudi-bridge")
     except SystemExit as ending:
-        # Typer ends on its own after every command, and with 2 for wrong usage.
+        # Typer ends on its own after every command, with 2 for wrong usage.
+        if ending.code == INTERRUPTED:
+            return INTERRUPTED
         return USER_ERROR if ending.code else 0
     except OutputClosedError:
         return 0

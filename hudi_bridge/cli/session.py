@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from hudi_bridge.connectors.duckdb import Attached, attach, quote_identifier
 from hudi_bridge.table import HudiTable
+from hudi_bridge.threads import Workers
 
 SHORT_NAME = "t"
 
@@ -30,19 +30,25 @@ class Session:
         Ctrl-C stops the query; on its own, DuckDB would take no notice of it while it streams. Errors of the table are
         raised as what they were before DuckDB wrapped them.
         """
-        with ThreadPoolExecutor(max_workers=1) as pool:
-            done = pool.submit(self._run, statement, take)
-            try:
-                done.result()
-            except KeyboardInterrupt:
-                self.connection.interrupt()
-                raise
+        workers = Workers([lambda: self._run(statement, take)], 1, 1)
+        try:
+            workers.start()
+            list(workers.items())
+        except KeyboardInterrupt:
+            workers.stopped = True
+            # A query that is just about to begin would not be stopped by the first call.
+            workers.end(self.connection.interrupt)
+            raise
+        finally:
+            workers.stopped = True
+            workers.end()
 
-    def _run(self, statement: str, take: Callable[[pa.RecordBatchReader], None]) -> None:
+    def _run(self, statement: str, take: Callable[[pa.RecordBatchReader], None]) -> Iterator[None]:
         try:
             relation = self.connection.sql(statement)
             if relation is not None:
                 take(pa.RecordBatchReader.from_stream(relation))
+            yield
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             cause = self.attached.cause_of(error)
             if cause is None:

@@ -4,8 +4,6 @@ File groups are traced side by side. The row that is left is merged by the funct
 """
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +24,7 @@ from hudi_bridge.splits.partitions import partition_guarantee, partition_values
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import FileInfo, Storage
+from hudi_bridge.threads import map_in_threads
 
 _GROUPS_AT_ONCE = 4
 _NO_LOG = LogVersions(versions=(), blocks=(), base_rows_told=None, uncounted=(), unreadable=())
@@ -46,11 +45,13 @@ def trace_record(
     context = planner.context(QueryType.SNAPSHOT)
     rule = context.merge_rule
     slices = _slices(config, planner, None if partition_path is None else partition_path.strip("/"))
-    trace_group = partial(_trace_group, storage, rule, record_key)
-    with ThreadPoolExecutor(_GROUPS_AT_ONCE) as pool:
-        asked = tuple(pool.map(trace_group, *zip(*slices, strict=True))) if slices else ()
+    asked = map_in_threads(lambda group: _trace_group(storage, rule, record_key, *group), slices, _GROUPS_AT_ONCE)
     return RecordHistory(
-        record_key=record_key, instant=planner.query_instant, rule=_rule_text(rule), schema=context.schema, asked=asked
+        record_key=record_key,
+        instant=planner.query_instant,
+        rule=_rule_text(rule),
+        schema=context.schema,
+        asked=tuple(asked),
     )
 
 

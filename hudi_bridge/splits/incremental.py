@@ -15,7 +15,6 @@ Source: ``MergeOnReadIncrementalRelationV1`` and ``V2``, ``HoodieIncrementalFile
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -31,6 +30,7 @@ from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.read_options import ReadOptions
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import FileInfo, Storage
+from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.commit_metadata import CommitMetadata
 from hudi_bridge.timeline.instant_range import InstantRange, place_of, read_range_metadata
 from hudi_bridge.timeline.plans import read_pending_compactions
@@ -181,8 +181,8 @@ def _slices(
 
 def _gone(storage: Storage, written: Mapping[str, _Written]) -> dict[str, _Written]:
     folders = sorted({path.rpartition("/")[0] for path in written})
-    with ThreadPoolExecutor(_LISTING_THREADS) as pool:
-        present = {info.path for listing in pool.map(storage.list_directory, folders) for info in listing}
+    listings = map_in_threads(storage.list_directory, folders, _LISTING_THREADS)
+    present = {info.path for listing in listings for info in listing}
     return {path: one for path, one in written.items() if path not in present}
 
 

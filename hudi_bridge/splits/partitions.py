@@ -8,7 +8,6 @@ Source: ``HoodiePartitionMetadata``, ``HoodieSparkUtils.parsePartitionColumnValu
 """
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeAlias
 from urllib.parse import unquote
@@ -20,6 +19,7 @@ import pyarrow.dataset as ds
 from hudi_bridge.config import PartitionFieldKind, QueryType, TableConfig
 from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.storage import FileInfo, Storage
+from hudi_bridge.threads import map_in_threads
 
 _PARTITION_METADATA = ".hoodie_partition_metadata"
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -138,21 +138,20 @@ def list_partitions(
     """The files of every partition that may hold rows passing the filter, by partition path."""
     found: dict[str, tuple[FileInfo, ...]] = {}
     level, depth = [""], 0
-    with ThreadPoolExecutor(_LISTING_THREADS) as pool:
-        while level:
-            if row_filter is not None:
-                possible = [_possible_values(path, config, schema, path_columns) for path in level]
-                level = _kept(storage, row_filter, schema, dict(zip(level, possible, strict=True)))
-            folders: list[str] = []
-            for path, listing in zip(level, pool.map(list_directory, level), strict=True):
-                if any(info.name.startswith(_PARTITION_METADATA) for info in listing):
-                    found[path] = tuple(info for info in listing if not info.is_dir)
-                else:
-                    folders += [info.path for info in listing if info.is_dir and not info.name.startswith(".")]
-            level, depth = folders, depth + 1
-            if depth > _USUAL_LEVELS and len(level) > _MOST_DEEP_FOLDERS:
-                found_folders = f"{len(level)} folders {depth} levels deep"
-                raise CorruptTableError(level[0], None, found_folders, "partitions; do links lead back up?")
+    while level:
+        if row_filter is not None:
+            possible = [_possible_values(path, config, schema, path_columns) for path in level]
+            level = _kept(storage, row_filter, schema, dict(zip(level, possible, strict=True)))
+        folders: list[str] = []
+        for path, listing in zip(level, map_in_threads(list_directory, level, _LISTING_THREADS), strict=True):
+            if any(info.name.startswith(_PARTITION_METADATA) for info in listing):
+                found[path] = tuple(info for info in listing if not info.is_dir)
+            else:
+                folders += [info.path for info in listing if info.is_dir and not info.name.startswith(".")]
+        level, depth = folders, depth + 1
+        if depth > _USUAL_LEVELS and len(level) > _MOST_DEEP_FOLDERS:
+            found_folders = f"{len(level)} folders {depth} levels deep"
+            raise CorruptTableError(level[0], None, found_folders, "partitions; do links lead back up?")
     if row_filter is not None and found:
         known = {path: partition_values(path, config, schema, path_columns) for path in found}
         return {path: found[path] for path in matching_partitions(storage, schema, row_filter, known)}

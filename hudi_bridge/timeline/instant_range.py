@@ -10,7 +10,6 @@ Source: ``IncrementalQueryAnalyzer``, ``CompletionTimeQueryView``, ``TimelineUti
 """
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -19,6 +18,7 @@ from functools import partial
 from hudi_bridge.config import HOLLOW_COMMITS_KEY, TableConfig
 from hudi_bridge.errors import InstantNotReadableError
 from hudi_bridge.storage import Storage
+from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_metadata
 from hudi_bridge.timeline.history import load_history, read_archived_commits
 from hudi_bridge.timeline.instant import (
@@ -140,9 +140,8 @@ def read_range_metadata(storage: Storage, config: TableConfig, instants: Instant
     """
     found = read_archived_commits(storage, config, instants.archived)
     active = [commit for commit in instants.commits if commit.requested_time not in instants.archived]
-    with ThreadPoolExecutor(_READING_THREADS) as pool:
-        metadata = pool.map(partial(read_commit_metadata, storage, config), active)
-        return found | {commit.requested_time: one for commit, one in zip(active, metadata, strict=True)}
+    metadata = map_in_threads(partial(read_commit_metadata, storage, config), active, _READING_THREADS)
+    return found | {commit.requested_time: one for commit, one in zip(active, metadata, strict=True)}
 
 
 def _before_hollow_commits(

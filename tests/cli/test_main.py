@@ -1,3 +1,4 @@
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -5,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hudi_bridge import threads
 from tests.cli.conftest import ROOT, Outcome
 from tests.golden_cases import golden_table
 
@@ -48,6 +50,17 @@ def test_a_damaged_table_ends_with_2(hudi_bridge: Call, damaged_table: Path, arg
     assert ".log.1_" in outcome.err
     assert " at byte " in outcome.err
     assert len(outcome.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("arguments", [["read", "{table}"], ["sql", "{table}", "FROM t"]], ids=["read", "sql"])
+def test_an_interrupt_ends_with_130(
+    hudi_bridge: Call, story: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(threads.Workers, "items", interrupted)
+    assert hudi_bridge(*(one.format(table=story) for one in arguments)).code == 130
 
 
 def test_debug_shows_where(damaged_table: Path) -> None:

@@ -32,8 +32,9 @@ class KnownSlices:
         Raises:
             HudiReadError: a slice cannot be read.
         """
-        waiting = [builders.submit(self._files, split, builder, counters) for split in splits]
+        waiting: list[Future[SliceFiles]] = []
         try:
+            waiting += (builders.submit(self._files, split, builder, counters) for split in splits)
             return [one.result() for one in waiting]
         except BaseException:
             _stop(waiting)

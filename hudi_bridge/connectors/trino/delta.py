@@ -7,7 +7,6 @@ names them last, so that one that is broken off leaves nothing that a view could
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -39,6 +38,7 @@ from hudi_bridge.readers.path_columns import path_values
 from hudi_bridge.splits.split import RealtimeFileSplit, context_to_json
 from hudi_bridge.storage import Storage
 from hudi_bridge.table import HudiTable
+from hudi_bridge.threads import map_in_threads
 
 _SUFFIX = ".parquet"
 _EMPTY = f"empty{_SUFFIX}"
@@ -111,9 +111,9 @@ class _Publisher:
         known = self._known(last)
         reused = [known.get(self._key(split)) for split in self._splits]
         at_once = most_at_once(len(self._splits))
-        with ThreadPoolExecutor(at_once, "hudi-bridge-publish") as pool:
-            build = partial(self._build, at_once=at_once)
-            slices = list(pool.map(lambda pair: pair[1] or build(pair[0]), zip(self._splits, reused, strict=True)))
+        build = partial(self._build, at_once=at_once)
+        pairs = zip(self._splits, reused, strict=True)
+        slices = map_in_threads(lambda pair: pair[1] or build(pair[0]), pairs, at_once)
         self._write_empty()
         digest = hashlib.sha256(repr([(one.key, one.counted) for one in slices]).encode()).hexdigest()[:8]
         name = f"{self._context.latest_instant}-{digest}"

@@ -1,0 +1,111 @@
+"""Threads that work for one consumer: results in order, errors, and interrupts at the worst moments."""
+
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, suppress
+from itertools import islice
+from operator import attrgetter
+from typing import Any
+
+import pytest
+
+from hudi_bridge import threads
+from hudi_bridge.readers.parallel import begun, iter_ahead, iter_parallel
+from hudi_bridge.threads import map_in_threads
+
+
+def workers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("hudi-bridge")]
+
+
+@pytest.fixture(autouse=True)
+def no_thread_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whatever has happened, all threads end soon."""
+    monkeypatch.setattr("hudi_bridge.readers.parallel.os.cpu_count", lambda: 4)
+    yield
+    monkeypatch.undo()
+    deadline = time.monotonic() + 10
+    while workers() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert workers() == []
+
+
+def endless() -> Iterator[Any]:
+    number = 0
+    while True:
+        yield number
+        number += 1
+
+
+def read_two(items: Generator[Any, None, None]) -> None:
+    with closing(items):
+        assert len(list(islice(items, 2))) == 2
+
+
+@pytest.mark.parametrize("most", [1, 3, 50])
+@pytest.mark.parametrize("count", [0, 1, 2, 40])
+def test_results_come_in_the_order_of_the_items(count: int, most: int) -> None:
+    def slower_at_first(number: int) -> int:
+        time.sleep(0.002 / (number + 1))
+        return number * number
+
+    assert map_in_threads(slower_at_first, range(count), most) == [number * number for number in range(count)]
+
+
+def test_an_error_ends_all() -> None:
+    asked = []
+
+    def fails(number: int) -> int:
+        asked.append(number)
+        if number == 3:
+            raise ZeroDivisionError
+        time.sleep(0.001)
+        return number
+
+    with pytest.raises(ZeroDivisionError):
+        map_in_threads(fails, range(1000), 2)
+    assert len(asked) < 1000
+
+
+@pytest.mark.parametrize("items", [lambda: iter_parallel([endless] * 4), lambda: iter_ahead(endless)])
+@pytest.mark.parametrize(
+    "step",
+    ["Workers.start", "Workers.end", "threading.Thread.is_alive", "threading.Thread.join", "_thread.start_new_thread"],
+)
+@pytest.mark.parametrize("comes", ["before", "after"])
+def test_an_interrupt_while_threads_start_or_end_leaves_none(
+    items: Callable[[], Generator[Any, None, None]], step: str, comes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = attrgetter(step.rpartition(".")[0])(threads)
+    name, interrupts = step.rpartition(".")[2], [KeyboardInterrupt]
+    whole = getattr(owner, name)
+
+    def interrupted(*arguments: Any) -> Any:
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        if comes == "before" and in_main_thread and interrupts:
+            raise interrupts.pop()
+        result = whole(*arguments)
+        if in_main_thread and interrupts:
+            raise interrupts.pop()
+        return result
+
+    monkeypatch.setattr(owner, name, interrupted)
+    # Threads that have ended already are not waited for.
+    with suppress(KeyboardInterrupt):
+        read_two(items())
+
+
+def test_an_interrupt_of_what_is_done_meanwhile_leaves_none() -> None:
+    with pytest.raises(KeyboardInterrupt), begun(endless()):
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_between_two_items_leaves_none() -> None:
+    def interrupted() -> None:
+        for number, _ in enumerate(iter_parallel([endless] * 4)):
+            if number == 10:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
