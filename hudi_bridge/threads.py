@@ -11,12 +11,14 @@ import _thread
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
 _STARTING_SECONDS = 0.001
 _URGE_SECONDS = 0.2
+_LOOKING_SECONDS = 1.0
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -100,8 +102,7 @@ class Workers(Generic[Item]):
         try:
             while (source := self._next_source()) is not None:
                 for item in source():
-                    self._room.get()
-                    if self.stopped:
+                    if not self._waited_for_room():
                         return
                     self._handed_over.put((item,))
                     del item
@@ -109,6 +110,15 @@ class Workers(Generic[Item]):
             self._handed_over.put(error)
         finally:
             self._handed_over.put(None)
+
+    def _waited_for_room(self) -> bool:
+        """Whether there is room for one more item; False once stopped."""
+        while not self.stopped:
+            # An interrupt may have kept the consumer from giving the room that ends the waiting.
+            with suppress(Empty):
+                self._room.get(timeout=_LOOKING_SECONDS)
+                return not self.stopped
+        return False
 
     def _next_source(self) -> Source[Item] | None:
         with self._sources_lock:

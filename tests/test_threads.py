@@ -41,6 +41,8 @@ def endless() -> Iterator[Any]:
 def read_two(items: Generator[Any, None, None]) -> None:
     with closing(items):
         assert len(list(islice(items, 2))) == 2
+        # By then all wait for room.
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("most", [1, 3, 50])
@@ -71,7 +73,13 @@ def test_an_error_ends_all() -> None:
 @pytest.mark.parametrize("items", [lambda: iter_parallel([endless] * 4), lambda: iter_ahead(endless)])
 @pytest.mark.parametrize(
     "step",
-    ["Workers.start", "Workers.end", "threading.Thread.is_alive", "threading.Thread.join", "_thread.start_new_thread"],
+    [
+        "Workers.start",
+        "Workers.end",
+        "threading.Thread.is_alive",
+        "threading.Thread.join",
+        "_thread.start_new_thread",
+    ],
 )
 @pytest.mark.parametrize("comes", ["before", "after"])
 def test_an_interrupt_while_threads_start_or_end_leaves_none(
