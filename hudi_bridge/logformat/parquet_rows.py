@@ -47,7 +47,8 @@ def decode_parquet_block(content: pa.Buffer, columns: Sequence[str], path: str, 
 @contextmanager
 def _open(content: pa.Buffer, path: str, offset: int) -> Iterator[pq.ParquetFile]:
     try:
-        with pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us") as file:
+        source = pa.BufferReader(content)
+        with pq.ParquetFile(source, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as file:
             yield file
     except _PARQUET_ERRORS as error:
         found = (str(error).splitlines() or [type(error).__name__])[0]

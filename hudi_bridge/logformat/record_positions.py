@@ -28,7 +28,7 @@ def parse_record_positions(block: LogBlock, base_instant_time: str, records: int
         return None
     try:
         bitmap = BitMap64.deserialize(base64.b64decode(text, validate=True))
-    except ValueError as error:
+    except (ValueError, IndexError) as error:
         found = f"RECORD_POSITIONS that cannot be read: {error}"
         raise CorruptLogFileError(block.path, block.offset, found, "a portable Roaring bitmap") from error
     if len(bitmap) != records or (records and bitmap.max() > np.iinfo(np.int64).max):

@@ -76,6 +76,7 @@ class BaseFile:
                 pre_buffer=not storage.is_local,
                 buffer_size=_STREAM_BUFFER_BYTES if storage.is_local else 0,
                 read_dictionary=list(_REPETITIVE_COLUMNS),
+                page_checksum_verification=True,
             )
         except FileNotFoundError as error:
             raise data_file_gone(storage, split, path) from error

@@ -26,8 +26,8 @@ def field_defaults(context: ReadContext) -> Mapping[str, Value]:
 def _parse(text: str, to_type: pa.DataType) -> "Value | None":
     value = json.loads(text)
     if pa.types.is_binary(to_type) and isinstance(value, str):
-        return pa.scalar(value.encode("latin-1"), to_type)
+        return pa.scalar(value.encode("latin-1", "replace"), to_type)
     try:
         return None if isinstance(value, list | dict) else pa.scalar(value, to_type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except (ValueError, OverflowError, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         return None

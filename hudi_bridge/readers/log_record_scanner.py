@@ -71,29 +71,38 @@ class LogScan:
             DataFileGoneError: a log file no longer exists.
             UnsupportedTableError: a block is of an unknown kind.
         """
+        self._storage = storage
         self._split = split
         self._rule = rule
-        live = read_live_blocks(storage, split, on_disk=split.log_size_bytes > log_memory_bytes)
+        self._on_disk = split.log_size_bytes > log_memory_bytes
+        live = read_live_blocks(storage, split, on_disk=self._on_disk)
         blocks = live.blocks
         self.instants = live.instants
         """Those of all blocks, as in ``LiveBlocks``."""
         decoded_bytes = sum(block.content.size * _DECODED_SIZE[block.block_type] for block in blocks)
-        self._blocks = deque(blocks)
+        self._kept: tuple[LogBlock, ...] | None = blocks
         self.parts = min(_MOST_PARTS, 1 + decoded_bytes // max(1, log_memory_bytes))
         """In how many parts the records are to be merged, so that those of one part fit the memory for logs."""
         self._decoder = BlockDecoder(split, rule, columns)
 
     def records(self) -> LogRecordMap:
-        """The surviving log records; asked for once, since each log file is let go of when it has been decoded."""
-        blocks = self._blocks
+        """The surviving log records; each log file is let go of once it is decoded, and read anew by another call."""
+        blocks = deque(self._blocks())
+        self._kept = None
         return self._record_map(self._decoder.decode(blocks.popleft()) for _ in range(len(blocks)))
 
     def records_of_part(self, part: int) -> LogRecordMap:
         """The surviving log records of one of the parts of the record keys."""
-        decoded = map(self._decoder.decode, self._blocks)
+        self._kept = self._blocks()
+        decoded = map(self._decoder.decode, self._kept)
         return self._record_map(
             selected(records, part_of_keys(records.keys, self.parts) == part) for records in decoded
         )
+
+    def _blocks(self) -> tuple[LogBlock, ...]:
+        if self._kept is None:
+            return read_live_blocks(self._storage, self._split, on_disk=self._on_disk).blocks
+        return self._kept
 
     def _record_map(self, decoded: Iterable[LogRecords]) -> LogRecordMap:
         return build_record_map(list(decoded), self._rule, self._decoder.schema, field_defaults(self._split.context))

@@ -26,6 +26,7 @@ from hudi_bridge.schema.avro_types import (
     arrow_schema,
     arrow_type,
 )
+from hudi_bridge.schema.json_values import parse_json
 
 __all__ = [
     "NULL",
@@ -78,7 +79,7 @@ def parse_avro_schema(text: str, path: str, offset: int | None = None) -> AvroRe
     """
     parser = _Parser(path=path, offset=offset)
     try:
-        avro = parser.parse(json.loads(text), "")
+        avro = parser.parse(parse_json(text), "")
     except ValueError as error:
         raise parser.corrupt(f"text that is not JSON ({error})", "an Avro schema") from error
     except RecursionError as error:

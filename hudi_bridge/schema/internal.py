@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 import pyarrow as pa
 
 from hudi_bridge.errors import CorruptTimelineError
+from hudi_bridge.schema.json_values import parse_json
 
 # The stubs of pyarrow know no attributes of parametric types.
 ArrowType: TypeAlias = Any
@@ -195,7 +196,7 @@ def _internal_type(type_: ArrowType, next_id: "count[int]") -> FieldType:
 
 def _load(text: str | bytes, path: str) -> object:
     try:
-        return json.loads(text)
+        return parse_json(text)
     except (ValueError, RecursionError) as error:
         raise CorruptTimelineError(path, None, f"text that is not JSON: {error}", "a schema in JSON") from error
 

@@ -36,6 +36,7 @@ def split_of_text(text: str, kind: str, class_name: str) -> Iterator[dict[str, A
         AttributeError,
         EOFError,
         RecursionError,
+        OSError,
         pa.ArrowException,
     ) as error:
         if isinstance(error, QueryError):

@@ -98,7 +98,7 @@ def _read_rows(
     storage: Storage, path: str, columns: list[str], wanted: frozenset[str] | None = None
 ) -> list[dict[str, Any]]:
     try:
-        with storage.open_input(path) as source, pq.ParquetFile(source) as file:
+        with storage.open_input(path) as source, pq.ParquetFile(source, page_checksum_verification=True) as file:
             rows = file.metadata.num_rows
             table = file.read(columns)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hudi_bridge.errors import CorruptTimelineError
+from hudi_bridge.schema.json_values import parse_json
 from hudi_bridge.timeline.avro_container import MAGIC, parse_container
 
 Record = Mapping[str, Any]
@@ -30,7 +31,7 @@ def parse_record(data: bytes, path: str) -> Record:
 
 def _parse_json(data: bytes, path: str) -> Record:
     try:
-        value = json.loads(data)
+        value = parse_json(data)
     except (ValueError, RecursionError) as error:
         offset = error.pos if isinstance(error, json.JSONDecodeError) else None
         found = f"{data[:16]!r}, {len(data)} bytes that are neither ({error})"

@@ -7,9 +7,12 @@ import pyarrow as pa
 import pytest
 
 from hudi_bridge import HudiTable
+from hudi_bridge.errors import CorruptLogFileError
+from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.merge.key_parts import part_of_keys
+from hudi_bridge.merge.log_records import LogRecords
 from hudi_bridge.readers import log_record_scanner
-from hudi_bridge.readers.log_record_scanner import LogScan
+from hudi_bridge.readers.log_record_scanner import BlockDecoder, LogScan
 from tests.compare import differences
 from tests.golden_cases import golden_case
 from tests.table_writer import TableWriter, at
@@ -88,3 +91,41 @@ def test_log_records_are_held_at_about_the_size_of_their_columns(tmp_path: Path)
     beside = sum(column.nbytes for column in (records.keys, *records.ordering))
     beside += records.always_deletes.nbytes + records.marked.nbytes
     assert records.rows.nbytes + beside < 1.5 * records.rows.nbytes
+
+
+def test_log_records_may_be_asked_for_again() -> None:
+    table = HudiTable.open(str(golden_case("b_event_time_120") / "table"))
+    split = max(table.splits(), key=lambda one: one.log_size_bytes)
+    rule = split.context.merge_rule
+    assert rule is not None
+    scan = LogScan(table._storage, split, rule, split.context.schema.names, 300)
+    whole = scan.records()
+    again = scan.records()
+    parts = [scan.records_of_part(part) for part in range(scan.parts)]
+    assert len(whole) > 0
+    assert again.keys.equals(whole.keys)
+    assert again.rows.equals(whole.rows)
+    assert sorted(str(key) for part in parts for key in part.keys) == sorted(map(str, whole.keys))
+
+
+def test_a_reader_that_failed_does_not_go_on_without_its_first_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = HudiTable.open(str(golden_case("c_data_and_delete_block_111") / "table"))
+    split = max(table.splits(), key=lambda one: one.log_size_bytes)
+    rule = split.context.merge_rule
+    assert rule is not None
+    scan = LogScan(table._storage, split, rule, split.context.schema.names, 1 << 30)
+    whole = len(scan.records())
+    decode = BlockDecoder.decode
+    failing = iter([True])
+
+    def decode_once_in_vain(self: BlockDecoder, block: LogBlock) -> LogRecords:
+        if next(failing, False):
+            raise CorruptLogFileError(block.path, block.offset, "a passing fault", "none")
+        return decode(self, block)
+
+    monkeypatch.setattr(BlockDecoder, "decode", decode_once_in_vain)
+    with pytest.raises(CorruptLogFileError):
+        scan.records()
+    assert len(scan.records()) == whole
