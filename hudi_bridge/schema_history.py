@@ -17,6 +17,7 @@ from hudi_bridge.config import QueryType, TableConfig
 from hudi_bridge.errors import CorruptBaseFileError, CorruptLogFileError, CorruptTableError, QueryError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.logformat.parquet_damage import PARQUET_ERRORS, first_line
 from hudi_bridge.logformat.parquet_rows import parquet_block_schema
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
@@ -250,8 +251,8 @@ def _base_schema(file: pa.NativeFile, path: str) -> pa.Schema:
     try:
         with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as parquet:
             return parquet.schema_arrow
-    except (pa.ArrowInvalid, OSError) as error:
-        raise CorruptBaseFileError(path, None, str(error).splitlines()[0], "a readable Parquet file") from error
+    except PARQUET_ERRORS as error:
+        raise CorruptBaseFileError(path, None, first_line(error), "a readable Parquet file") from error
 
 
 def _block_schema(block: LogBlock) -> pa.Schema:

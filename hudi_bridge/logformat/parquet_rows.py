@@ -7,12 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptLogFileError
+from hudi_bridge.logformat.parquet_damage import PARQUET_ERRORS, contradiction, first_line
 
 # Run lengths let a few bytes announce any number of rows. Records have keys of their own, which take more than this.
 _MOST_ROWS_A_BYTE = 64
-
-# What pyarrow raises for bytes that are no Parquet; names that are not text are a bare UnicodeDecodeError.
-_PARQUET_ERRORS = (pa.ArrowException, ValueError, KeyError, OSError)
 
 
 def parquet_block_schema(content: pa.Buffer, path: str, offset: int) -> pa.Schema:
@@ -49,7 +47,8 @@ def _open(content: pa.Buffer, path: str, offset: int) -> Iterator[pq.ParquetFile
     try:
         source = pa.BufferReader(content)
         with pq.ParquetFile(source, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as file:
+            if wrong := contradiction(file.metadata):
+                raise CorruptLogFileError(path, offset, *wrong)
             yield file
-    except _PARQUET_ERRORS as error:
-        found = (str(error).splitlines() or [type(error).__name__])[0]
-        raise CorruptLogFileError(path, offset, found, "a readable Parquet file") from error
+    except PARQUET_ERRORS as error:
+        raise CorruptLogFileError(path, offset, first_line(error), "a readable Parquet file") from error

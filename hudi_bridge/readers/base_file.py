@@ -15,6 +15,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptBaseFileError
+from hudi_bridge.logformat.parquet_damage import PARQUET_ERRORS, contradiction, first_line
 from hudi_bridge.merge.arrays import Booleans, Positions
 from hudi_bridge.readers.evolution import plan_file_evolution
 from hudi_bridge.readers.gone import data_file_gone
@@ -82,8 +83,10 @@ class BaseFile:
             raise data_file_gone(storage, split, path) from error
         except (PermissionError, ConnectionError, TimeoutError):
             raise
-        except (ValueError, OSError) as error:
+        except PARQUET_ERRORS as error:
             raise _corrupt(path, error) from error
+        if wrong := contradiction(file.metadata):
+            raise CorruptBaseFileError(path, None, *wrong)
         return cls(split, path, fragment, file, use_threads=use_threads)
 
     def __enter__(self) -> Self:
@@ -197,7 +200,7 @@ class BaseFileColumns:
             ):
                 rows += batch.num_rows
                 yield batch
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        except PARQUET_ERRORS as error:
             raise _corrupt(self._base.path, error) from error
         # A damaged page may end a column early without an error.
         expected = self._base.footer.row_group(row_group).num_rows
@@ -240,4 +243,4 @@ def _may_hold_nan(kind: pa.DataType) -> bool:
 
 
 def _corrupt(path: str, error: Exception) -> CorruptBaseFileError:
-    return CorruptBaseFileError(path, None, str(error).splitlines()[0], "a readable Parquet file")
+    return CorruptBaseFileError(path, None, first_line(error), "a readable Parquet file")

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import CorruptTimelineError
+from hudi_bridge.logformat.parquet_damage import PARQUET_ERRORS, contradiction, first_line
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, parse_commit_metadata, read_timeline_file
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, InstantState, parse_action
@@ -99,10 +100,14 @@ def _read_rows(
 ) -> list[dict[str, Any]]:
     try:
         with storage.open_input(path) as source, pq.ParquetFile(source, page_checksum_verification=True) as file:
+            if wrong := contradiction(file.metadata):
+                raise CorruptTimelineError(path, None, *wrong)
             rows = file.metadata.num_rows
             table = file.read(columns)
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        raise CorruptTimelineError(path, None, f"no readable Parquet ({error})", "archived instants") from error
+    except PARQUET_ERRORS as error:
+        raise CorruptTimelineError(
+            path, None, f"no readable Parquet ({first_line(error)})", "archived instants"
+        ) from error
     # A damaged page may end a column early without an error.
     if table.num_rows != rows:
         raise CorruptTimelineError(path, None, f"{table.num_rows} rows", f"{rows}, as the footer says")
