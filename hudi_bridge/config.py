@@ -36,13 +36,23 @@ _DELETE_MARKER_KEYS = ("hoodie.payload.delete.field", "hoodie.payload.delete.mar
 _RECORD_MERGERS_KEY = "hoodie.datasource.write.record.merger.impls"
 FULL_SCAN_FALLBACK_KEY = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
 HOLLOW_COMMITS_KEY = "hoodie.read.timeline.holes.resolution.policy"
-_READ_OPTION_KEYS = (*_DELETE_MARKER_KEYS, _RECORD_MERGERS_KEY, FULL_SCAN_FALLBACK_KEY, HOLLOW_COMMITS_KEY)
+READ_AS_RELEASE_KEY = "hudi_bridge.read.as.release"
+READ_OPTION_KEYS = (
+    *_DELETE_MARKER_KEYS,
+    _RECORD_MERGERS_KEY,
+    READ_AS_RELEASE_KEY,
+    FULL_SCAN_FALLBACK_KEY,
+    HOLLOW_COMMITS_KEY,
+)
+"""The options that change how a table is read, by Hudi's names but for one."""
 _MERGE_STRATEGY_KEYS = ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
 _ORDERING_KEYS = ("hoodie.table.ordering.fields", "hoodie.table.precombine.field")
 _BASE_FORMAT_KEYS = ("hoodie.table.base.file.format", "hoodie.table.ro.file.format")
-_KEYS_OF_1X = (_MERGE_STRATEGY_KEYS[0], _ORDERING_KEYS[0], "hoodie.record.merge.mode")
 _FIRST_VERSION_OF_11 = 9
 _KEYS_OF_11 = (_ORDERING_KEYS[0], "hoodie.table.format")
+_KEYS_OF_1X = (*_KEYS_OF_11, _MERGE_STRATEGY_KEYS[0], "hoodie.record.merge.mode", "hoodie.table.initial.version")
+_OLDEST_RELEASES = {8: (1, 0), 9: (1, 1)}
+_RELEASE = re.compile(r"(0|1)\.([0-9]{1,3})(?:\.[0-9]{1,3})?")
 _REQUIRED_KEYS = ("hoodie.table.name", "hoodie.table.type")
 _HUDI_PACKAGES = ("org.apache.hudi", "org.apache.spark.sql.hudi")
 _KEY_GENERATOR_TYPES = {
@@ -238,21 +248,35 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
 
 
 def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableConfig:
-    """The configuration with a reader's options, which have Hudi's names.
+    """The configuration with a reader's options, nearly all of which have Hudi's names.
 
-    They stand for what a table of Hudi 0.x does not say of itself, its own delete marker and its record mergers. Those
-    that concern single reads are accepted here and heeded by ``ReadOptions``.
+    They stand for what a table of Hudi 0.x does not say of itself: its own delete marker, its record mergers, and
+    whether Hudi 1.x has taken it over without changing its properties. Those that concern single reads are accepted
+    here and heeded by ``ReadOptions``.
 
     Raises:
-        QueryError: an option is none that changes how the table is read.
+        QueryError: an option is none that changes how the table is read, or has a value that means nothing.
     """
     require_read_options(options)
     markers = {name: options[name] for name in _DELETE_MARKER_KEYS if name in options}
+    if READ_AS_RELEASE_KEY in options:
+        config = _as_release(config, options[READ_AS_RELEASE_KEY])
     return replace(
         config,
         merge_properties=tuple((dict(config.merge_properties) | markers).items()),
         record_merger_impls=_names(options.get(_RECORD_MERGERS_KEY)),
     )
+
+
+def _as_release(config: TableConfig, release: str) -> TableConfig:
+    match = _RELEASE.fullmatch(release.strip())
+    if match is None:
+        raise QueryError(f"options: {READ_AS_RELEASE_KEY}", repr(release), "a release of Hudi, such as 0.15 or 1.2")
+    number = (int(match[1]), int(match[2]))
+    if number < _OLDEST_RELEASES.get(config.table_version, number):
+        expected = f"a release that reads table version {config.table_version}"
+        raise QueryError(f"options: {READ_AS_RELEASE_KEY}", repr(release), expected)
+    return replace(config, written_by_1x=number >= (1, 0), written_by_11=number >= (1, 1))
 
 
 def require_read_options(names: Iterable[str]) -> None:
@@ -262,8 +286,8 @@ def require_read_options(names: Iterable[str]) -> None:
         QueryError: one is not.
     """
     for name in names:
-        if name not in _READ_OPTION_KEYS:
-            raise QueryError("options", name, ", ".join(_READ_OPTION_KEYS))
+        if name not in READ_OPTION_KEYS:
+            raise QueryError("options", name, ", ".join(READ_OPTION_KEYS))
 
 
 def _parse_whole_file(content: bytes, path: str) -> dict[str, str]:

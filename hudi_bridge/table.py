@@ -60,7 +60,8 @@ class HudiTable:
 
         ``path`` is a local path or a URI that pyarrow can open (s3, gs, abfs, hdfs, file), or a path on the pyarrow or
         fsspec ``filesystem`` given. ``options`` are options by Hudi's names, for what a table of Hudi 0.x does not
-        say of itself: ``hoodie.payload.delete.field`` and ``.marker``, ``hoodie.datasource.write.record.merger.impls``.
+        say of itself: ``hoodie.payload.delete.field`` and ``.marker``, ``hoodie.datasource.write.record.merger.impls``;
+        and ``hudi_bridge.read.as.release`` names the release whose rules hold, where 0.x and 1.x have both written.
         ``payloads`` says what stands for the payload classes of your own, by the Java class that a table names.
         ``log_memory_bytes`` is what the log records of one file slice may take in memory, by default a quarter of the
         machine's for all that are read at once; larger ones are merged in several passes.

@@ -135,15 +135,19 @@ class TableWriter:
         wrote: Iterable[Path] = (),
         logged: Iterable[Path] = (),
         operation: str = "UPSERT",
+        by_1x: bool = False,
     ) -> None:
         """A completed write; it carries the schema. ``completed`` is its completion time in layout 2.
+
+        ``by_1x`` is whether Hudi 1.x is to have written it, in layout 1, which releases before have, too.
 
         ``wrote`` are its files, as ``base_file`` and ``log_file`` return them, ``logged`` those of change data beside
         them, of which there is at most one for each file group.
         """
         stats: dict[str, list[dict[str, Any]]] = {}
         for file in wrote:
-            stats.setdefault(self._partition_of(file), []).append(self._write_stat(file, logged))
+            stat = self._write_stat(file, logged) | ({"prevBaseFile": None} if by_1x else {})
+            stats.setdefault(self._partition_of(file), []).append(stat)
         document = {
             "operationType": operation,
             "extraMetadata": {"schema": json.dumps(self.avro_schema)},

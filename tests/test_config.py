@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from hudi_bridge.config import (
+    READ_AS_RELEASE_KEY,
     CdcMode,
     MergeMode,
     PartitionFieldKind,
@@ -12,8 +13,9 @@ from hudi_bridge.config import (
     TableType,
     TimelineTimezone,
     read_table_config,
+    with_read_options,
 )
-from hudi_bridge.errors import CorruptTimelineError, TableNotFoundError, UnsupportedTableError
+from hudi_bridge.errors import CorruptTimelineError, QueryError, TableNotFoundError, UnsupportedTableError
 from hudi_bridge.storage import Storage
 from tests.timeline.timeline_files import make_table, properties
 
@@ -115,6 +117,52 @@ def test_a_table_of_version_9(tmp_path: Path) -> None:
     assert (config.cdc_enabled, config.cdc_mode) == (True, CdcMode.DATA_BEFORE)
     assert config.metadata_partitions == ("column_stats", "files")
     assert config.written_by_1x
+
+
+def test_a_table_that_was_downgraded_to_version_6(tmp_path: Path) -> None:
+    layout_1 = {"hoodie__table__version": "6", "hoodie__timeline__layout__version": "1"}
+    (tmp_path / "by_10").mkdir()
+    by_10 = config_of(tmp_path / "by_10", **layout_1, hoodie__table__initial__version="8")
+    assert (by_10.written_by_1x, by_10.written_by_11) == (True, False)
+    (tmp_path / "by_12").mkdir()
+    by_12 = config_of(tmp_path / "by_12", **layout_1, hoodie__table__format="native")
+    assert (by_12.written_by_1x, by_12.written_by_11) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("version", "release", "written_by_1x", "written_by_11"),
+    [
+        ("5", "0.12.2", False, False),
+        ("6", "0.15", False, False),
+        ("6", "1.0.2", True, False),
+        ("6", " 1.2", True, True),
+        ("8", "1.0", True, False),
+        ("8", "1.1.1", True, True),
+        ("9", "1.10", True, True),
+    ],
+)
+def test_a_user_says_whose_rules_hold(
+    tmp_path: Path, version: str, release: str, *, written_by_1x: bool, written_by_11: bool
+) -> None:
+    config = config_of(tmp_path, hoodie__table__version=version, hoodie__timeline__layout__version=None)
+    told = with_read_options(config, {READ_AS_RELEASE_KEY: release})
+    assert (told.written_by_1x, told.written_by_11) == (written_by_1x, written_by_11)
+
+
+@pytest.mark.parametrize(
+    ("version", "release", "message"),
+    [
+        ("6", "newest", "such as 0.15 or 1.2"),
+        ("6", "1", "such as 0.15 or 1.2"),
+        ("6", "2.0", "such as 0.15 or 1.2"),
+        ("8", "0.15", "a release that reads table version 8"),
+        ("9", "1.0.2", "a release that reads table version 9"),
+    ],
+)
+def test_releases_that_cannot_be_are_refused(tmp_path: Path, version: str, release: str, message: str) -> None:
+    config = config_of(tmp_path, hoodie__table__version=version, hoodie__timeline__layout__version=None)
+    with pytest.raises(QueryError, match=message):
+        with_read_options(config, {READ_AS_RELEASE_KEY: release})
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,8 @@ Option = Annotated[
     typer.Option(
         metavar="NAME=VALUE",
         help="What a table of Hudi 0.x does not say of itself, by Hudi's name: hoodie.payload.delete.field, …marker, "
-        "hoodie.datasource.write.record.merger.impls. Repeatable.",
+        "hoodie.datasource.write.record.merger.impls; or hudi_bridge.read.as.release=1.2, the release whose rules "
+        "hold. Repeatable.",
         show_default=False,
     ),
 ]

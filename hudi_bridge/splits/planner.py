@@ -32,6 +32,7 @@ from hudi_bridge.splits.partitions import (
 from hudi_bridge.splits.query_schema import QuerySchema, read_query_schema, schema_as_read
 from hudi_bridge.splits.read_options import ReadOptions
 from hudi_bridge.splits.split import FloatWidening, ReadContext, RealtimeFileSplit
+from hudi_bridge.splits.two_hands import warn_of_two_hands
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.timeline.commit_metadata import read_commit_metadata
 from hudi_bridge.timeline.history import load_history
@@ -162,6 +163,8 @@ class SplitPlanner:
 
     def _context(self, query_type: QueryType) -> ReadContext:
         config = self._config
+        if not self._options.tells_release:
+            warn_of_two_hands(config, newest_by_1x=self._query_schema.written_by_1x)
         context = ReadContext(
             table_path=self._storage.table_path,
             query_type=query_type,

@@ -6,7 +6,7 @@ come first; partition columns that the writer dropped from the files come last.
 Source: ``TableSchemaResolver`` and ``HoodieFileIndex`` of Hudi.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -28,13 +28,15 @@ class QuerySchema:
 
     ``defaults`` holds the values, as JSON, that the schema gives to missing fields, where they are not null. Where the
     table keeps a history of its schema with column ids, ``ids`` is the query's version and ``history`` holds all
-    versions, each as Hudi's JSON.
+    versions, each as Hudi's JSON. ``written_by_1x`` is that of the commit that the schema comes from, as in
+    ``CommitMetadata``.
     """
 
     arrow: pa.Schema
     defaults: tuple[tuple[str, str], ...] = ()
     ids: str | None = None
     history: str | None = None
+    written_by_1x: bool | None = None
 
 
 def read_query_schema(storage: Storage, config: TableConfig, timeline: Timeline, query_instant: str) -> QuerySchema:
@@ -49,9 +51,9 @@ def read_query_schema(storage: Storage, config: TableConfig, timeline: Timeline,
         metadata = read_commit_metadata(storage, config, instant)
         if metadata.schema_text:
             history = _read_history(storage, timeline) if metadata.latest_schema else None
-            return _of_text(
-                metadata.schema_text, metadata.latest_schema, history, config, f"commit {instant.requested_time}"
-            )
+            name = f"commit {instant.requested_time}"
+            schema = _of_text(metadata.schema_text, metadata.latest_schema, history, config, name)
+            return replace(schema, written_by_1x=metadata.written_by_1x)
     if config.create_schema:
         return _of_text(config.create_schema, None, None, config, ".hoodie/hoodie.properties")
     return QuerySchema(arrow=pa.schema([]))

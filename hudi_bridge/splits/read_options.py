@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from hudi_bridge.config import FULL_SCAN_FALLBACK_KEY, HOLLOW_COMMITS_KEY
+from hudi_bridge.config import FULL_SCAN_FALLBACK_KEY, HOLLOW_COMMITS_KEY, READ_AS_RELEASE_KEY
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.timeline.instant_range import HollowCommitPolicy
@@ -16,12 +16,14 @@ class ReadOptions:
 
     ``full_scan_fallback`` says whether an incremental query of which files are gone reads the whole table instead; None
     leaves that to the table's version. ``hollow_commits`` is what becomes of a range with a write still running in it.
+    ``tells_release`` is whether the user has said which release's rules hold.
     """
 
     payloads: Mapping[str, RecordPayload] = field(default_factory=dict)
     log_memory_bytes: int | None = None
     full_scan_fallback: bool | None = None
     hollow_commits: HollowCommitPolicy = HollowCommitPolicy.FAIL
+    tells_release: bool = False
 
     @classmethod
     def of(
@@ -46,4 +48,5 @@ class ReadOptions:
             log_memory_bytes=log_memory_bytes,
             full_scan_fallback=None if fallback is None else fallback.lower() == "true",
             hollow_commits=HollowCommitPolicy(policy),
+            tells_release=READ_AS_RELEASE_KEY in options,
         )

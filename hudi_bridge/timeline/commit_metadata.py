@@ -22,6 +22,8 @@ from hudi_bridge.timeline.records import (
     texts_field,
 )
 
+_STAT_OF_1X = "prevBaseFile"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteStat:
@@ -54,7 +56,8 @@ class CommitMetadata:
 
     ``schema_text`` is the writer's Avro schema, ``latest_schema`` the table's schema with field ids as
     JSON; each is None where the commit carries none. ``replaced_file_ids`` pairs partitions with the ids of
-    the file groups that no longer count from this commit on.
+    the file groups that no longer count from this commit on. ``written_by_1x`` tells Hudi 1.x from earlier releases,
+    None where the commit wrote no file.
     """
 
     operation_type: str
@@ -64,6 +67,7 @@ class CommitMetadata:
     extra: tuple[tuple[str, str], ...]
     write_stats: tuple[WriteStat, ...]
     replaced_file_ids: tuple[tuple[str, tuple[str, ...]], ...]
+    written_by_1x: bool | None
 
 
 def parse_commit_metadata(data: bytes, path: str) -> CommitMetadata:
@@ -84,14 +88,16 @@ def commit_metadata_of_record(record: Record, path: str) -> CommitMetadata:
     extra = map_field(record, "extraMetadata", path)
     replaced = map_field(record, "partitionToReplaceFileIds", path)
     operation_type = text_field(record, "operationType", path)
+    stats_by_partition = map_field(record, "partitionToWriteStats", path)
     return CommitMetadata(
         operation_type=operation_type,
         is_compaction=operation_type == "COMPACT" or record.get("compacted") is True,
         schema_text=text_field(extra, "schema", path) or None,
         latest_schema=text_field(extra, "latest_schema", path) or None,
         extra=tuple((key, text_field(extra, key, path)) for key in sorted(extra)),
-        write_stats=tuple(_iter_write_stats(map_field(record, "partitionToWriteStats", path), path)),
+        write_stats=tuple(_iter_write_stats(stats_by_partition, path)),
         replaced_file_ids=tuple((key, texts_field(replaced, key, path)) for key in sorted(replaced)),
+        written_by_1x=_written_by_1x(stats_by_partition, path),
     )
 
 
@@ -116,6 +122,12 @@ def read_timeline_file(storage: Storage, path: str) -> bytes:
     except FileNotFoundError as error:
         expected = "a file of the timeline; it was archived or rolled back since the table was opened: open it again"
         raise CorruptTimelineError(path, None, "no such file", expected) from error
+
+
+def _written_by_1x(stats_by_partition: Record, path: str) -> bool | None:
+    stats = (stat for key in stats_by_partition for stat in records_field(stats_by_partition, key, path))
+    first = next(stats, None)
+    return None if first is None else _STAT_OF_1X in first
 
 
 def _iter_write_stats(stats_by_partition: Record, path: str) -> Iterator[WriteStat]:

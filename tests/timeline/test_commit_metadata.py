@@ -109,6 +109,13 @@ def test_the_same_metadata_in_either_form(data: bytes) -> None:
     hash(metadata)
 
 
+def test_the_hand_of_1x_shows_in_what_it_says_of_files() -> None:
+    stats = {"a": [{"fileId": "f-0", "prevBaseFile": None}]}
+    assert parse_commit_metadata(as_json(partitionToWriteStats=stats), "c").written_by_1x is True
+    assert parse_commit_metadata(as_json(), "c").written_by_1x is False
+    assert parse_commit_metadata(as_json(partitionToWriteStats={"a": []}), "c").written_by_1x is None
+
+
 @pytest.mark.parametrize("data", [b"", b"{}"])
 def test_a_commit_that_wrote_nothing(data: bytes) -> None:
     assert parse_commit_metadata(data, "c") == CommitMetadata(
@@ -119,6 +126,7 @@ def test_a_commit_that_wrote_nothing(data: bytes) -> None:
         extra=(),
         write_stats=(),
         replaced_file_ids=(),
+        written_by_1x=None,
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hudi_bridge.config import FULL_SCAN_FALLBACK_KEY, HOLLOW_COMMITS_KEY
+from hudi_bridge.config import READ_OPTION_KEYS
 from hudi_bridge.errors import QueryError
 from hudi_bridge.splits.change_split import ChangeFormat
 from hudi_bridge.timeline.instant import EARLIEST
@@ -32,14 +32,6 @@ PUSH_FILTERS = "pushFilters"
 DEFAULT_PARTITION_BYTES = 128 << 20
 _LATEST_STATE = "latest_state"
 
-TABLE_OPTIONS = (
-    "hoodie.payload.delete.field",
-    "hoodie.payload.delete.marker",
-    "hoodie.datasource.write.record.merger.impls",
-    FULL_SCAN_FALLBACK_KEY,
-    HOLLOW_COMMITS_KEY,
-)
-"""Those that ``HudiTable.open`` takes."""
 _OWN = (
     AS_OF,
     QUERY_TYPE,
@@ -53,7 +45,7 @@ _OWN = (
     LOG_MEMORY_BYTES,
     PUSH_FILTERS,
     "path",
-    *TABLE_OPTIONS,
+    *READ_OPTION_KEYS,
 )
 # Each changes the rows, unless it has the value given.
 _REFUSED_UNLESS = {
@@ -131,7 +123,7 @@ def parse_options(options: Mapping[str, str]) -> SparkOptions:
         max_instants_per_trigger=_number(given, MAX_INSTANTS_PER_TRIGGER),
         log_memory_bytes=_number(given, LOG_MEMORY_BYTES),
         pushes_filters=_flag(given, PUSH_FILTERS),
-        table_options=tuple((name, given[name]) for name in TABLE_OPTIONS if name in given),
+        table_options=tuple((name, given[name]) for name in READ_OPTION_KEYS if name in given),
     )
 
 

@@ -23,12 +23,13 @@ def test_names_are_those_of_hudi_in_any_case() -> None:
             "maxpartitionbytes": "1000",
             "maxInstantsPerTrigger": "2",
             "hoodie.payload.delete.field": "op",
+            "hudi_bridge.READ.as.release": "1.2",
             "hoodie.metadata.enable": "true",
         }
     )
     assert (options.query, options.begin, options.end) == (SparkQuery.INCREMENTAL, "000", "20260101")
     assert (options.partition_bytes, options.max_instants_per_trigger) == (1000, 2)
-    assert options.table_options == (("hoodie.payload.delete.field", "op"),)
+    assert options.table_options == (("hoodie.payload.delete.field", "op"), ("hudi_bridge.read.as.release", "1.2"))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,28 @@
+"""Tables of which the properties tell one release of Hudi, and the newest commit another.
+
+The rules by which a table is read follow from its properties. Hudi 1.x that takes over a table of version 6, and keeps
+the version, leaves them as they are; and after a downgrade, 0.x writes to a table whose properties are those of 1.x.
+"""
+
+import logging
+
+from hudi_bridge.config import READ_AS_RELEASE_KEY, TableConfig
+
+_LOG = logging.getLogger(__name__)
+_RELEASES = {False: "0.x", True: "1.x"}
+_told: set[str] = set()
+
+
+def warn_of_two_hands(config: TableConfig, *, newest_by_1x: bool | None) -> None:
+    """Say once for each table that another release has written to it; None is a commit that does not tell."""
+    if newest_by_1x is None or newest_by_1x == config.written_by_1x or config.table_path in _told:
+        return
+    _told.add(config.table_path)
+    _LOG.warning(
+        "%s: its properties are those of Hudi %s, whose rules hold, but Hudi %s wrote the newest commit; the option %s "
+        "says whose rules are to hold",
+        config.table_path,
+        _RELEASES[config.written_by_1x],
+        _RELEASES[newest_by_1x],
+        READ_AS_RELEASE_KEY,
+    )
