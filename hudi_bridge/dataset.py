@@ -269,7 +269,9 @@ class HudiDataset(ds.FileSystemDataset):
         used = {name for expression in columns.values() for name in referenced_columns(expression, self.schema)}
         return [name for name in self.schema.names if name in used] or self.schema.names[:1]
 
-    def _combined(self, row_filter: pc.Expression | None) -> pc.Expression | None:
+    def _combined(self, given: Any) -> pc.Expression | None:
+        # Of a condition between constants Python itself makes a bool.
+        row_filter: pc.Expression | None = pc.scalar(given) if isinstance(given, bool) else given
         if self._row_filter is None or row_filter is None:
             return self._row_filter if row_filter is None else row_filter
         return self._row_filter & row_filter

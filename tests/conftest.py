@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.golden_cases import golden_group
+
 ARROW = "arrow"
 GROUPS = {
     "a": "table versions",
@@ -17,8 +19,10 @@ GROUPS = {
     "g": "schema evolution",
     "h": "indexes",
     "i": "changes, copy-on-write, empty tables",
+    "k": "concurrency, upgrades, SQL, filters",
+    "v": "values",
 }
-"""The golden tables by the first letter of their names."""
+"""The groups of golden tables."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,7 +36,7 @@ def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
         marker = item.get_closest_marker("engine")
         if "key" in getattr(callspec, "params", ()) and (marker or item.path.name == "test_golden.py"):
             case, _ = callspec.params["key"]
-            item.user_properties += [("engine", marker.args[0] if marker else ARROW), ("group", case[0])]
+            item.user_properties += [("engine", marker.args[0] if marker else ARROW), ("group", golden_group(case))]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

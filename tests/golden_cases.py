@@ -4,17 +4,24 @@ An archive is unpacked once for each of its states, into ``.cache/golden`` of th
 all test processes and sessions. A test that wants to change a table copies it.
 """
 
+import datetime as dt
 import fcntl
 import hashlib
 import json
+import operator
+import re
 import shutil
 import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from decimal import Decimal
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 ARCHIVES = Path(__file__).parent / "golden"
 CACHE = Path(__file__).parent.parent / ".cache" / "golden"
@@ -22,7 +29,16 @@ ROW_KINDS = ("snapshot", "read_optimized", "time_travel", "snapshot_filtered", "
 """The kinds of query that ask for rows of the table."""
 CHANGE_KINDS = ("cdc",)
 """The kind of query that asks for changes."""
+CONDITIONS = ("filter", "where", "expression", "duckdb")
+"""The options of a filtered snapshot, which are none of Hudi's."""
 
+OPERATORS = {
+    "=": operator.eq,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}
 Comparison = tuple[str, str, Any]
 """A column, one of ``= < > <= >=``, and a value."""
 
@@ -65,14 +81,52 @@ class GoldenQuery:
         return self.options.get("hoodie.datasource.read.end.instanttime")
 
     @property
+    def reader_options(self) -> Mapping[str, str]:
+        """The options of Hudi's data source."""
+        return {name: value for name, value in self.options.items() if name not in CONDITIONS}
+
+    @property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """The conditions that the returned rows meet, all of them."""
+        """The conditions that the returned rows meet, all of them; those of group K are texts instead."""
         return tuple((column, operator, value) for column, operator, value in self.options.get("filter", ()))
+
+    @property
+    def expression(self) -> pc.Expression | None:
+        """The condition that the returned rows meet, for Arrow."""
+        if "expression" in self.options:
+            names = {"pa": pa, "pc": pc, "dt": dt, "Decimal": Decimal}
+            written: pc.Expression = eval(self.options["expression"], names)
+            return written
+        compared = [OPERATORS[sign](pc.field(column), value) for column, sign, value in self.comparisons]
+        return reduce(operator.and_, compared) if compared else None
+
+    @property
+    def where_in_spark(self) -> str:
+        """The condition in Spark's SQL."""
+        compared = [f"`{column}` {sign} {value!r}" for column, sign, value in self.comparisons]
+        return self.options.get("where") or " AND ".join(compared) or "true"
+
+    @property
+    def where_in_duckdb(self) -> str:
+        """The condition in DuckDB's SQL."""
+        compared = [f'"{column}" {sign} {_literal(value)}' for column, sign, value in self.comparisons]
+        return self.options.get("duckdb") or " AND ".join(compared) or "true"
+
+    @property
+    def where_in_trino(self) -> str:
+        """The condition in Trino's SQL, which is DuckDB's but for times and the length of a list."""
+        in_utc = re.sub(r"timestamptz '(.*?)\+00'", r"timestamp '\1 UTC'", self.where_in_duckdb)
+        return re.sub(r"\blen\(", "cardinality(", in_utc)
+
+
+def golden_group(name: str) -> str:
+    """The group of a case, which is the name of its archive; names in group K begin with letters from j to r."""
+    return "k" if "j" <= name[0] <= "r" else name[0]
 
 
 def golden_case(name: str) -> Path:
     """The folder of a case: ``case.json``, ``table`` and ``expected``."""
-    return _unpacked(ARCHIVES / f"{name[0]}.tar.xz") / name
+    return _unpacked(ARCHIVES / f"{golden_group(name)}.tar.xz") / name
 
 
 def golden_table(name: str) -> Path:
@@ -131,6 +185,10 @@ def _query(document: Mapping[str, Any], index: int, query: Mapping[str, Any]) ->
         answer=folder / answer if answer else None,
         hudi_error=query.get("oracle_error"),
     )
+
+
+def _literal(value: Any) -> str:
+    return "'{}'".format(value.replace("'", "''")) if isinstance(value, str) else str(value)
 
 
 @cache

@@ -128,6 +128,13 @@ def test_filters_add_up(dataset: HudiDataset) -> None:
         dataset.filter(pc.field("nope") == 1).to_table()
 
 
+def test_a_condition_between_constants_is_a_filter(dataset: HudiDataset) -> None:
+    condition: Any = pa.scalar(1) == pa.scalar(2)
+    assert dataset.to_table(filter=condition).num_rows == 0
+    assert dataset.filter(pc.field("id") == "d").to_table(filter=condition).num_rows == 0
+    assert dataset.count_rows(filter=True) == dataset.count_rows()  # type: ignore[arg-type]
+
+
 def test_head_reads_no_more_than_it_needs(dataset: HudiDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     open_base_file = BaseFile.open

@@ -1,12 +1,11 @@
 """The golden tables against the answers of Hudi itself: all as Arrow; through DuckDB some, with ``--matrix`` all."""
 
 import json
-import operator
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache
 from pathlib import Path
 
 import duckdb
@@ -16,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import HudiDataset, HudiReadError, HudiTable, InstantNotReadableError, UnsupportedTableError
-from hudi_bridge.config import HOLLOW_COMMITS_KEY
+from hudi_bridge.config import HOLLOW_COMMITS_KEY, READ_AS_RELEASE_KEY
+from hudi_bridge.timeline.instant_range import place_of
 from tests.change_replay import replay_differences
 from tests.compare import differences
 from tests.golden_cases import (
@@ -24,6 +24,7 @@ from tests.golden_cases import (
     CHANGE_KINDS,
     ROW_KINDS,
     GoldenQuery,
+    golden_group,
     golden_queries,
     golden_table,
     hand_written_rows,
@@ -32,15 +33,6 @@ from tests.golden_cases import (
 CASES_PER_GROUP = 10
 WRITE_COLUMNS = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name")
 """What differs between two tables written by the same operations."""
-
-OPERATORS = {
-    "=": operator.eq,
-    "<": operator.lt,
-    ">": operator.gt,
-    "<=": operator.le,
-    ">=": operator.ge,
-}
-
 
 Key = tuple[str, int]
 """A case and the place of a query in it."""
@@ -59,6 +51,9 @@ class Deviation:
     reason: str
 
 
+TAKEN_OVER = "m_v6_plain_120"
+"""A table of Hudi 0.15 to which 1.2 writes without a trace in its properties."""
+
 BEGIN_INCLUDED: Mapping[str, tuple[int, ...]] = {
     "a_story_v8_102": (9,),
     "a_story_v8_102_intts": (8, 9),
@@ -70,7 +65,13 @@ BEGIN_INCLUDED: Mapping[str, tuple[int, ...]] = {
 }
 """Incremental queries whose answers contain the rows of the begin."""
 
-OTHER_JSON: Mapping[str, tuple[int, ...]] = {"i_cdc_0150": (8, 10, 12)}
+WRITTEN_BESIDE_A_PENDING_COMPACTION: Mapping[str, tuple[int, ...]] = {
+    "k_min_nbcc_pending_120": (4, 5, 7),
+    "k_nbcc_pending_120": (3,),
+}
+"""Queries that concern a commit that completed after a compaction was planned, and was requested before."""
+
+OTHER_JSON: Mapping[str, tuple[int, ...]] = {"i_cdc_0150": (8, 10, 12), "q_cdc_key_0150": (10,)}
 """Queries for changes whose answers have the same images in other JSON."""
 
 DEVIATIONS = (
@@ -92,6 +93,27 @@ DEVIATIONS = (
         for case, indices in OTHER_JSON.items()
     ),
     Deviation(case="i_cdc_102", indices=(8, 10), reason="Hudi 1.0 returns every second change only"),
+    *(
+        Deviation(
+            case=case, indices=indices, reason="Hudi leaves the rows of a slow writer out until a compaction has run"
+        )
+        for case, indices in WRITTEN_BESIDE_A_PENDING_COMPACTION.items()
+    ),
+    Deviation(
+        case="q_cdc_key_0150",
+        indices=(6, 8),
+        reason="Hudi 0.15 repeats one row for all of a replaced group, and tells late records that no snapshot has",
+    ),
+    Deviation(
+        case=TAKEN_OVER,
+        indices=(0, 3, 4, 5, 6),
+        reason="the properties do not tell that 1.x has written to the table; an option does",
+    ),
+    Deviation(
+        case="o_ptype_ts_120",
+        indices=(0, 1, 2, 3, 4, 5),
+        reason="Hudi 1.2 gives null for a partition column of type timestamp; the files have its values",
+    ),
 )
 """Mirrored for users in docs/compatibility.md."""
 
@@ -113,6 +135,12 @@ BY_HAND: Mapping[Key, tuple[str, ...]] = {
     ("b_null_ordering_base_120", 5): (),
 }
 """Queries that Hudi failed to answer, where the rows were worked out by hand, with the keys not yet written by then."""
+
+UNANSWERED: Mapping[Key, str] = {("m_call_pending_120", 7): "No value present"}
+"""Queries that Hudi failed to answer, though nothing is missing from the table, with what it said."""
+
+NOT_A_NUMBER = {("p_ext_avro_120", 2), ("p_ext_avro_120", 11)}
+"""Conditions that NaN meets in SQL, where it is greater than every other number, and not in Arrow, or the reverse."""
 
 REFUSALS: Mapping[str, type[HudiReadError]] = {
     "Cleaner cleaned up": InstantNotReadableError,
@@ -141,7 +169,7 @@ def representative(keys: Iterable[Key], cases_per_group: int) -> list[Key]:
     keys = sorted(keys)
     cases: dict[str, list[str]] = defaultdict(list)
     for case in sorted({case for case, _ in keys}):
-        cases[case[0]].append(case)
+        cases[golden_group(case)].append(case)
     chosen = {name for names in cases.values() for name in names[:: max(1, len(names) // cases_per_group)]}
     first: dict[tuple[str, str], Key] = {}
     for key in keys:
@@ -163,17 +191,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def test_the_catalogue_names_every_table() -> None:
     catalogue = (ARCHIVES / "README.md").read_text()
-    listed = re.findall(r"^\| ([a-i]_\w+) \|", catalogue, re.MULTILINE)
+    listed = re.findall(r"^\| ([a-rv]_\w+) \|", catalogue, re.MULTILINE)
     assert sorted(listed) == sorted({case for case, _ in QUERIES})
 
 
 def test_every_query_of_every_table_has_its_place() -> None:
-    places = [ANSWERED, DEVIATING, set(REFUSED), set(TWINS), set(BY_HAND) - set(TWINS)]
+    places = [ANSWERED, DEVIATING, set(REFUSED), set(TWINS), set(BY_HAND) - set(TWINS), set(UNANSWERED)]
     assert sum(map(len, places)) == len(QUERIES)
     assert set().union(*places) == set(QUERIES)
 
 
-@pytest.mark.parametrize("key", sorted(ANSWERED), ids=query_id)
+@pytest.mark.parametrize("key", sorted(ANSWERED - NOT_A_NUMBER), ids=query_id)
 def test_arrow_rows_are_those_of_hudi(key: Key) -> None:
     query = QUERIES[key]
     dataset = dataset_of(query)
@@ -215,6 +243,44 @@ def test_images_in_other_json_are_the_same(key: Key) -> None:
         for rows in (answer_of(query), dataset_of(query).to_table())
     )
     assert found == expected
+
+
+@pytest.mark.parametrize("key", sorted(NOT_A_NUMBER), ids=query_id)
+def test_arrow_compares_nan_as_it_does_elsewhere(key: Key) -> None:
+    query = QUERIES[key]
+    assert query.expression is not None
+    dataset = dataset_of(query)
+    assert differences(dataset.to_table().filter(query.expression), rows_through_arrow(dataset, query)) == []
+
+
+@pytest.mark.parametrize("index", [0, 1, 4, 5])
+def test_partition_columns_of_timestamps_are_all_that_differs(index: int) -> None:
+    query = QUERIES["o_ptype_ts_120", index]
+    expected, found = answer_of(query), dataset_of(query).to_table()
+    assert expected["p"].null_count == expected.num_rows > found["p"].null_count
+    assert differences(expected.drop_columns("p"), found.drop_columns("p")) == []
+
+
+@pytest.mark.parametrize("key", [key for key in sorted(QUERIES) if key[0] == TAKEN_OVER], ids=query_id)
+def test_a_table_that_1x_has_taken_over_is_read_by_its_rules_if_asked(key: Key) -> None:
+    query = QUERIES[key]
+    table = HudiTable.open(str(query.table), options={READ_AS_RELEASE_KEY: "1.2"})
+    assert differences(answer_of(query), rows_through_arrow(dataset_of(query, table), query)) == []
+
+
+@pytest.mark.parametrize("key", sorted(UNANSWERED), ids=query_id)
+def test_a_range_that_hudi_cannot_answer_has_the_rows_of_the_snapshot_that_were_written_in_it(key: Key) -> None:
+    query = QUERIES[key]
+    assert UNANSWERED[key] in (query.hudi_error or "")
+    table = open_table(query.table)
+    written = {
+        commit.requested_time
+        for commit in table.timeline.commits()
+        if query.after < place_of(commit, table.config) <= (query.up_to or "9")
+    }
+    snapshot = table.snapshot(max(written)).to_table()
+    expected = snapshot.filter(pc.is_in(snapshot["_hoodie_commit_time"], pa.array(sorted(written))))
+    assert differences(expected, dataset_of(query).to_table()) == []
 
 
 def test_hudi_10_returns_every_second_change() -> None:
@@ -262,8 +328,8 @@ def open_table(path: Path) -> HudiTable:
     return HudiTable.open(str(path))
 
 
-def dataset_of(query: GoldenQuery) -> HudiDataset:
-    table = open_table(query.table)
+def dataset_of(query: GoldenQuery, table: HudiTable | None = None) -> HudiDataset:
+    table = table or open_table(query.table)
     if query.kind == "incremental":
         return table.incremental(query.after, query.up_to)
     if query.kind in CHANGE_KINDS:
@@ -277,15 +343,12 @@ def answer_of(query: GoldenQuery) -> pa.Table:
 
 
 def rows_through_arrow(dataset: HudiDataset, query: GoldenQuery) -> pa.Table:
-    conditions = [OPERATORS[name](pc.field(column), value) for column, name, value in query.comparisons]
-    return dataset.to_table(filter=reduce(operator.and_, conditions) if conditions else None)
+    return dataset.to_table(filter=query.expression)
 
 
 def rows_through_duckdb(connection: duckdb.DuckDBPyConnection, dataset: HudiDataset, query: GoldenQuery) -> pa.Table:
     connection.register("hudi_rows", dataset)
-    conditions = " AND ".join(f'"{column}" {name} ?' for column, name, _ in query.comparisons) or "true"
-    values = [value for _, _, value in query.comparisons]
-    rows: pa.Table = connection.sql(f"SELECT * FROM hudi_rows WHERE {conditions}", params=values).to_arrow_table()
+    rows: pa.Table = connection.sql(f"SELECT * FROM hudi_rows WHERE {query.where_in_duckdb}").to_arrow_table()
     return rows
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -52,10 +51,9 @@ def golden(trino: Trino, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 @pytest.mark.engine("trino")
 def test_golden_rows_are_those_of_hudi(key: Key, trino: Trino, golden: str) -> None:
     query = QUERIES[key]
-    conditions = " AND ".join(f"{quoted(column)} {sign} {literal(value)}" for column, sign, value in query.comparisons)
-    where = f" WHERE {conditions}" if conditions else ""
     expected = answer_of(query)
-    found = rows(trino, f"SELECT * FROM {golden}.{quoted(query.case)}.{quoted(name_of(query))}{where}", expected.schema)
+    table = f"{golden}.{quoted(query.case)}.{quoted(name_of(query))}"
+    found = rows(trino, f"SELECT * FROM {table} WHERE {query.where_in_trino}", expected.schema)
     assert differences(expected, found) == []
 
 
@@ -75,10 +73,6 @@ def rows(trino: Trino, sql: str, schema: pa.Schema) -> pa.Table:
 
 def quoted(name: str) -> str:
     return f'"{name}"'
-
-
-def literal(value: Any) -> str:
-    return f"'{value}'" if isinstance(value, str) else str(value)
 
 
 @pytest.fixture

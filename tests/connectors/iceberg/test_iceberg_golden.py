@@ -29,7 +29,8 @@ OPERATORS: dict[str, Any] = {
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.function is test_pyiceberg_rows_are_those_of_hudi:
-        parametrize_keys(metafunc, KEYS, CASES_PER_GROUP)
+        # The conditions of group K are written in SQL and for Arrow.
+        parametrize_keys(metafunc, [key for key in KEYS if "where" not in QUERIES[key].options], CASES_PER_GROUP)
 
 
 @pytest.fixture(scope="module")

@@ -32,13 +32,12 @@ def test_rows_through_pyspark_3_5_are_those_of_hudi(tmp_path: Path) -> None:
     queries = []
     for key in keys:
         query = QUERIES[key]
-        conditions = [f"`{column}` {operator} {value!r}" for column, operator, value in query.comparisons]
         queries.append(
             {
                 "name": query.name,
                 "path": str(query.table),
-                "options": {name: value for name, value in query.options.items() if name != "filter"},
-                "filter": " AND ".join(conditions) or None,
+                "options": dict(query.reader_options),
+                "filter": query.where_in_spark,
             }
         )
     (tmp_path / "queries.json").write_text(json.dumps(queries))

@@ -22,13 +22,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.mark.engine("spark")
 def test_spark_rows_are_those_of_hudi(spark: SparkSession, key: Key) -> None:
     query = QUERIES[key]
-    reader = spark.read.format("hudi_bridge")
-    for name, value in query.options.items():
-        if name != "filter":
-            reader = reader.option(name, value)
-    rows = reader.load(str(query.table))
-    for column, operator, value in query.comparisons:
-        rows = rows.where(f"`{column}` {operator} {value!r}")
+    rows = spark.read.format("hudi_bridge").options(**query.reader_options).load(str(query.table))
+    rows = rows.where(query.where_in_spark)
     assert differences(answer_of(query), rows.toArrow()) == []
 
 

@@ -46,9 +46,7 @@ def engine(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spa
 @pytest.mark.engine("spark+iceberg")
 def test_spark_with_iceberg_reads_the_rows_of_hudi(engine: SparkIceberg, key: Key) -> None:
     query = QUERIES[key]
-    conditions = [f"`{column}` {operator} {value!r}" for column, operator, value in query.comparisons]
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    found = engine.rows(f"SELECT * FROM lake.`{query.case}`.`{name_of(query)}`{where}")
+    found = engine.rows(f"SELECT * FROM lake.`{query.case}`.`{name_of(query)}` WHERE {query.where_in_spark}")
     assert differences(answer_of(query), found) == []
 
 
