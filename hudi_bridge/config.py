@@ -199,7 +199,7 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
         UnsupportedTableError: the table uses a version or a file format that cannot be read correctly.
     """
     version = _integer(properties, "hoodie.table.version", 0, path)
-    layout = _integer(properties, "hoodie.timeline.layout.version", 2 if version >= FIRST_VERSION_OF_1X else 1, path)
+    layout = _integer(properties, "hoodie.timeline.layout.version", _layout_of(version), path)
     _refuse_unsupported(properties, version, layout)
     partition_fields, partition_field_kinds = _partition_fields(properties)
     cdc_enabled = _flag(properties, "hoodie.table.cdc.enabled")
@@ -330,8 +330,10 @@ def _missing_properties(storage: Storage) -> CorruptTimelineError | TableNotFoun
 def _refuse_unsupported(properties: Mapping[str, str], version: int, layout: int) -> None:
     if version not in SUPPORTED_TABLE_VERSIONS:
         raise UnsupportedTableError("table version", str(version), ", ".join(map(str, SUPPORTED_TABLE_VERSIONS)))
-    if layout not in (1, 2):
-        raise UnsupportedTableError("timeline layout", str(layout), "1, 2")
+    if layout != _layout_of(version):
+        raise UnsupportedTableError(
+            "timeline layout", f"{layout} in a table of version {version}", str(_layout_of(version))
+        )
     table_format = properties.get("hoodie.table.format") or "native"
     if table_format.lower() != "native":
         raise UnsupportedTableError("table format", table_format, "native")
@@ -347,6 +349,10 @@ def _refuse_unsupported(properties: Mapping[str, str], version: int, layout: int
             f"a table bootstrapped from {bootstrap_base_path}",
             "tables that hold all of their columns",
         )
+
+
+def _layout_of(version: int) -> int:
+    return 2 if version >= FIRST_VERSION_OF_1X else 1
 
 
 def _timeline_paths(properties: Mapping[str, str], layout: int) -> tuple[str, str]:

@@ -26,6 +26,7 @@ from hudi_bridge.splits.change_split import ChangeFormat
 from hudi_bridge.splits.changes import plan_changes
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.incremental import plan_incremental
+from hudi_bridge.splits.open_timeline import open_timeline
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.query_plan import SnapshotPlan
 from hudi_bridge.splits.read_options import ReadOptions
@@ -34,7 +35,7 @@ from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.instant import parse_query_instant
 from hudi_bridge.timeline.instant_range import InstantRange, resolve_range
 from hudi_bridge.timeline.time_travel import validate_not_cleaned, validate_time_travel
-from hudi_bridge.timeline.timeline import Timeline, load_timeline
+from hudi_bridge.timeline.timeline import Timeline
 
 
 class HudiTable:
@@ -68,7 +69,7 @@ class HudiTable:
 
         Raises:
             TableNotFoundError: there is no Hudi table.
-            CorruptTimelineError: its properties cannot be read.
+            CorruptTimelineError: its properties cannot be read, or it has data and no timeline.
             UnsupportedTableError: it uses something that cannot be read correctly.
         """
         return cls.of(Storage.open(path, filesystem), options or {}, payloads or {}, log_memory_bytes)
@@ -84,7 +85,7 @@ class HudiTable:
         """The table in a storage that is open already; all else as for ``open``."""
         config = with_read_options(read_table_config(storage), options)
         read_options = ReadOptions.of(options, payloads, log_memory_bytes)
-        return cls(storage, config, load_timeline(storage, config), read_options)
+        return cls(storage, config, open_timeline(storage, config), read_options)
 
     def __reduce__(self) -> Any:  # noqa: ANN401 - as ``object`` has it
         # Without the plans made so far, which grow with the table.
@@ -102,7 +103,7 @@ class HudiTable:
 
     def refresh(self) -> Self:
         """The same table with its timeline as of now."""
-        timeline = load_timeline(self._storage, self.config)
+        timeline = open_timeline(self._storage, self.config)
         return type(self)(self._storage, self.config, timeline, self._read_options)
 
     @property

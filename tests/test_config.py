@@ -165,6 +165,12 @@ def test_releases_that_cannot_be_are_refused(tmp_path: Path, version: str, relea
         with_read_options(config, {READ_AS_RELEASE_KEY: release})
 
 
+@pytest.mark.parametrize(("version", "layout"), [("5", "2"), ("6", "2"), ("8", "1"), ("9", "1"), ("9", "0")])
+def test_a_layout_that_the_version_does_not_have_is_refused(tmp_path: Path, version: str, layout: str) -> None:
+    with pytest.raises(UnsupportedTableError, match=f"{layout} in a table of version {version}"):
+        config_of(tmp_path, hoodie__table__version=version, hoodie__timeline__layout__version=layout)
+
+
 @pytest.mark.parametrize(
     ("class_name", "kind"),
     [

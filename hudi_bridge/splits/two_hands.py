@@ -6,7 +6,7 @@ the version, leaves them as they are; and after a downgrade, 0.x writes to a tab
 
 import logging
 
-from hudi_bridge.config import READ_AS_RELEASE_KEY, TableConfig
+from hudi_bridge.config import FIRST_VERSION_OF_1X, READ_AS_RELEASE_KEY, TableConfig
 
 _LOG = logging.getLogger(__name__)
 _RELEASES = {False: "0.x", True: "1.x"}
@@ -15,7 +15,9 @@ _told: set[str] = set()
 
 def warn_of_two_hands(config: TableConfig, *, newest_by_1x: bool | None) -> None:
     """Say once for each table that another release has written to it; None is a commit that does not tell."""
-    if newest_by_1x is None or newest_by_1x == config.written_by_1x or config.table_path in _told:
+    if config.table_version >= FIRST_VERSION_OF_1X or newest_by_1x in (None, config.written_by_1x):
+        return
+    if config.table_path in _told:
         return
     _told.add(config.table_path)
     _LOG.warning(

@@ -57,6 +57,13 @@ def test_after_a_downgrade_0x_may_write_again(tmp_path: Path, caplog: pytest.Log
     assert any("those of Hudi 1.x, whose rules hold, but Hudi 0.x wrote" in message for message in caplog.messages)
 
 
+def test_other_versions_are_of_one_hand(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table = TableWriter(folder=tmp_path).create()
+    table.commit(at(1), wrote=[table.base_file(at(1), [row(0, 0)])])
+    assert value(str(tmp_path)) == "write 0"
+    assert caplog.messages == []
+
+
 @pytest.mark.parametrize(
     ("hands_of_1x", "options"), [((False, False), LATEST), ((True, True), {**LATEST, "hoodie.table.format": "native"})]
 )
