@@ -79,14 +79,14 @@ class BaseFile:
                 read_dictionary=list(_REPETITIVE_COLUMNS),
                 page_checksum_verification=True,
             )
+            if wrong := contradiction(file.metadata):
+                raise CorruptBaseFileError(path, None, *wrong)
         except FileNotFoundError as error:
             raise data_file_gone(storage, split, path) from error
         except (PermissionError, ConnectionError, TimeoutError):
             raise
         except PARQUET_ERRORS as error:
             raise _corrupt(path, error) from error
-        if wrong := contradiction(file.metadata):
-            raise CorruptBaseFileError(path, None, *wrong)
         return cls(split, path, fragment, file, use_threads=use_threads)
 
     def __enter__(self) -> Self:

@@ -26,6 +26,7 @@ from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers.change_images import (
     DELETE,
     INSERT,
+    UPDATE,
     Changes,
     Images,
     Structs,
@@ -43,6 +44,7 @@ from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
 _RECORD_KEY = "record_key"
+_OPERATIONS = pa.array([INSERT, UPDATE, DELETE])
 
 RowsOfKeys = Callable[[RealtimeFileSplit, Column], "tuple[Column, pa.Table]"]
 """The rows of a slice that have some record keys, with the keys."""
@@ -84,11 +86,17 @@ class ChangeLog:
             raise CorruptLogFileError(block.path, block.offset, found, "a block of change data")
         writer = parse_avro_schema(block.schema_text, block.path, block.offset)
         rows = decode_avro_block(block.content, writer, None, block.path, block.content_offset)
-        if OPERATION not in rows.schema.names or {BEFORE, AFTER, _RECORD_KEY}.isdisjoint(rows.schema.names):
+        names = frozenset(rows.schema.names)
+        texts = {name for name in names if pa.types.is_string(rows.schema.field(name).type)}
+        if OPERATION not in texts or (_RECORD_KEY not in texts and not {BEFORE, AFTER} <= names):
             raise CorruptLogFileError(
-                block.path, block.offset, ", ".join(rows.schema.names), "op and an image or a key"
+                block.path, block.offset, ", ".join(rows.schema.names), "op and both images or a key"
             )
         operations = rows.column(OPERATION)
+        unknown = operations.filter(pc.invert(pc.is_in(operations, value_set=_OPERATIONS)))
+        if len(unknown):
+            found = f"the operation {unknown[0].as_py()!r}"
+            raise CorruptLogFileError(block.path, block.offset, found, "i, u or d")
         return Changes(
             operations=operations,
             instants=repeated(self._group.instant, rows.num_rows),

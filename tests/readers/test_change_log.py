@@ -178,6 +178,22 @@ def test_blocks_of_other_kinds_are_refused(tmp_path: Path, block: bytes) -> None
         since_the_first(table).to_table()
 
 
+def test_neither_a_key_nor_both_images(tmp_path: Path) -> None:
+    block = cdc_block(TableWriter(folder=tmp_path / "unused"), at(2), CHANGES, "DATA_BEFORE")
+    damaged = block.replace(b'"record_key"', b'"record_kex"', 1)
+    assert damaged != block
+    table = logged_table(tmp_path / "t", "DATA_BEFORE", [damaged])
+    with pytest.raises(CorruptLogFileError, match="op and both images or a key"):
+        since_the_first(table).to_table()
+
+
+def test_an_operation_that_is_none(tmp_path: Path) -> None:
+    block = cdc_block(TableWriter(folder=tmp_path / "unused"), at(2), [("x", "a", None, None)], "OP_KEY_ONLY")
+    table = logged_table(tmp_path / "t", "OP_KEY_ONLY", [block])
+    with pytest.raises(CorruptLogFileError, match="the operation 'x'"):
+        since_the_first(table).to_table()
+
+
 def test_a_logged_key_that_the_slices_do_not_have_is_an_error(tmp_path: Path) -> None:
     block = cdc_block(TableWriter(folder=tmp_path / "unused"), at(2), [("u", "x", None, None)], "OP_KEY_ONLY")
     table = logged_table(tmp_path / "t", "OP_KEY_ONLY", [block])
