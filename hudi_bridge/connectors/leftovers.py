@@ -34,6 +34,9 @@ def remove_leftovers(scratch: Scratch, needed: Mapping[str, tuple[set[str], tupl
 
 
 def _read(scratch: Scratch) -> dict[str, float]:
-    text = scratch.read(_NOTES)
-    notes: dict[str, float] = json.loads(text) if text else {}
-    return notes
+    """The notes; none if they are damaged, so that what is left over stays for longer."""
+    try:
+        notes = json.loads(scratch.read(_NOTES) or b"{}")
+    except ValueError:
+        return {}
+    return notes if isinstance(notes, dict) else {}

@@ -9,7 +9,7 @@ links lead to it.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -99,6 +99,36 @@ class Roots:
         *levels, table = name.split(".")
         return self.find(tuple(levels) or DEFAULT_NAMESPACE, table)
 
+    def walk(self, failed: Callable[[str, Exception], None]) -> Iterator[tuple[Namespace, str]]:
+        """All tables, as far as folders can be listed; ``failed`` is told of the others, and of the error of each."""
+        yield from self.tables
+        waiting: list[tuple[Namespace, Storage]] = [((), folder) for folder in self.folders]
+        while waiting:
+            namespace, folder = waiting.pop()
+            try:
+                names = [info.name for info in folder.list_directory("") if info.is_dir and is_plain(info.name)]
+            except Exception as error:  # noqa: BLE001 - of any file system; the others are gone through all the same
+                failed(".".join(namespace) or folder.table_path, error)
+                continue
+            for name in names:
+                child = _inside(folder, name)
+                try:
+                    is_table, is_within = _is_table(child), self._is_within(child)
+                except Exception as error:  # noqa: BLE001 - as above
+                    failed(".".join((*namespace, name)), error)
+                    continue
+                if is_within and is_table:
+                    yield namespace or DEFAULT_NAMESPACE, name
+                elif is_within and len(namespace) < _MOST_LEVELS:
+                    waiting.append(((*namespace, name), child))
+
+    def without_places(self, text: str) -> str:
+        """A text in which the paths of the roots are left out: where tables lie is no client's business."""
+        places = [place for one in (*self.folders, *self.tables.values()) for place in (one.table_path, one.root)]
+        for place in sorted((*places, *map(str, self.real_paths)), key=len, reverse=True):
+            text = text.replace(f"{place}/", "").replace(place, "the root")
+        return text
+
     def _exact(self, namespace: Namespace, table: str) -> Storage | None:
         if (namespace, table) in self.tables:
             return self.tables[namespace, table]
@@ -164,16 +194,15 @@ class Catalog:
         """Whether there is a table of that name."""
         return any(self.roots.find(namespace, one) is not None for one in (name, parse_table_name(name).table))
 
-    def all_views(self) -> Iterator[TableViews]:
-        """The snapshots of all tables below the roots."""
-        waiting: list[Namespace] = [()]
-        while waiting:
-            namespace = waiting.pop()
-            for table in self.roots.table_names(namespace) if namespace else ():
-                found = self.roots.find(namespace, table)
-                if found is not None:
-                    yield self._views_of(found, QueryType.SNAPSHOT)
-            waiting += self.roots.namespaces(namespace)
+    def follow(self, namespace: Namespace, name: str) -> None:
+        """Make views of all commits of a table since its newest view.
+
+        Raises:
+            HudiReadError: the table cannot be read.
+        """
+        found = self.roots.find(namespace, name)
+        if found is not None:
+            self._views_of(found, QueryType.SNAPSHOT).follow()
 
     def _views_of(self, storage: Storage, query_type: QueryType) -> TableViews:
         with self._lock:

@@ -15,12 +15,16 @@ _SUFFIX = ".json"
 
 
 class KnownSlices:
-    """What belongs to each slice, by its key: one version for each set of log blocks that counted."""
+    """What belongs to each slice, by its key: one version for each set of log blocks that counted.
+
+    What is on disk counts once ``forget_without`` has told which data files are there.
+    """
 
     def __init__(self, scratch: Scratch) -> None:
         self._scratch = scratch
         self._unread: dict[str, set[str]] = defaultdict(set)
         self._known: dict[str, dict[str, SliceFiles]] = defaultdict(dict)
+        self._present: frozenset[str] = frozenset()
         for name in scratch.names(SLICES):
             self._unread[_key(name)].add(name)
 
@@ -47,6 +51,12 @@ class KnownSlices:
             if not self._known[key]:
                 del self._known[key]
 
+    def forget_without(self, present: frozenset[str]) -> None:
+        """Keep nothing but slices all of whose data files are among these, also of what is read from disk later."""
+        self._present = present
+        for key, known in list(self._known.items()):
+            self._known[key] = {name: files for name, files in known.items() if present.issuperset(files.own_files)}
+
     def _files(self, split: RealtimeFileSplit, builder: SliceBuilder, counters: Counters) -> SliceFiles:
         key = builder.key(split)
         files = self._find(key, builder)
@@ -64,8 +74,8 @@ class KnownSlices:
         """What was built for the slice when the same log blocks counted."""
         for name in self._unread.pop(key, ()):
             text = self._scratch.read(f"{SLICES}/{name}")
-            files = None if text is None else slice_from_json(text)
-            if files is not None:
+            files = None if text is None else _slice_files(text)
+            if files is not None and self._present.issuperset(files.own_files):
                 self._known[key][files.name] = files
         if key not in self._known:
             return None
@@ -74,6 +84,14 @@ class KnownSlices:
 
 def _key(name: str) -> str:
     return name.partition("-")[0]
+
+
+def _slice_files(text: bytes) -> SliceFiles | None:
+    """What a record tells; None for one that is damaged, whose slice is built again."""
+    try:
+        return slice_from_json(text)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def _stop(waiting: Sequence["Future[SliceFiles]"]) -> None:

@@ -23,7 +23,7 @@ class KnownViews:
         known = {view.record_name: view for view in self._views.values()}
         for name in names:
             text = None if name in known else self._scratch.read(f"{VIEWS}/{name}")
-            view = None if text is None else view_from_json(text)
+            view = None if text is None else _view(text)
             if view is not None:
                 self._views[view.instant] = view
 
@@ -60,5 +60,18 @@ class KnownViews:
         used_since = time.time() - keep_seconds
         for view in self.all()[:-keep]:
             if self._used.get(view.instant, 0) <= used_since:
-                self._scratch.remove(f"{VIEWS}/{view.record_name}")
-                del self._views[view.instant]
+                self.remove([view])
+
+    def remove(self, views: Sequence[View]) -> None:
+        """Remove the records of some views."""
+        for view in views:
+            self._scratch.remove(f"{VIEWS}/{view.record_name}")
+            del self._views[view.instant]
+
+
+def _view(text: bytes) -> View | None:
+    """The view of a record; None for one that is damaged, which is made again."""
+    try:
+        return view_from_json(text)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from hudi_bridge.config import QueryType
 
+_MOST_BYTES = 255
+"""The longest name that file systems take."""
 _NAME = re.compile(r"(?P<table>.+?)(?P<read_optimized>(?:\$|__)ro)?(?:(?:@|__at_)(?P<as_of>[^@]+))?", re.DOTALL)
 
 
@@ -36,4 +38,6 @@ def parse_table_name(name: str) -> TableName:
 
 def is_plain(name: str) -> bool:
     """Whether a name is that of a folder within another, and a visible one."""
-    return bool(name) and not name.startswith(".") and not set(name) & set("/\\\0\x1f") and name.isprintable()
+    if not name or name.startswith(".") or set(name) & set("/\\\0\x1f") or not name.isprintable():
+        return False
+    return len(name.encode()) <= _MOST_BYTES

@@ -9,6 +9,7 @@
 Source: the Iceberg REST catalog specification, ``rest-catalog-open-api.yaml``.
 """
 
+import errno
 import hmac
 import json
 import logging
@@ -27,13 +28,15 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from hudi_bridge.connectors.iceberg.answers import error_answer
 from hudi_bridge.connectors.iceberg.catalog import Catalog, Namespace
 from hudi_bridge.connectors.iceberg.counters import Counters
+from hudi_bridge.connectors.iceberg.http_limits import KnownHost
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError, UnsupportedTableError
 
 _SEPARATOR = "\x1f"
 _MOST_LOADS = 32
-_RETRY_SECONDS = 5
+_FIRST_ERROR, _FIRST_OWN_ERROR = 400, 500
 _LOG = logging.getLogger(__name__)
 
 _NAMESPACE = "/v1/namespaces/{namespace}"
@@ -86,8 +89,13 @@ def create_app(catalog: Catalog, counters: Counters, token: str | None = None) -
         HudiReadError: service.table_error_response,
         OSError: service.table_error_response,
         pa.ArrowException: service.table_error_response,
+        Exception: service.unexpected_error_response,
     }
-    middleware = [Middleware(_Counting, counters=counters), Middleware(_Authorized, token=token)]
+    middleware = [
+        Middleware(_Counting, counters=counters),
+        Middleware(KnownHost, loopback_only=token is None),
+        Middleware(_Authorized, token=token),
+    ]
     return Starlette(routes=routes, exception_handlers=handlers, middleware=middleware)
 
 
@@ -145,14 +153,24 @@ class _Service:
     def metrics(self, _: Request) -> Response:
         return PlainTextResponse(self._counters.prometheus(), media_type="text/plain; version=0.0.4")
 
-    def table_error_response(self, _: Request, error: Exception) -> Response:
-        self._counters.add("errors_total", labels=f'error="{type(error).__name__}"')
+    def table_error_response(self, request: Request, error: Exception) -> Response:
+        kind, text = type(error).__name__, str(error)
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            return _refused(request, 404, "NoSuchTableException", "there is no table of that name", logged=text)
+        self._counters.add("errors_total", labels=f'error="{kind}"')
         if isinstance(error, TableNotFoundError):
-            return _error(404, "NoSuchTableException", str(error))
+            return _refused(request, 404, "NoSuchTableException", error.reason, logged=text)
+        if not isinstance(error, HudiReadError):
+            # What other libraries say may be about places that are nobody's business.
+            return _refused(request, 500, kind, "the table cannot be read; the log says why", logged=text)
         if isinstance(error, QueryError | UnsupportedTableError):
-            return _error(400, "BadRequestException", str(error))
-        _LOG.error("%s", error)
-        return _error(500, type(error).__name__, str(error))
+            return _refused(request, 400, "BadRequestException", self._catalog.roots.without_places(text), logged=text)
+        return _refused(request, 500, kind, self._catalog.roots.without_places(text), logged=text)
+
+    def unexpected_error_response(self, request: Request, error: Exception) -> Response:
+        self._counters.add("errors_total", labels=f'error="{type(error).__name__}"')
+        message = "something went wrong; the log says what"
+        return _refused(request, 500, "InternalServerError", message, logged=repr(error))
 
     def _namespace(self, request: Request) -> Namespace:
         levels = _namespace(request)
@@ -190,23 +208,32 @@ def _no_namespace(levels: Namespace) -> _CatalogError:
     return _CatalogError(404, "NoSuchNamespaceException", f"there is no namespace {'.'.join(levels)}")
 
 
-def _error(status: int, kind: str, message: str) -> Response:
-    headers = {"Retry-After": str(_RETRY_SECONDS)} if status == 503 else None  # noqa: PLR2004 - of HTTP
-    return JSONResponse({"error": {"message": message, "type": kind, "code": status}}, status, headers=headers)
-
-
-def _error_response(_: Request, error: Exception) -> Response:
+def _error_response(request: Request, error: Exception) -> Response:
     if not isinstance(error, _CatalogError):
         raise error
-    return _error(error.status, error.kind, error.message)
+    return _refused(request, error.status, error.kind, error.message)
 
 
-def _http_error_response(_: Request, error: Exception) -> Response:
+def _http_error_response(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
     if error.status_code == 405:  # noqa: PLR2004 - of HTTP
-        return _error(405, "UnsupportedOperationException", "this catalog cannot be changed")
-    return _error(error.status_code, "NotFoundException", "there is nothing of that name")
+        return _refused(request, 405, "UnsupportedOperationException", "this catalog cannot be changed")
+    return _refused(request, error.status_code, "NotFoundException", "there is nothing of that name")
+
+
+def _refused(request: Request, status: int, kind: str, message: str, *, logged: str = "") -> Response:
+    """An answer that is an error; the log tells its reason, or what is ``logged`` in its place."""
+    request.state.reason = f"{kind}: {logged or message}"
+    return error_answer(status, kind, message)
+
+
+def _asked_for(scope: Scope) -> str:
+    """The table that a request names, or else its path, with no line ends and other signs that steer."""
+    names = scope.get("path_params", {})
+    if "table" not in names:
+        return ascii(scope["path"])
+    return ascii(".".join((*names["namespace"].split(_SEPARATOR), names["table"])))
 
 
 class _Authorized:
@@ -214,13 +241,13 @@ class _Authorized:
 
     def __init__(self, app: ASGIApp, token: str | None) -> None:
         self._app = app
-        self._expected = None if token is None else f"Bearer {token}".encode()
+        self._expected = None if token is None else token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._expected is not None and scope["type"] == "http" and scope["path"] != "/health":
-            given = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(given, self._expected):
-                await _error(401, "NotAuthorizedException", "a bearer token is needed")(scope, receive, send)
+            scheme, _, given = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
+            if scheme.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self._expected):
+                await error_answer(401, "NotAuthorizedException", "a bearer token is needed")(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
@@ -247,5 +274,9 @@ class _Counting:
             await self._app(scope, receive, counted)
         finally:
             kind = getattr(scope.get("route"), "name", "other")
+            if status >= _FIRST_ERROR:
+                level = logging.ERROR if status >= _FIRST_OWN_ERROR else logging.INFO
+                reason = scope.get("state", {}).get("reason", "refused")
+                _LOG.log(level, "%s: %d for %s: %s", _asked_for(scope), status, scope["method"], reason)
             self._counters.add("requests_total", labels=f'kind="{kind}",status="{status}"')
             self._counters.add("request_seconds_total", time.perf_counter() - start, labels=f'kind="{kind}"')

@@ -1,12 +1,10 @@
 """Runs the catalog service until it is told to stop."""
 
-import logging
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from pathlib import Path
 from threading import Event, Thread
 
@@ -14,16 +12,17 @@ import uvicorn
 
 from hudi_bridge.connectors.iceberg.catalog import Catalog, Roots
 from hudi_bridge.connectors.iceberg.counters import Counters
+from hudi_bridge.connectors.iceberg.http_limits import ImpatientProtocol, is_loopback
 from hudi_bridge.connectors.iceberg.merge_settings import MergingByTable
 from hudi_bridge.connectors.iceberg.rest import create_app
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.table_views import ViewSettings
+from hudi_bridge.connectors.iceberg.watching import watch
 from hudi_bridge.connectors.locations import Locations
 from hudi_bridge.connectors.scratch import Scratch
-from hudi_bridge.errors import HudiReadError, QueryError
+from hudi_bridge.errors import QueryError
 
 _SHUTDOWN_SECONDS = 30
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +48,7 @@ class ServiceOptions:
         Raises:
             QueryError: everybody could read the tables.
         """
-        if self.token is None and not _is_loopback(self.host):
+        if self.token is None and not is_loopback(self.host):
             raise QueryError("--host", f"{self.host} without a token", "a loopback address, or --token-file as well")
 
 
@@ -87,6 +86,8 @@ class IcebergService:
             catalog = Catalog(options.roots, options.scratch, settings, options.merging)
             config = uvicorn.Config(
                 create_app(catalog, self.counters, options.token),
+                http=ImpatientProtocol,
+                log_config=None,
                 log_level="warning",
                 access_log=False,
                 lifespan="off",
@@ -94,9 +95,11 @@ class IcebergService:
                 timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
             )
             self._server = uvicorn.Server(config)
-            with _watching(catalog, options.watch_seconds):
-                self._server.run(sockets=[self._socket])
-            builders.shutdown(cancel_futures=True)
+            try:
+                with _watching(catalog, options.watch_seconds):
+                    self._server.run(sockets=[self._socket])
+            finally:
+                builders.shutdown(cancel_futures=True)
 
     def stop(self) -> None:
         """Have ``run`` end."""
@@ -108,7 +111,7 @@ class IcebergService:
 def _watching(catalog: Catalog, seconds: float | None) -> Iterator[None]:
     """Have views made of all commits as they come."""
     ended = Event()
-    thread = Thread(target=_watch, args=(catalog, seconds, ended), name="hudi-bridge-watch", daemon=True)
+    thread = Thread(target=watch, args=(catalog, seconds, ended), name="hudi-bridge-watch", daemon=True)
     if seconds is not None:
         thread.start()
     try:
@@ -117,18 +120,6 @@ def _watching(catalog: Catalog, seconds: float | None) -> Iterator[None]:
         ended.set()
         if seconds is not None:
             thread.join()
-
-
-def _watch(catalog: Catalog, seconds: float | None, ended: Event) -> None:
-    while not ended.is_set():
-        for views in catalog.all_views():
-            if ended.is_set():
-                return
-            try:
-                views.follow()
-            except (HudiReadError, OSError) as error:
-                _LOG.warning("%s", error)
-        ended.wait(seconds)
 
 
 def read_token(path: Path | None) -> str | None:
@@ -146,12 +137,3 @@ def read_token(path: Path | None) -> str | None:
     if not token:
         raise QueryError("--token-file", f"{path}, which is empty", "a file that holds a token")
     return token
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -12,6 +12,9 @@ that could be mistaken for a view, and what it had finished is used again.
 
 import contextlib
 import hashlib
+import logging
+import math
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -25,6 +28,7 @@ from hudi_bridge.connectors.iceberg.known_views import KnownViews
 from hudi_bridge.connectors.iceberg.manifests import METADATA
 from hudi_bridge.connectors.iceberg.merge_settings import MergeSettings
 from hudi_bridge.connectors.iceberg.metadata import epoch_ms, table_metadata
+from hudi_bridge.connectors.iceberg.present_files import TABLES, PresentFiles
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.slice_builder import DATA, FORMAT
 from hudi_bridge.connectors.iceberg.view import View
@@ -38,10 +42,12 @@ from hudi_bridge.storage import Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.time_travel import earliest_readable_instant
 
-TABLES = "tables"
 _TABLE_METADATA = ".metadata.json"
 _MOST_TRIES = 3
+_CHECK_SECONDS = 60.0
+"""How often the files of a remote folder are looked for; those of a local one are at each load."""
 _MOST_PUBLISHED = 16
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +116,7 @@ class TableViews:
             rewriting=settings.rewriting,
         )
         self._published: dict[str, Published] = {}
+        self._checked = -math.inf
 
     def load(self, as_of: str | None = None) -> Published:
         """The table as of now with earlier views as snapshots, or as of an instant alone.
@@ -149,12 +156,15 @@ class TableViews:
         return HudiTable.of(self._storage, self._merging.options, self._merging.payloads)
 
     def _load(self, table: HudiTable, as_of: str | None) -> Published:
+        # Columns keep their ids, also those of views that are made again.
+        known_ids = self._views.ids()
+        self._forget_what_is_gone()
         dataset = table.read_optimized(as_of) if self._query_type is QueryType.READ_OPTIMIZED else table.snapshot(as_of)
         state = self._state(table, dataset.instant)
         view = self._views.get(dataset.instant)
         is_known = view is not None and view.state == state
         if view is None or not is_known:
-            view = self._maker.make(table, dataset, state, self._views.ids())
+            view = self._maker.make(table, dataset, state, known_ids)
             self._views.publish(view)
         self._settings.counters.add("views_reused_total" if is_known else "views_built_total")
         listed = [view] if as_of is not None else self._views.up_to(view.instant, self._settings.keep)
@@ -163,6 +173,23 @@ class TableViews:
         if not is_known:
             self._remove_unused()
         return published
+
+    def _forget_what_is_gone(self) -> None:
+        """Name no file that somebody else has removed; what is asked for is made again."""
+        if not self._scratch.storage.is_local and time.monotonic() - self._checked < _CHECK_SECONDS:
+            return
+        present = PresentFiles.of(self._scratch)
+        self._checked = time.monotonic()
+        broken = [view for view in self._views.all() if not present.has_all_of(view)]
+        if broken:
+            _LOG.warning(
+                "%s: files of %d views are gone from the scratch folder", ascii(self._storage.table_path), len(broken)
+            )
+        self._views.remove(broken)
+        self._maker.slices.forget_without(present.data)
+        for name in self._maker.manifests.keys() - present.metadata:
+            del self._maker.manifests[name]
+        self._published = {key: one for key, one in self._published.items() if one.name in present.tables}
 
     def _state(self, table: HudiTable, instant: str) -> str:
         """What the view of an instant is made from, without a look at any data file."""

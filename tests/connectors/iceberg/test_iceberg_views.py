@@ -1,6 +1,7 @@
 """What a load costs, what it builds, and what is left behind: views over tables of the test's own."""
 
 import os
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -280,6 +281,58 @@ def crashing_after(monkeypatch: pytest.MonkeyPatch, files: int) -> list[str]:
 
     monkeypatch.setattr(os, "replace", replace_or_crash)
     return crashed
+
+
+@pytest.mark.parametrize(
+    "lost", ["", "data", "metadata", "tables", "views", "slices", "data/*-rows*", "metadata/snap*"]
+)
+def test_files_that_are_gone_from_the_scratch_folder_are_made_again(
+    table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, lost: str
+) -> None:
+    client = Client(table, tmp_path / "scratch", builders)
+    before = client.load()
+    expected = iceberg_rows(before)
+    remove(tmp_path / "scratch", lost)
+    assert differences(expected, iceberg_rows(client.load())) == []
+    remove(tmp_path / "scratch", lost)
+    restarted = Client(table, tmp_path / "scratch", builders)
+    assert differences(expected, iceberg_rows(restarted.load())) == []
+    built = restarted.built
+    assert restarted.load() == restarted.load()
+    assert restarted.built == built
+
+
+def remove(folder: Path, lost: str) -> None:
+    for path in folder.glob(lost) if lost else [folder]:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def test_only_what_is_gone_is_built_again(table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor) -> None:
+    client = Client(table, tmp_path / "scratch", builders)
+    client.load()
+    next(iter((tmp_path / "scratch" / "data").glob("*-rows*"))).unlink()
+    client.load()
+    assert client.built == SLICES + 1
+
+
+def test_a_view_some_of_whose_files_are_gone_is_no_snapshot_any_more(
+    table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
+) -> None:
+    client = Client(table, tmp_path / "scratch", builders)
+    client.load(at(1))
+    remove(tmp_path / "scratch", f"metadata/snap-{int(at(1))}*")
+    snapshots = StaticTable.from_metadata(client.load().location).snapshots()
+    assert [snapshot.snapshot_id for snapshot in snapshots] == [int(at(2))]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"format":1}', b'{"format":1,"instant":7}'])
+def test_damaged_records_are_made_again(
+    table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, content: bytes
+) -> None:
+    expected = iceberg_rows(Client(table, tmp_path / "scratch", builders).load())
+    for record in (*(tmp_path / "scratch").glob("*/*.json"), tmp_path / "scratch" / "leftovers.json"):
+        record.write_bytes(content)
+    assert differences(expected, iceberg_rows(Client(table, tmp_path / "scratch", builders).load())) == []
 
 
 def test_many_clients_wait_for_one_build(table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor) -> None:
