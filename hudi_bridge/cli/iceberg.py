@@ -4,6 +4,7 @@ The connector takes a second to import and has dependencies of its own, so that 
 ask of it is plain.
 """
 
+import logging
 import os
 from importlib import import_module
 from pathlib import Path
@@ -109,6 +110,7 @@ def serve_iceberg(
 ) -> None:
     """Show every Hudi table as a live Iceberg table, through an Iceberg REST catalog."""
     server, catalog = _connector("server"), _connector("catalog")
+    _log_to_standard_error()
     roots = catalog.Roots.of(root or [], table or [])
     service = server.IcebergService(
         server.ServiceOptions(
@@ -174,6 +176,11 @@ def _connector(module: str) -> Any:  # noqa: ANN401 - a module
         if missing not in _EXTRA:
             raise
         raise QueryError("iceberg", f"{missing} is not installed", "pip install 'hudi-bridge[iceberg]'") from error
+
+
+def _log_to_standard_error() -> None:
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("hudi_bridge").setLevel(logging.INFO)
 
 
 def _cores() -> int:

@@ -272,6 +272,9 @@ class _Counting:
 
         try:
             await self._app(scope, receive, counted)
+        except Exception as error:
+            scope.setdefault("state", {})["reason"] = repr(error)
+            raise
         finally:
             kind = getattr(scope.get("route"), "name", "other")
             if status >= _FIRST_ERROR:

@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
@@ -20,6 +20,7 @@ from hudi_bridge.connectors.iceberg.table_views import ViewSettings
 from hudi_bridge.connectors.iceberg.watching import watch
 from hudi_bridge.connectors.locations import Locations
 from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.scratch_lock import locked
 from hudi_bridge.errors import QueryError
 
 _SHUTDOWN_SECONDS = 30
@@ -53,14 +54,20 @@ class ServiceOptions:
 
 
 class IcebergService:
-    """A service that has a socket already: clients may connect before it runs."""
+    """A service that has its scratch folder and a socket already: clients may connect before it runs."""
 
     def __init__(self, options: ServiceOptions) -> None:
         options.validate()
         self._options = options
         self.counters = Counters()
+        self._held = ExitStack()
+        self._held.enter_context(locked(options.scratch, self.stop))
         family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-        self._socket = socket.create_server((options.host, options.port), family=family)
+        try:
+            self._socket = socket.create_server((options.host, options.port), family=family)
+        except BaseException:
+            self._held.close()
+            raise
         self._server: uvicorn.Server | None = None
 
     @property
@@ -72,7 +79,8 @@ class IcebergService:
     def run(self) -> None:
         """Serve until ``stop``, SIGINT or SIGTERM; requests that have begun are answered first."""
         options = self._options
-        with ThreadPoolExecutor(options.builds, thread_name_prefix="hudi-bridge-build") as builders, self._socket:
+        pool = ThreadPoolExecutor(options.builds, thread_name_prefix="hudi-bridge-build")
+        with self._held, pool as builders, self._socket:
             settings = ViewSettings(
                 locations=options.locations,
                 builders=builders,

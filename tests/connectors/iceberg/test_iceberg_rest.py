@@ -1,12 +1,16 @@
 """The service as clients see it: names, errors, who is let in, and what is not shown."""
 
 import json
+import logging
+import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -16,9 +20,11 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError, NoSuchTableError, UnauthorizedError
 
+from hudi_bridge.connectors.iceberg import http_limits
 from hudi_bridge.connectors.iceberg.catalog import Roots
 from hudi_bridge.connectors.iceberg.server import IcebergService, read_token
 from hudi_bridge.errors import QueryError
+from hudi_bridge.storage import Storage
 from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options
 from tests.table_writer import TableWriter, at, sorted_column
 
@@ -115,6 +121,107 @@ def test_nothing_outside_the_roots_is_found(service: IcebergService, path: str) 
     status, content = answer(service, f"/v1/namespaces/{path}")
     assert status == 404
     assert "secret" not in json.loads(content).get("metadata", "")
+
+
+@pytest.mark.parametrize("length", [127, 128, 252, 255, 256, 1000])
+@pytest.mark.parametrize("letter", ["a", "é"])
+def test_names_longer_than_those_of_files_are_not_there(service: IcebergService, letter: str, length: int) -> None:
+    name = quote(letter * length)
+    for path in (
+        f"/v1/namespaces/default/tables/{name}",
+        f"/v1/namespaces/{name}/tables",
+        f"/v1/namespaces/{'%1f'.join([name] * 5)}/tables/x",
+        f"/v1/namespaces?parent={name}",
+    ):
+        status, content = answer(service, path)
+        assert status == 404
+        assert json.loads(content)["error"]["code"] == 404
+
+
+def test_a_path_longer_than_those_of_files_is_not_there(service: IcebergService) -> None:
+    status, content = answer(service, f"/v1/namespaces/{'%1f'.join(['a' * 255] * 16)}/tables/x")
+    assert (status, b"File name" in content) == (404, False)
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8181", "192.0.2.1", "localhost.evil.example", "[::2]:80"]
+)
+def test_without_a_token_only_this_machine_is_answered(service: IcebergService, host: str) -> None:
+    """The names that a browser sends for pages from elsewhere."""
+    status, content = answer(service, "/v1/config", Host=host)
+    assert (status, json.loads(content)["error"]["type"]) == (403, "ForbiddenException")
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8181", "127.0.0.1", "127.1.2.3:80", "[::1]:8181"])
+def test_this_machine_has_several_names(service: IcebergService, host: str) -> None:
+    assert answer(service, "/v1/config", Host=host)[0] == 200
+
+
+def test_with_a_token_the_service_may_have_any_name(root: Path, tmp_path: Path) -> None:
+    with running(service_options(tmp_path / "scratch", [root], token="open sesame")) as service:
+        headers = {"Host": "lake.example", "Authorization": "Bearer open sesame"}
+        assert answer(service, "/v1/config", **headers)[0] == 200
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /v1/config HTTP/1.1\r\nHost: localhost\r\nX: "])
+def test_clients_that_send_no_whole_request_are_hung_up_on(
+    service: IcebergService, sent: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_limits, "MOST_SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(http_limits, "_LOOKING_SECONDS", 0.05)
+    with socket.create_connection(("127.0.0.1", int(service.url.rpartition(":")[2])), timeout=20) as connection:
+        connection.sendall(sent)
+        with suppress(ConnectionResetError):
+            assert connection.recv(1) == b""
+
+
+def test_errors_are_logged_with_the_table_and_answered_without_places(
+    root: Path, service: IcebergService, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "hudi_bridge")
+    (root / "sales" / "orders" / ".hoodie" / "hoodie.properties").write_bytes(b"x")
+    for path, status in {
+        "sales/tables/orders": 500,
+        "sales/tables/nothing": 404,
+        "sales/tables/a%0ab": 404,
+        "default/tables/trips@yesterday": 400,
+    }.items():
+        caplog.clear()
+        found, content = answer(service, f"/v1/namespaces/{path}")
+        assert found == status
+        assert str(root).encode() not in content
+        [record] = [one for one in caplog.records if one.name.startswith("hudi_bridge")]
+        table = path.replace("/tables/", ".").replace("%0a", "\\n")
+        assert record.getMessage().startswith(f"'{table}': {status} for GET: ")
+        assert record.levelname == ("ERROR" if status == 500 else "INFO")
+
+
+def test_a_second_service_on_the_same_scratch_folder_is_refused(root: Path, tmp_path: Path) -> None:
+    with running(service_options(tmp_path / "scratch", [root])), pytest.raises(QueryError, match="--scratch"):
+        IcebergService(service_options(tmp_path / "scratch", [root]))
+    with running(service_options(tmp_path / "scratch", [root])) as service:
+        assert client(service).table_exists(("default", "trips"))
+
+
+def test_watching_goes_on_past_what_cannot_be_listed(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    list_directory, failing = Storage.list_directory, [str(root), str(root / "sales")]
+
+    def fails_at_first(self: Storage, path: str, **options: Any) -> Any:
+        if self.root in failing and not path:
+            raise PermissionError(f"{self.root} is not for you")
+        return list_directory(self, path, **options)
+
+    monkeypatch.setattr(Storage, "list_directory", fails_at_first)
+    with running(service_options(tmp_path / "scratch", [root], watch_seconds=0.05)) as service:
+        wait_for(lambda: "not watched until" in caplog.text)
+        failing.remove(str(root))
+        wait_for(lambda: service.counters.value("views_built_total") == 2)
+        failing.clear()
+        wait_for(lambda: service.counters.value("views_built_total") == 4)
+        wait_for(lambda: "'sales' is watched again" in caplog.text)
+    assert caplog.text.count("not watched until") == 2
 
 
 def test_tables_are_found_whatever_their_case_if_one_is_meant(service: IcebergService, root: Path) -> None:
@@ -236,7 +343,13 @@ def test_a_token_is_asked_for(root: Path, tmp_path: Path) -> None:
         for path_without in ("/v1/config", "/metrics", "/v1/namespaces/default/tables/trips", "/nothing"):
             assert answer(service, path_without)[0] == 401
         assert answer(service, "/health") == (200, b'{"status":"ok"}')
-        assert answer(service, "/metrics", Authorization="Bearer open sesame")[0] == 200
+        for scheme in ("Bearer", "bearer", "BEARER"):
+            assert answer(service, "/metrics", Authorization=f"{scheme} open sesame")[0] == 200
+        assert answer(service, "/metrics", Authorization="Basic open sesame")[0] == 401
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"{service.url}/v1/config")
+        with refused.value as error:
+            assert error.headers["WWW-Authenticate"] == "Bearer"
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
@@ -306,6 +419,9 @@ def test_the_command_serves_until_it_is_told_to_stop(root: Path, tmp_path: Path)
         url = process.stderr.readline().split()[4].rstrip(";")
         catalog = RestCatalog("test", uri=url)
         assert sorted_column(rows(catalog.load_table(("default", "trips"))), "value") == ["trips"]
+        with pytest.raises(NoSuchTableError):
+            catalog.load_table(("default", "nothing"))
         process.send_signal(signal.SIGTERM)
-        assert process.stderr.read() == ""
+        [line] = process.stderr.read().splitlines()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+ INFO 'default.nothing': 404 for GET: .*", line)
     assert process.returncode in (0, -signal.SIGTERM)
