@@ -5,6 +5,7 @@ timestamps, dates and times are their numbers as they stand.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from hudi_bridge.logformat.avro_cursors import Bools, Cursors, Ints
 from hudi_bridge.logformat.avro_items import step_into_items
 from hudi_bridge.schema.avro_types import (
     NULL,
+    VECTOR,
     AvroArray,
     AvroEnum,
     AvroFixed,
@@ -40,6 +42,8 @@ def read_array(avro: AvroType, cursors: Cursors) -> Array:
         case AvroPrimitive():
             return _PRIMITIVE_READERS[avro.kind](avro, cursors)
         case AvroFixed():
+            if avro.logical is not None and avro.logical.name == VECTOR:
+                return _vectors(avro, cursors)
             return _from_bytes(avro, cursors, np.full(len(cursors), avro.size_bytes, np.int64))
         case AvroEnum():
             return _enums(avro, cursors)
@@ -105,6 +109,14 @@ def _from_bytes(avro: AvroPrimitive | AvroFixed, cursors: Cursors, lengths: Ints
         return decimal_array(cursors.source, starts, lengths, arrow)
     read = string_array if pa.types.is_string(arrow) else binary_array
     return read(cursors.source, starts, lengths)
+
+
+def _vectors(avro: AvroFixed, cursors: Cursors) -> Array:
+    """Little-endian numbers side by side (``VectorConversionUtils``)."""
+    values = cursors.fixed(avro.size_bytes, "a vector")
+    vectors: Any = arrow_type(avro)
+    numbers = pa.Array.from_buffers(vectors.value_type, len(cursors) * vectors.list_size, [None, arrow_buffer(values)])
+    return nested_array(vectors, len(cursors), [None], [numbers])
 
 
 def _enums(avro: AvroEnum, cursors: Cursors) -> Array:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.arrays import Column, Ranks
 from hudi_bridge.merge.payloads import MergeRule
 
@@ -60,6 +61,8 @@ def _column_ranks(column: Column, *, nulls_as_zero: bool) -> Ranks:
     if pa.types.is_temporal(kind):
         width = pa.int32() if kind.bit_width == _INT32_BITS else pa.int64()
         return _with_nulls(column, _values(column.cast(width).cast(pa.int64()).fill_null(0)), nulls_as_zero=False)
+    if pa.types.is_nested(kind):
+        raise UnsupportedTableError("ordering field", f"a column of type {kind}", "plain types, which have an order")
     return _ranked(column)
 
 

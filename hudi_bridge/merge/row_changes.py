@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
+from hudi_bridge.schema.nested import as_lists
 
 Keys: TypeAlias = "pa.ChunkedArray[Any]"
 
@@ -91,6 +92,8 @@ def _differ(one: Any, other: Any) -> Booleans:  # noqa: ANN401 - arrays of any t
     valid, other_valid = as_booleans(one.is_valid()), as_booleans(other.is_valid())
     if types.is_null(one.type):
         return np.zeros(len(one), dtype=np.bool_)
+    if types.is_fixed_size_list(one.type):
+        return _differ(as_lists(one), as_lists(other))
     differs: Booleans = np.zeros(len(one), dtype=np.bool_)
     if types.is_struct(one.type):
         for child, other_child in zip(one.flatten(), other.flatten(), strict=True):

@@ -38,7 +38,7 @@ from hudi_bridge.readers.change_images import (
 from hudi_bridge.readers.evolution import plan_file_evolution
 from hudi_bridge.readers.gone import data_file_gone
 from hudi_bridge.schema.avro import AvroRecord, parse_avro_schema
-from hudi_bridge.schema.avro_types import AvroType, AvroUnion, arrow_type
+from hudi_bridge.schema.avro_types import AvroType, AvroUnion, arrow_schema
 from hudi_bridge.splits.change_split import AFTER, BEFORE, OPERATION, GroupChange
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
@@ -121,7 +121,7 @@ class ChangeLog:
     def _evolved(self, block: LogBlock, stored: Structs, avro: AvroRecord) -> Structs:
         """Stored images with the table's columns."""
         schema = self._image.schema
-        fields = pa.schema([pa.field(field.name, arrow_type(field.type)) for field in avro.fields])
+        fields = arrow_schema(avro)
         evolution = plan_file_evolution(fields, schema, self._group.instant, self._image, block.path, is_parquet=False)
         batch = pa.RecordBatch.from_arrays(stored.flatten(), schema=fields)
         return structs(evolution.apply(batch).columns, schema.names, stored.is_null())

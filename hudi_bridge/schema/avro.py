@@ -1,7 +1,10 @@
 """Avro schema JSON -> a typed tree.
 
-The JSON is that of the Avro 1.12 specification, as Hudi writes it into block headers and commits. A logical
-type that its underlying type cannot carry is ignored, as the specification asks.
+The JSON is that of the Avro 1.12 specification, as Hudi writes it into block headers and commits. One of Avro's
+logical types that its underlying type cannot carry is ignored, as the specification asks. One that is not known here is
+refused: its values mean something else than their bytes.
+
+Source of Hudi's own, VECTOR, VARIANT and BLOB: ``HoodieSchema`` of Hudi 1.2.
 """
 
 import json
@@ -11,8 +14,12 @@ from dataclasses import dataclass, field
 
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
 from hudi_bridge.schema.avro_types import (
+    BLOB,
     NULL,
     PRIMITIVE_TYPES,
+    VARIANT,
+    VECTOR,
+    VECTOR_ELEMENTS,
     AvroArray,
     AvroEnum,
     AvroField,
@@ -65,6 +72,12 @@ _LOGICAL_CARRIERS = {
     "local-timestamp-nanos": "long",
     "uuid": "string",
 }
+# Hive's words for text of limited length, and Avro's for a span of time: Hudi on Spark shows what carries them.
+_SHOWN_AS_THEY_ARE = {"char", "varchar", "duration"}
+_KNOWN = {"decimal", *_LOGICAL_CARRIERS, *_SHOWN_AS_THEY_ARE}
+_OF_HUDI = {VECTOR: "fixed", VARIANT: "record", BLOB: "record"}
+_FIXED_BYTES = "FIXED_BYTES"
+_VARIANT_PARTS = {"metadata", "value"}
 _COMPLEX_KINDS = {"record", "error", "enum", "fixed", "array", "map"}
 
 
@@ -129,14 +142,17 @@ class _Parser:
                 return self._record(node, fields, namespace)
             case {"type": "enum", "symbols": [*symbols]} if all(_is_name(symbol) for symbol in symbols):
                 name = self._declare(node, namespace)
+                _logical(node, "enum")
                 return self._define(name, AvroEnum(name=name, symbols=tuple(map(str, symbols))))
             case {"type": "fixed", "size": int(size)} if 0 <= size <= _MAX_JAVA_INT:
                 name = self._declare(node, namespace)
                 logical = _logical(node, "fixed", size)
                 return self._define(name, AvroFixed(name=name, size_bytes=size, logical=logical))
             case {"type": "array", "items": items}:
+                _logical(node, "array")
                 return AvroArray(items=self.parse(items, namespace))
             case {"type": "map", "values": values}:
+                _logical(node, "map")
                 return AvroMap(values=self.parse(values, namespace))
         raise self.corrupt(f"the type {_shown(node)}", "an Avro type")
 
@@ -152,7 +168,10 @@ class _Parser:
         parsed = tuple(self._field(entry, name.rpartition(".")[0]) for entry in fields)
         if len({entry.name for entry in parsed}) < len(parsed):
             raise self.corrupt(f"the record {name} with two fields of one name", "fields of different names")
-        return self._define(name, AvroRecord(name=name, fields=parsed))
+        logical = _logical(node, "record")
+        if logical is not None and logical.name == VARIANT:
+            _require_variant(name, parsed)
+        return self._define(name, AvroRecord(name=name, fields=parsed, logical=logical))
 
     def _field(self, entry: object, namespace: str) -> AvroField:
         match entry:
@@ -195,7 +214,36 @@ def _logical(node: dict[str, object], kind: str, size_bytes: int = _MAX_JAVA_INT
                 return AvroLogical(name="decimal", precision=precision, scale=scale)
         case {"logicalType": str(name)} if _LOGICAL_CARRIERS.get(name) == kind:
             return AvroLogical(name=name)
+        case {"logicalType": "vector"} if kind == "fixed":
+            return _vector(node, size_bytes)
+        case {"logicalType": str(name)} if _OF_HUDI.get(name) == kind:
+            return AvroLogical(name=name)
+        case {"logicalType": str(name)} if name not in _KNOWN:
+            raise UnsupportedTableError("logical type", f"{name} on {kind}", ", ".join(sorted(_KNOWN | {*_OF_HUDI})))
     return None
+
+
+def _vector(node: dict[str, object], size_bytes: int) -> AvroLogical:
+    dimension, element = node.get("dimension"), node.get("elementType", "FLOAT")
+    backing = node.get("storageBacking", _FIXED_BYTES)
+    name = str(element).lower()
+    width = VECTOR_ELEMENTS[name].bit_width // 8 if name in VECTOR_ELEMENTS else 0
+    if isinstance(dimension, int) and 0 < dimension * width == size_bytes and backing == _FIXED_BYTES:
+        return AvroLogical(name=VECTOR, dimension=dimension, element=name)
+    found = f"{dimension} times {element}, {backing}, in {size_bytes} bytes"
+    raise UnsupportedTableError("VECTOR", found, f"{', '.join(VECTOR_ELEMENTS)} in as many bytes as they take")
+
+
+def _require_variant(name: str, fields: tuple[AvroField, ...]) -> None:
+    parts = {field.name: field.type for field in fields}
+    if parts.keys() == _VARIANT_PARTS and all(_is_bytes(part) for part in parts.values()):
+        return
+    raise UnsupportedTableError("VARIANT", f"{name} of {', '.join(parts)}", "metadata and value, which are bytes")
+
+
+def _is_bytes(avro: AvroType) -> bool:
+    plain = AvroPrimitive(kind="bytes")
+    return avro == plain or (isinstance(avro, AvroUnion) and avro.members == (plain,))
 
 
 def _branch_label(branch: AvroType) -> str:

@@ -4,12 +4,13 @@ Names are resolved: a named type that is used twice is the same value twice, and
 
 Arrow types are those of Spark's ``SchemaConverters`` where Spark has the type: a union with null is its other
 member, ``[int, long]`` is a long, ``[float, double]`` a double, any other union a struct of ``member0``,
-``member1``, … Every Arrow field is nullable, whatever Avro says: Hudi's columns are, since an older file may
-lack any of them.
+``member1``, … Hudi's VECTOR, a ``fixed``, is a list of that length; its VARIANT, a record, a struct whose field says
+that it is Arrow's extension type ``arrow.parquet.variant``. Every Arrow field is nullable, whatever Avro says:
+Hudi's columns are, since an older file may lack any of them.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -18,14 +19,22 @@ from hudi_bridge.errors import UnsupportedTableError
 _DECIMAL128_DIGITS = 38
 _DECIMAL256_DIGITS = 76
 
+VECTOR, VARIANT, BLOB = "vector", "variant", "blob"
+"""Hudi's own logical types."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroLogical:
-    """A logical type that its carrier allows; ``precision`` and ``scale`` belong to ``decimal`` alone."""
+    """A logical type that its carrier allows.
+
+    ``precision`` and ``scale`` belong to ``decimal`` alone, ``dimension`` and ``element`` to ``vector``.
+    """
 
     name: str
     precision: int = 0
     scale: int = 0
+    dimension: int = 0
+    element: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +121,7 @@ class AvroRecord:
 
     name: str
     fields: tuple[AvroField, ...]
+    logical: AvroLogical | None = None
 
 
 AvroType: TypeAlias = AvroPrimitive | AvroFixed | AvroEnum | AvroArray | AvroMap | AvroUnion | AvroRecord
@@ -143,6 +153,13 @@ _LOGICAL_TYPES: dict[str, pa.DataType] = {
 }
 
 
+VECTOR_ELEMENTS: dict[str, pa.DataType] = {"float": pa.float32(), "double": pa.float64(), "int8": pa.int8()}
+"""What a VECTOR can be made of, by Hudi's names in lower case."""
+
+VARIANT_FIELD = {b"ARROW:extension:name": b"arrow.parquet.variant", b"ARROW:extension:metadata": b""}
+"""The metadata of an Arrow field that holds a VARIANT."""
+
+
 def arrow_type(avro: AvroType) -> pa.DataType:
     """The Arrow type of a column of this Avro type.
 
@@ -157,13 +174,36 @@ def arrow_type(avro: AvroType) -> pa.DataType:
         case AvroEnum():
             return pa.string()
         case AvroArray():
-            return pa.list_(pa.field("element", arrow_type(avro.items)))
+            return pa.list_(arrow_field("element", avro.items))
         case AvroMap():
             return pa.map_(pa.string(), arrow_type(avro.values))
         case AvroUnion():
             return _union_type(avro)
         case AvroRecord():
-            return pa.struct([pa.field(field.name, arrow_type(field.type)) for field in avro.fields])
+            return pa.struct([arrow_field(field.name, field.type) for field in avro.fields])
+
+
+def arrow_field(name: str, avro: AvroType) -> "pa.Field[Any]":
+    """The Arrow field of a column of this Avro type.
+
+    Raises:
+        UnsupportedTableError: a decimal has more digits than any Arrow type.
+    """
+    inner = avro.members[0] if isinstance(avro, AvroUnion) and len(avro.members) == 1 else avro
+    is_variant = isinstance(inner, AvroRecord) and inner.logical is not None and inner.logical.name == VARIANT
+    return pa.field(name, arrow_type(avro), metadata=VARIANT_FIELD if is_variant else None)
+
+
+def is_variant(field: "pa.Field[Any]") -> bool:
+    """Whether an Arrow field is said to hold a VARIANT."""
+    metadata = field.metadata
+    return metadata is not None and metadata.items() >= VARIANT_FIELD.items()
+
+
+def vector_type(element: str, dimension: int) -> pa.DataType:
+    """The Arrow type of a VECTOR of so many of ``VECTOR_ELEMENTS``."""
+    # With Arrow's own name of the elements, which is all that survives pickling.
+    return pa.list_(VECTOR_ELEMENTS[element], dimension)
 
 
 def arrow_schema(record: AvroRecord) -> pa.Schema:
@@ -172,7 +212,7 @@ def arrow_schema(record: AvroRecord) -> pa.Schema:
     Raises:
         UnsupportedTableError: a decimal has more digits than any Arrow type.
     """
-    return pa.schema([pa.field(field.name, arrow_type(field.type)) for field in record.fields])
+    return pa.schema([arrow_field(field.name, field.type) for field in record.fields])
 
 
 def _union_type(union: AvroUnion) -> pa.DataType:
@@ -183,10 +223,12 @@ def _union_type(union: AvroUnion) -> pa.DataType:
         return arrow_type(members[0])
     if union.widened is not None:
         return arrow_type(union.widened)
-    return pa.struct([pa.field(f"member{place}", arrow_type(member)) for place, member in enumerate(members)])
+    return pa.struct([arrow_field(f"member{place}", member) for place, member in enumerate(members)])
 
 
 def _logical_type(logical: AvroLogical) -> pa.DataType:
+    if logical.name == VECTOR:
+        return vector_type(logical.element, logical.dimension)
     if logical.name != "decimal":
         return _LOGICAL_TYPES[logical.name]
     if logical.precision > _DECIMAL256_DIGITS:

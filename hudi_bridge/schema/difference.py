@@ -14,6 +14,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
+from hudi_bridge.schema.avro_types import VECTOR_ELEMENTS
 from hudi_bridge.schema.casts import ArrowType, plan_cast
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
 
@@ -100,6 +101,9 @@ def primitive_name(type_: ArrowType) -> str | None:
         return f"decimal({type_.precision}, {type_.scale})" if type_.precision <= _MAX_PRECISION else None
     if pa.types.is_fixed_size_binary(type_):
         return f"fixed[{type_.byte_width}]"
+    if pa.types.is_fixed_size_list(type_):
+        element = next((name for name, kind in VECTOR_ELEMENTS.items() if kind == type_.value_type), None)
+        return None if element is None else f"vector[{type_.list_size}, {element.upper()}, FIXED_BYTES]"
     return _NAMES.get(type_)
 
 

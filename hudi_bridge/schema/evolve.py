@@ -21,7 +21,7 @@ import pyarrow as pa
 from hudi_bridge.errors import SchemaEvolutionError
 from hudi_bridge.schema.casts import Array, ArrowType, plan_cast
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
-from hudi_bridge.schema.nested import rebuild_list, rebuild_map, rebuild_struct
+from hudi_bridge.schema.nested import rebuild_list, rebuild_map, rebuild_struct, vectors_of_bytes
 
 # None stands for an array that is right as it is.
 _Step = Callable[[Array], Array] | None
@@ -159,6 +159,8 @@ class _Planner:
             return inside.map_step(source, target, ids, column)
         if (pa.types.is_list(source) or pa.types.is_large_list(source)) and pa.types.is_list(target):
             return inside.list_step(source, target, ids, column)
+        if pa.types.is_fixed_size_list(target):
+            return self._vector_step(source, target, column)
         if pa.types.is_nested(source) or pa.types.is_nested(target):
             raise self._error(column, source, target)
         if source == target:
@@ -167,6 +169,15 @@ class _Planner:
         if cast is None:
             raise self._error(column, source, target)
         return cast
+
+    def _vector_step(self, source: ArrowType, target: ArrowType, column: str) -> _Step:
+        """A VECTOR, which Parquet files hold as bytes; neither its dimension nor its elements ever change."""
+        if source == target:
+            return None
+        width = target.list_size * target.value_type.bit_width // 8
+        if not pa.types.is_fixed_size_binary(source) or source.byte_width != width:
+            raise self._error(column, source, target)
+        return partial(vectors_of_bytes, target)
 
     def struct_step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
         if ids is not None and not all(isinstance(id_, RecordType) for id_ in ids):

@@ -198,7 +198,7 @@ def _why_null(stored: _Fields, name: str, own: Field | None) -> Outcome:
 
 
 def _outcome(source: ArrowType, target: ArrowType, inner: Sequence[ColumnMapping], *, is_same: bool) -> Outcome:
-    if pa.types.is_nested(target):
+    if pa.types.is_nested(target) and not pa.types.is_fixed_size_list(target):
         # Arrow tells lists apart by the name of their elements as well, which changes nothing for the reader.
         is_unchanged = all(one.outcome is Outcome.READ and not one.is_renamed for one in inner)
         return Outcome.READ if is_unchanged else Outcome.CHANGED_INSIDE

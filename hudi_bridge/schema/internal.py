@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 import pyarrow as pa
 
 from hudi_bridge.errors import CorruptTimelineError
+from hudi_bridge.schema.avro_types import vector_type
 from hudi_bridge.schema.json_values import parse_json
 
 # The stubs of pyarrow know no attributes of parametric types.
@@ -89,6 +90,7 @@ _PRIMITIVES: Mapping[str, pa.DataType] = {
     "uuid": pa.string(),
     "binary": pa.binary(),
 }
+_VECTOR = re.compile(r"vector\[([0-9]{1,9}),\s*(float|double|int8),\s*fixed_bytes\]")
 _FIXED = re.compile(r"fixed\[[0-9]+\]")
 _DECIMAL = re.compile(r"decimal(?:_bytes|_fixed)?\(([0-9]{1,2}),\s*([0-9]{1,2})\)(?:\[[0-9]+\])?")
 _MAX_PRECISION = 38
@@ -282,6 +284,8 @@ class _Parser:
             return _PRIMITIVES[name]
         if _FIXED.fullmatch(name):
             return pa.binary()
+        if match := _VECTOR.fullmatch(name):
+            return vector_type(match[2], int(match[1]))
         if match := _DECIMAL.fullmatch(name):
             precision, scale = map(int, match.groups())
             if 1 <= precision <= _MAX_PRECISION and scale <= precision:

@@ -29,6 +29,7 @@ from hudi_bridge.schema.json_scalars import (
     jackson_scalar,
     joined,
 )
+from hudi_bridge.schema.nested import as_lists
 
 Array: TypeAlias = "pa.Array[Any]"
 
@@ -95,6 +96,8 @@ def _texts(array: Array, style: JsonStyle, avro: AvroType | None) -> Array:
         return _map_texts(array, style, avro.values if isinstance(avro, AvroMap) else None)
     if types.is_list(kind) or types.is_large_list(kind):
         return _list_texts(array, style, avro.items if isinstance(avro, AvroArray) else None)
+    if types.is_fixed_size_list(kind):
+        return _list_texts(as_lists(array), style, None)
     return style.scalar(array, avro)
 
 

@@ -1,4 +1,4 @@
-"""Struct, list and map arrays -> the same rows with other children, without touching a row.
+"""Struct, list and map arrays -> the same rows with other children, without touching a row; bytes -> vectors.
 
 Validity bitmaps and offsets are reused; only of a slice of a longer array they are copied, so that what the
 slice leaves out is neither converted nor kept.
@@ -50,6 +50,21 @@ def rebuild_map(target: ArrowType, key_step: ChildStep, item_step: ChildStep, ar
     items = _stepped(item_step, array.items.slice(first, last - first))
     entries: Array = pa.Array.from_buffers(entries_type, last - first, [None], 0, 0, [keys, items])
     return _from_buffers(target, array, [_validity(array), offsets], [entries])
+
+
+def vectors_of_bytes(target: ArrowType, array: Array) -> Array:
+    """Lists of numbers of a fixed length, which lie side by side in bytes, little-endian."""
+    width = array.type.byte_width
+    numbers = array.buffers()[1] or pa.py_buffer(b"")
+    numbers = numbers.slice(array.offset * width, len(array) * width)
+    values: Array = pa.Array.from_buffers(target.value_type, len(array) * target.list_size, [None, numbers])
+    return _from_buffers(target, array, [_validity(array)], [values])
+
+
+def as_lists(vectors: Array) -> Array:
+    """Lists of a fixed length as lists of any."""
+    kind: ArrowType = vectors.type
+    return vectors.cast(pa.list_(kind.value_field))
 
 
 def _stepped_child(step: ChildStep, array: pa.StructArray, position: int) -> Array:

@@ -7,6 +7,7 @@ Source: ``TableSchemaResolver`` and ``HoodieFileIndex`` of Hudi.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -61,7 +62,9 @@ def read_query_schema(storage: Storage, config: TableConfig, timeline: Timeline,
 
 def _of_text(schema_text: str, ids: str | None, history: str | None, config: TableConfig, path: str) -> QuerySchema:
     avro = parse_avro_schema(schema_text, path)
-    fields = arrow_schema(avro) if ids is None else to_arrow(parse_internal_schema(ids, path))
+    fields = arrow_schema(avro)
+    if ids is not None:
+        fields = _as_labelled(to_arrow(parse_internal_schema(ids, path)), fields)
     arrow = _complete(fields, config)
     defaults = ((field.name, field.default_json) for field in avro.fields)
     return QuerySchema(
@@ -70,6 +73,12 @@ def _of_text(schema_text: str, ids: str | None, history: str | None, config: Tab
         ids=ids,
         history=history or (f'{{"schemas":[{ids}]}}' if ids else None),
     )
+
+
+def _as_labelled(schema: pa.Schema, labelled: pa.Schema) -> pa.Schema:
+    """The columns with the metadata of their namesakes: types with column ids do not tell what is a VARIANT."""
+    labels: Any = {field.name: field.metadata for field in labelled}
+    return pa.schema([field.with_metadata(labels.get(field.name)) for field in schema])
 
 
 def _read_history(storage: Storage, timeline: Timeline) -> str | None:

@@ -167,6 +167,24 @@ def big_endian(unscaled: int, size: int) -> bytes:
     return unscaled.to_bytes(size, "big", signed=True)
 
 
+def test_vectors_are_numbers_side_by_side_with_the_low_byte_first() -> None:
+    def vector(name: str, size: int, **facts: Any) -> dict[str, Any]:
+        return {"type": "fixed", "name": name, "size": size, "logicalType": "vector", **facts}
+
+    floats, doubles = vector("f", 8, dimension=2), vector("d", 16, dimension=2, elementType="DOUBLE")
+    half_and_minus_two = b"\x00\x00\x00\x3f\x00\x00\x00\xc0"
+    assert values_of(floats, half_and_minus_two, bytes(8)) == [[0.5, -2.0], [0.0, 0.0]]
+    assert values_of(["null", floats], b"\x00", b"\x02" + half_and_minus_two, b"\x00") == [None, [0.5, -2.0], None]
+    assert values_of(doubles, struct.pack("<2d", 0.1, -1e300)) == [[0.1, -1e300]]
+    assert values_of(vector("b", 3, dimension=3, elementType="INT8"), b"\x80\xff\x7f") == [[-128, -1, 127]]
+    items = number(2) + half_and_minus_two + bytes(8) + number(0)
+    assert values_of({"type": "array", "items": floats}, items, number(0)) == [[[0.5, -2.0], [0.0, 0.0]], []]
+    inside = {"type": "record", "name": "s", "fields": [{"name": "v", "type": floats}]}
+    assert values_of(inside, half_and_minus_two) == [{"v": [0.5, -2.0]}]
+    with pytest.raises(CorruptLogFileError):
+        values_of(floats, half_and_minus_two[:-1])
+
+
 @pytest.mark.parametrize("digits", [1, 9, 18, 19, 37, 38, 39, 76])
 def test_decimals_to_the_last_digit(digits: int) -> None:
     most = 10**digits - 1

@@ -13,6 +13,7 @@ from hudi_bridge.schema.avro import (
     arrow_schema,
     parse_avro_schema,
 )
+from hudi_bridge.schema.avro_types import is_variant
 
 
 def record(*fields: Any) -> dict[str, Any]:
@@ -116,13 +117,81 @@ def test_decimals(avro: dict[str, Any], arrow: pa.DataType) -> None:
     [
         ({"type": "long", "logicalType": "date"}, pa.int64()),
         ({"type": "int", "logicalType": "timestamp-micros"}, pa.int32()),
-        ({"type": "int", "logicalType": "fortnight"}, pa.int32()),
         ({"type": "fixed", "name": "d", "size": 12, "logicalType": "duration"}, pa.binary()),
+        ({"type": "string", "logicalType": "varchar", "maxLength": 5}, pa.string()),
     ],
     ids=str,
 )
 def test_a_logical_type_that_its_carrier_cannot_bear_is_ignored(avro: Any, arrow: pa.DataType) -> None:
     assert column_type(avro) == arrow
+
+
+BYTES = {"type": "fixed", "name": "b", "size": 8}
+PARTS = [{"name": "metadata", "type": "bytes"}, {"name": "value", "type": "bytes"}]
+TYPED = {"name": "typed_value", "type": ["null", "int"]}
+
+
+def vector(size: int, **facts: Any) -> dict[str, Any]:
+    return {"type": "fixed", "name": "v", "size": size, "logicalType": "vector", **facts}
+
+
+def variant(*parts: Any) -> dict[str, Any]:
+    return {"type": "record", "name": "v", "fields": [*parts], "logicalType": "variant"}
+
+
+@pytest.mark.parametrize(
+    ("avro", "element", "dimension"),
+    [
+        (vector(12, dimension=3), pa.float32(), 3),
+        (vector(16, dimension=4, elementType="FLOAT", storageBacking="FIXED_BYTES"), pa.float32(), 4),
+        (vector(16, dimension=2, elementType="DOUBLE"), pa.float64(), 2),
+        (vector(16, dimension=16, elementType="int8"), pa.int8(), 16),
+    ],
+    ids=str,
+)
+def test_a_vector_is_a_list_of_its_length(avro: Any, element: pa.DataType, dimension: int) -> None:
+    assert column_type(avro) == pa.list_(element, dimension)
+    assert column_type(["null", avro]) == column_type(avro)
+
+
+@pytest.mark.parametrize(
+    "avro",
+    [
+        {"type": "int", "logicalType": "fortnight"},
+        {"type": "bytes", "logicalType": "big-decimal"},
+        {**BYTES, "logicalType": "embedding"},
+        {"type": "array", "items": "int", "logicalType": "set"},
+        {"type": "map", "values": "int", "logicalType": "headers"},
+        {"type": "enum", "name": "e", "symbols": ["A"], "logicalType": "colour"},
+        {"type": "record", "name": "p", "fields": PARTS, "logicalType": "point"},
+        {"type": "bytes", "logicalType": "vector", "dimension": 2},
+        {"type": "array", "items": "float", "logicalType": "vector", "dimension": 2},
+        {**BYTES, "logicalType": "variant"},
+        vector(12),
+        vector(12, dimension=4),
+        vector(12, dimension=-3),
+        vector(12, dimension="3"),
+        vector(0, dimension=0),
+        vector(12, dimension=6, elementType="FLOAT16"),
+        vector(12, dimension=6, elementType=None),
+        vector(12, dimension=3, storageBacking="ARRAY"),
+        variant(PARTS[0]),
+        variant(*PARTS, TYPED),
+        variant(PARTS[0], {"name": "value", "type": "string"}),
+    ],
+    ids=str,
+)
+def test_a_type_whose_values_are_not_known_is_refused(avro: Any) -> None:
+    with pytest.raises(UnsupportedTableError, match=r"logical type|VECTOR|VARIANT"):
+        parse(record({"name": "a", "type": {"type": "array", "items": ["null", avro]}}))
+
+
+def test_a_variant_is_labelled_as_arrow_s() -> None:
+    schema = arrow_schema(parse(record({"name": "v", "type": ["null", variant(*PARTS)]})))
+    assert schema.field("v").type == pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
+    assert is_variant(schema.field("v"))
+    plain = {"type": "record", "name": "v", "fields": PARTS}
+    assert not is_variant(arrow_schema(parse(record({"name": "v", "type": plain}))).field("v"))
 
 
 def test_every_field_is_nullable_and_in_order() -> None:

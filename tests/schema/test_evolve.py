@@ -74,6 +74,36 @@ class TestByName:
         assert plan(file, query).file_columns == ("a",)
         assert evolved([{"a": 1, "b": "x"}], file, query) == [{"n": None, "a": 1}]
 
+    def test_vectors_are_read_from_the_bytes_that_parquet_files_hold(self) -> None:
+        vectors = pa.list_(pa.float32(), 2)
+        kinds: list[Any] = [pa.binary(8), pa.struct([("v", pa.binary(8))]), pa.list_(pa.field("element", pa.binary(8)))]
+        file = columns(v=kinds[0], s=kinds[1], l=kinds[2])
+        query = columns(v=vectors, s=pa.struct([("v", vectors)]), l=pa.list_(pa.field("element", vectors)))
+        one, two = b"\x00\x00\x00\x3f\x00\x00\x00\xc0", bytes(8)
+        rows: list[dict[str, Any]] = [
+            {"v": one, "s": {"v": None}, "l": []},
+            {"v": None, "s": None, "l": [two, None, one]},
+        ]
+        rows += [{"v": two, "s": {"v": one}, "l": None}]
+        expected: list[dict[str, Any]] = [
+            {"v": [0.5, -2.0], "s": {"v": None}, "l": []},
+            {"v": None, "s": None, "l": [[0.0, 0.0], None, [0.5, -2.0]]},
+            {"v": [0.0, 0.0], "s": {"v": [0.5, -2.0]}, "l": None},
+        ]
+        assert evolved(rows, file, query) == expected
+        sliced = plan(file, query).apply(pa.RecordBatch.from_pylist(rows, file).slice(1))
+        sliced.validate(full=True)
+        assert sliced.to_pylist() == expected[1:]
+        assert plan(file, query).apply(pa.RecordBatch.from_pylist([], file)).num_rows == 0
+        assert evolved([{"w": 1}], columns(w=pa.int32()), columns(v=vectors)) == [{"v": None}]
+
+    @pytest.mark.parametrize(
+        "stored", [pa.binary(), pa.binary(4), pa.list_(pa.float32()), pa.list_(pa.float32(), 3), pa.list_(pa.int8(), 2)]
+    )
+    def test_a_vector_of_another_shape_is_refused(self, stored: pa.DataType) -> None:
+        with pytest.raises(SchemaEvolutionError):
+            plan(columns(v=stored), columns(v=pa.list_(pa.float32(), 2)))
+
     def test_no_common_column_keeps_the_number_of_rows(self) -> None:
         file, query = pa.schema([("a", pa.int32())]), pa.schema([("b", pa.int32())])
         assert plan(file, query).file_columns == ()

@@ -113,6 +113,8 @@ def test_the_arrow_schema_is_nullable_throughout() -> None:
         ("decimal(1,0)", pa.decimal128(1, 0)),
         ("decimal_bytes(9, 3)", pa.decimal128(9, 3)),
         ("decimal_fixed(9, 3)[4]", pa.decimal128(9, 3)),
+        ("vector[3, FLOAT, FIXED_BYTES]", pa.list_(pa.float32(), 3)),
+        ("vector[128, INT8, FIXED_BYTES]", pa.list_(pa.int8(), 128)),
     ],
 )
 def test_primitive_types(text: str, expected: pa.DataType) -> None:

@@ -33,6 +33,8 @@ VALUES: list[tuple[pa.DataType, Any, str, str]] = [
     (pa.list_(pa.string()), ["x", None], '["x",null]', '["x", null]'),
     (pa.list_(pa.list_(pa.int32())), [[1, 2], [], None], "[[1,2],[],null]", "[[1, 2], [], null]"),
     (pa.map_(pa.string(), pa.int32()), [("a", 1), ("b", None)], '{"a":1}', '{"a": 1, "b": null}'),
+    (pa.list_(pa.float32(), 2), [0.1, -1], "[0.1,-1.0]", "[0.1, -1.0]"),
+    (pa.list_(pa.int8(), 2), [-128, 127], "[-128,127]", "[-128, 127]"),
     (pa.map_(pa.string(), pa.int32()), [], "{}", "{}"),
     (pa.struct([("x", pa.int32()), ("y", pa.string())]), {"x": None, "y": "z"}, '{"y":"z"}', '{"x": null, "y": "z"}'),
     (pa.struct([("x", pa.int32())]), {"x": None}, "{}", '{"x": null}'),

@@ -104,6 +104,8 @@ def stored_paths(stored: pa.Schema) -> tuple[str, ...]:
 
 def _same_values(source: ArrowType, target: ArrowType, float_widening: FloatWidening) -> bool:
     """Whether a client that reads one type as the other gets the values that Hudi shows."""
+    if pa.types.is_fixed_size_list(target):
+        return False
     if pa.types.is_nested(target):
         return True
     if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):

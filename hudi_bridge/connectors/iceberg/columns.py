@@ -130,7 +130,7 @@ class _Numbering:
     def _type(self, kind: ArrowType, path: str) -> IcebergType:
         if pa.types.is_struct(kind):
             return StructType(*(self.field(kind.field(position), path) for position in range(kind.num_fields)))
-        if pa.types.is_list(kind):
+        if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
             inside = child_path(path, "element")
             return ListType(self._id(inside), self._type(kind.value_type, inside), element_required=False)
         if pa.types.is_map(kind):
@@ -151,6 +151,8 @@ def _primitive(kind: ArrowType, path: str) -> IcebergType:
         return DecimalType(kind.precision, kind.scale)
     if pa.types.is_timestamp(kind) and kind.unit in ("ms", "us") and kind.tz is not None:
         return TimestamptzType()
+    if kind == pa.int8():
+        return IntegerType()
     if kind not in _PRIMITIVES:
         raise UnsupportedTableError("column type in Iceberg", f"{path} of type {kind}", "types of Iceberg version 2")
     return _PRIMITIVES[kind]

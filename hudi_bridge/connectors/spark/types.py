@@ -1,19 +1,23 @@
 """Arrow types -> Spark types, as Hudi's own reader gives them, and batches in the layout that Spark takes.
 
 A timestamp with a zone is a ``timestamp``, one without a ``timestamp_ntz``; a time of day, which Spark's Avro reader
-does not know, is the number that is stored. Every column, field and item is nullable, since any may be missing from an
-older file.
+does not know, is the number that is stored. A VECTOR is an array. A VARIANT column is a ``variant`` from Spark 4 on;
+before that, and within other columns, it is the struct that is stored. Every column, field and item is nullable, since
+any may be missing from an older file.
 
 Source: ``SchemaConverters`` of Spark, ``AvroConversionUtils`` of Hudi.
 """
 
 from collections.abc import Iterator
+from typing import Any, cast
 
 import pyarrow as pa
+import pyspark.sql.types
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
     BooleanType,
+    ByteType,
     DataType,
     DateType,
     DecimalType,
@@ -31,10 +35,24 @@ from pyspark.sql.types import (
 )
 
 from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.schema.avro_types import is_variant
+from hudi_bridge.schema.casts import Array
+from hudi_bridge.schema.nested import rebuild_struct
+
+# From Spark 4 on.
+_VARIANT_TYPE = getattr(pyspark.sql.types, "VariantType", None)
+_VARIANT = pa.struct(
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
+    ]
+)
+"""What Spark knows a VARIANT by (``ArrowUtils``)."""
 
 _PLAIN: tuple[tuple[pa.DataType, pa.DataType, DataType], ...] = (
     (pa.null(), pa.null(), NullType()),
     (pa.bool_(), pa.bool_(), BooleanType()),
+    (pa.int8(), pa.int8(), ByteType()),
     (pa.int32(), pa.int32(), IntegerType()),
     (pa.int64(), pa.int64(), LongType()),
     (pa.float32(), pa.float32(), FloatType()),
@@ -54,25 +72,42 @@ def spark_schema(schema: pa.Schema) -> StructType:
     Raises:
         UnsupportedTableError: Spark has no such type.
     """
-    return StructType([StructField(field.name, _spark_type(field.type, field.name)) for field in schema])
+    return StructType([StructField(field.name, _column_type(field)) for field in schema])
 
 
 def arrow_layout(schema: pa.Schema) -> pa.Schema:
     """The columns in the Arrow types in which Spark takes them."""
-    return pa.schema([pa.field(field.name, _layout(field.type)) for field in schema])
+    return pa.schema([pa.field(field.name, _column_layout(field)) for field in schema])
 
 
 def in_layout(batches: Iterator[pa.RecordBatch], layout: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Batches in the types of a layout."""
     for batch in batches:
-        if batch.schema.equals(layout):
+        if batch.schema.equals(layout, check_metadata=True):
             yield batch
         else:
-            # Nanoseconds, which Spark does not have, are cut off.
-            yield pa.RecordBatch.from_arrays(
-                [column.cast(field.type, safe=False) for column, field in zip(batch.columns, layout, strict=True)],
-                schema=layout,
-            )
+            columns = [_taken(column, field.type) for column, field in zip(batch.columns, layout, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, schema=layout)
+
+
+def _column_type(field: "pa.Field[Any]") -> DataType:
+    if is_variant(field) and _VARIANT_TYPE is not None:
+        variant: DataType = _VARIANT_TYPE()
+        return variant
+    return _spark_type(field.type, field.name)
+
+
+def _column_layout(field: "pa.Field[Any]") -> pa.DataType:
+    return _VARIANT if is_variant(field) and _VARIANT_TYPE is not None else _layout(field.type)
+
+
+def _taken(column: Array, kind: pa.DataType) -> Array:
+    if kind is _VARIANT:
+        parts = tuple((column.type.get_field_index(part.name), None) for part in kind)
+        return rebuild_struct(kind, parts, cast("pa.StructArray", column))
+    # Nanoseconds, which Spark does not have, are cut off.
+    taken: Array = column.cast(kind, safe=False)
+    return taken
 
 
 def _spark_type(kind: pa.DataType, column: str) -> DataType:
@@ -83,7 +118,7 @@ def _spark_type(kind: pa.DataType, column: str) -> DataType:
         return DecimalType(kind.precision, kind.scale)
     if pa.types.is_timestamp(kind):
         return TimestampType() if kind.tz else TimestampNTZType()
-    if pa.types.is_list(kind):
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
         return ArrayType(_spark_type(kind.value_type, column))
     if pa.types.is_map(kind):
         return MapType(_spark_type(kind.key_type, column), _spark_type(kind.item_type, column))
@@ -98,7 +133,7 @@ def _layout(kind: pa.DataType) -> pa.DataType:
             return taken
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", "UTC" if kind.tz else None)
-    if pa.types.is_list(kind):
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
         return pa.list_(pa.field("element", _layout(kind.value_type)))
     if pa.types.is_map(kind):
         return pa.map_(_layout(kind.key_type), _layout(kind.item_type))

@@ -109,6 +109,6 @@ def _shape(kind: Any) -> Any:  # noqa: ANN401 - an Arrow type; a shape of ``payl
         return "row", tuple((field.name, _shape(field.type)) for field in fields)
     if pa.types.is_map(kind):
         return "map", _shape(kind.item_type)
-    if pa.types.is_list(kind):
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
         return "array", _shape(kind.value_type)
     return None

@@ -19,6 +19,7 @@ ArrowType: TypeAlias = Any
 
 _PLAIN: Mapping[pa.DataType, str] = {
     pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
     pa.int32(): "integer",
     pa.int64(): "bigint",
     pa.float32(): "real",
@@ -59,7 +60,7 @@ def _type(kind: ArrowType, path: str, *, time: str, timestamp: str, instant: str
     if pa.types.is_struct(kind):
         fields = [kind.field(position) for position in range(kind.num_fields)]
         return f"row({', '.join(f'{field_identifier(one.name)} {inner(one.type, one.name)}' for one in fields)})"
-    if pa.types.is_list(kind):
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
         return f"array({inner(kind.value_type, 'element')})"
     if pa.types.is_map(kind):
         return f"map({inner(kind.key_type, 'key')}, {inner(kind.item_type, 'value')})"
@@ -109,7 +110,7 @@ def published_type(kind: ArrowType) -> ArrowType:
     if pa.types.is_struct(kind):
         fields = [kind.field(position) for position in range(kind.num_fields)]
         return pa.struct([pa.field(one.name, published_type(one.type)) for one in fields])
-    if pa.types.is_list(kind):
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
         return pa.list_(published_type(kind.value_type))
     if pa.types.is_map(kind):
         return pa.map_(published_type(kind.key_type), published_type(kind.item_type))
