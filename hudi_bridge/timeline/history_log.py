@@ -30,6 +30,7 @@ _FILE_NAME = re.compile(r"\.commits_\.archive\.[0-9]+(?:_[0-9-]+)?")
 _HEADLINE = ("commitTime", "actionType", "actionState", "stateTransitionTime")
 _CONTENTS = ("hoodieReplaceCommitMetadata", "hoodieCommitMetadata")
 _COMMIT = ("commitTime", *_CONTENTS)
+_EXPECTED = "whole blocks of archived instants"
 
 
 def iter_instants(storage: Storage, config: TableConfig, since: str) -> Iterator[Instant]:
@@ -81,13 +82,17 @@ def _is_completed(headline: Record, path: str) -> bool:
 
 
 def _iter_blocks(storage: Storage, config: TableConfig) -> Iterator[LogBlock]:
-    """The blocks of entries; damaged blocks are stepped over, as in any log file."""
+    """The blocks of entries. Hudi steps over damaged ones, and so over the commits in them."""
     for info in storage.list_directory(config.history_path):
         if info.is_dir or _FILE_NAME.fullmatch(info.name) is None:
             continue
-        for block in scan_blocks(read_timeline_file(storage, info.path), info.path).blocks:
-            if block.block_type is BlockType.AVRO_DATA and block.schema_text is not None:
-                yield block
+        scan = scan_blocks(read_timeline_file(storage, info.path), info.path)
+        for corrupt in scan.corrupt:
+            raise CorruptTimelineError(info.path, corrupt.offset, f"a damaged block: {corrupt.reason}", _EXPECTED)
+        for block in scan.blocks:
+            if block.block_type is not BlockType.AVRO_DATA or block.schema_text is None:
+                raise CorruptTimelineError(info.path, block.offset, "a block that is not one of entries", _EXPECTED)
+            yield block
 
 
 def _entries(block: LogBlock, fields: Collection[str], numbers: Sequence[int] | None = None) -> list[Record]:

@@ -74,6 +74,8 @@ def _data_files(storage: Storage, config: TableConfig) -> Iterator[tuple[str, st
         return
     manifest_path = f"{folder}/manifest_{version}"
     manifest = parse_record(read_timeline_file(storage, manifest_path), manifest_path)
+    if manifest.get("files") is None:
+        raise CorruptTimelineError(manifest_path, None, f"the fields {list(manifest)}", "the list of files")
     for entry in records_field(manifest, "files", manifest_path):
         name = text_field(entry, "fileName", manifest_path)
         match = _DATA_FILE.fullmatch(name)

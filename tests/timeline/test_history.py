@@ -127,11 +127,26 @@ def test_layout_1_commit_metadata(tmp_path: Path) -> None:
     assert read_archived_commit_metadata(storage, config, D) is None
 
 
-def test_layout_1_steps_over_other_and_torn_blocks(tmp_path: Path) -> None:
-    whole = log_block(content_of(entry(A, "commit")))
-    command = log_block(b"", None, block_type=0)
-    storage, config = archived_table(tmp_path, f1=command + whole + whole[:-9])
-    assert load_history(storage, config) == (done(A, Action.COMMIT),)
+WHOLE = log_block(content_of(entry(A, "commit")))
+
+
+@pytest.mark.parametrize(
+    ("data", "offset", "found"),
+    [
+        (WHOLE + WHOLE[:-9], len(WHOLE), "damaged block"),
+        (WHOLE[:-9] + WHOLE, 0, "damaged block"),
+        (WHOLE + log_block(b"", None, block_type=0), len(WHOLE), "not one of entries"),
+        (log_block(content_of(entry(A, "commit")), None) + WHOLE, 0, "not one of entries"),
+    ],
+    ids=["cut off", "cut within", "a command", "no schema"],
+)
+def test_layout_1_with_a_damaged_block(tmp_path: Path, data: bytes, offset: int, found: str) -> None:
+    storage, config = archived_table(tmp_path, f1=data)
+    with pytest.raises(CorruptTimelineError, match=found) as caught:
+        load_history(storage, config)
+    assert caught.value.offset == offset
+    with pytest.raises(CorruptTimelineError, match=found):
+        read_archived_commits(storage, config, [A])
 
 
 @pytest.mark.parametrize(
@@ -247,6 +262,8 @@ def test_there_is_no_metadata_without_history(tmp_path: Path) -> None:
         ("_version_", b"8", "no such file"),
         ("manifest_7", b"{", "neither"),
         ("manifest_7", b'{"files": [1]}', "files"),
+        ("manifest_7", b"{}", "the fields []"),
+        ("manifest_7", b'{"filet": []}', "filet"),
         ("manifest_7", b'{"files": [{"fileName": "../../x_y_0.parquet"}]}', "../../x_y_0.parquet"),
         (f"{C}_{D}_0.parquet", b"PAR1", "no readable Parquet"),
         (f"{C}_{D}_0.parquet", None, "no readable Parquet"),
