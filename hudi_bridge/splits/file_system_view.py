@@ -8,6 +8,7 @@ that was downgraded, logs may still name their delta commit; they join the newes
 Source: ``HoodieFileGroup`` and ``AbstractTableFileSystemView`` of Hudi.
 """
 
+import logging
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +18,14 @@ from dataclasses import dataclass, replace
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
 from hudi_bridge.splits.file_slice import BaseFile, FileGroup, FileSlice, LogFile
+from hudi_bridge.splits.warn_once import warn_once
 from hudi_bridge.storage import FileInfo
+
+_LOG = logging.getLogger(__name__)
+_NAMED_AFTER_COMPACTION = (
+    "%s is not read: it is named after the pending compaction %s, as before table version 8; Hudi passes it over, too, "
+    "and loses what was written between the compaction's plan and an upgrade that did not run it"
+)
 
 GroupId = tuple[str, str]
 """Partition path and file id."""
@@ -78,12 +86,14 @@ def _build_file_group(
     if group in facts.pending_compactions:
         opened.add(facts.pending_compactions[group])
     joinable = sorted(opened)
+    pending = facts.pending_compactions.get(group)
     if not facts.logs_name_their_own_instant:
-        pending = facts.pending_compactions.get(group)
         joinable = [instant for instant in joinable if instant == pending or facts.is_committed(instant)]
     logs: dict[str, list[LogFile]] = defaultdict(list)
     for log in sorted(log_files, key=lambda log: log.name.sort_key):
         if facts.logs_name_their_own_instant and not facts.is_committed(log.name.instant_time):
+            if log.name.instant_time == pending:
+                warn_once(_LOG, _NAMED_AFTER_COMPACTION, log.path, pending)
             continue
         logs[_slice_key(log, opened, joinable, facts)].append(log)
     slices = tuple(

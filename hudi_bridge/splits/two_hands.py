@@ -7,20 +7,18 @@ the version, leaves them as they are; and after a downgrade, 0.x writes to a tab
 import logging
 
 from hudi_bridge.config import FIRST_VERSION_OF_1X, READ_AS_RELEASE_KEY, TableConfig
+from hudi_bridge.splits.warn_once import warn_once
 
 _LOG = logging.getLogger(__name__)
 _RELEASES = {False: "0.x", True: "1.x"}
-_told: set[str] = set()
 
 
 def warn_of_two_hands(config: TableConfig, *, newest_by_1x: bool | None) -> None:
     """Say once for each table that another release has written to it; None is a commit that does not tell."""
     if config.table_version >= FIRST_VERSION_OF_1X or newest_by_1x in (None, config.written_by_1x):
         return
-    if config.table_path in _told:
-        return
-    _told.add(config.table_path)
-    _LOG.warning(
+    warn_once(
+        _LOG,
         "%s: its properties are those of Hudi %s, whose rules hold, but Hudi %s wrote the newest commit; the option %s "
         "says whose rules are to hold",
         config.table_path,

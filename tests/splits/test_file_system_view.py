@@ -170,6 +170,16 @@ class TestLayout2:
         assert [shape(piece) for piece in group.slices] == [("001", ("003.1",)), (None, ("002.1",))]
         assert shape(latest_snapshot_slice(group, timeline)) == ("001", ("002.1", "003.1"))
 
+    def test_logs_that_an_upgrade_left_to_a_pending_compaction_do_not_count_and_this_is_said_once(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        timeline = facts("009", ["001", "002", "005"], compaction="004")
+        for _ in range(2):
+            group = group_of(timeline, base("001"), log("002"), log("003"), log("004"), log("005"))
+        assert shape(latest_snapshot_slice(group, timeline)) == ("001", ("002.1", "005.1"))
+        (warning,) = caplog.messages
+        assert warning.startswith("p/.f_004.log.1_0-1-1 is not read: it is named after the pending compaction 004")
+
     def test_logs_of_writes_that_have_not_completed_do_not_count(self) -> None:
         timeline = facts("009", ["001", "003"])
         group = group_of(timeline, base("001"), log("002"), log("003"))
