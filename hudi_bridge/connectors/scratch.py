@@ -6,6 +6,7 @@ temporary file first.
 """
 
 import contextlib
+import errno
 import os
 import shutil
 import tempfile
@@ -19,6 +20,7 @@ from hudi_bridge.errors import QueryError, TableNotFoundError
 from hudi_bridge.storage import Storage
 
 _COPY_BYTES = 1 << 22
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 UNFINISHED = ".part"
 
 
@@ -98,6 +100,10 @@ class Scratch:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(part, target)  # noqa: PTH105
+        except OSError as error:
+            if error.filename is None and error.errno in _NO_ROOM:
+                error.filename = target
+            raise
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(part)  # noqa: PTH108

@@ -1,5 +1,6 @@
 """The folder of a view's own files, on a local disk and on a file system that is somewhere else."""
 
+import errno
 import time
 from pathlib import Path
 
@@ -46,6 +47,12 @@ def write_half(scratch: Scratch, name: str) -> None:
         file.write(b"half")
         assert scratch.names("a") == ()
         raise ZeroDivisionError
+
+
+def test_a_full_disk_is_said_with_the_file(tmp_path: Path) -> None:
+    scratch = Scratch.open(str(tmp_path))
+    with pytest.raises(OSError, match=r"No space.*/a/b\.json"), scratch.appearing("a/b.json"):
+        raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_leftovers_wait(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ class KnownHost:
             host = dict(scope["headers"]).get(b"host", b"localhost").decode("ascii", "replace")
             if not is_loopback(_without_port(host)):
                 message = "without a token, this catalog answers to localhost alone"
-                await error_answer(403, "ForbiddenException", message)(scope, receive, send)
+                await error_answer(scope, 403, "ForbiddenException", message)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 

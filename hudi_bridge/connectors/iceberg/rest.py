@@ -28,7 +28,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hudi_bridge.connectors.iceberg.answers import error_answer
+from hudi_bridge.connectors.iceberg.answers import error_answer, reason_of
 from hudi_bridge.connectors.iceberg.catalog import Catalog, Namespace
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.http_limits import KnownHost
@@ -156,21 +156,25 @@ class _Service:
     def table_error_response(self, request: Request, error: Exception) -> Response:
         kind, text = type(error).__name__, str(error)
         if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-            return _refused(request, 404, "NoSuchTableException", "there is no table of that name", logged=text)
+            return error_answer(
+                request.scope, 404, "NoSuchTableException", "there is no table of that name", logged=text
+            )
         self._counters.add("errors_total", labels=f'error="{kind}"')
         if isinstance(error, TableNotFoundError):
-            return _refused(request, 404, "NoSuchTableException", error.reason, logged=text)
+            return error_answer(request.scope, 404, "NoSuchTableException", error.reason, logged=text)
         if not isinstance(error, HudiReadError):
             # What other libraries say may be about places that are nobody's business.
-            return _refused(request, 500, kind, "the table cannot be read; the log says why", logged=text)
+            return error_answer(request.scope, 500, kind, "the table cannot be read; the log says why", logged=text)
         if isinstance(error, QueryError | UnsupportedTableError):
-            return _refused(request, 400, "BadRequestException", self._catalog.roots.without_places(text), logged=text)
-        return _refused(request, 500, kind, self._catalog.roots.without_places(text), logged=text)
+            return error_answer(
+                request.scope, 400, "BadRequestException", self._catalog.roots.without_places(text), logged=text
+            )
+        return error_answer(request.scope, 500, kind, self._catalog.roots.without_places(text), logged=text)
 
     def unexpected_error_response(self, request: Request, error: Exception) -> Response:
         self._counters.add("errors_total", labels=f'error="{type(error).__name__}"')
         message = "something went wrong; the log says what"
-        return _refused(request, 500, "InternalServerError", message, logged=repr(error))
+        return error_answer(request.scope, 500, "InternalServerError", message, logged=repr(error))
 
     def _namespace(self, request: Request) -> Namespace:
         levels = _namespace(request)
@@ -211,21 +215,15 @@ def _no_namespace(levels: Namespace) -> _CatalogError:
 def _error_response(request: Request, error: Exception) -> Response:
     if not isinstance(error, _CatalogError):
         raise error
-    return _refused(request, error.status, error.kind, error.message)
+    return error_answer(request.scope, error.status, error.kind, error.message)
 
 
 def _http_error_response(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
     if error.status_code == 405:  # noqa: PLR2004 - of HTTP
-        return _refused(request, 405, "UnsupportedOperationException", "this catalog cannot be changed")
-    return _refused(request, error.status_code, "NotFoundException", "there is nothing of that name")
-
-
-def _refused(request: Request, status: int, kind: str, message: str, *, logged: str = "") -> Response:
-    """An answer that is an error; the log tells its reason, or what is ``logged`` in its place."""
-    request.state.reason = f"{kind}: {logged or message}"
-    return error_answer(status, kind, message)
+        return error_answer(request.scope, 405, "UnsupportedOperationException", "this catalog cannot be changed")
+    return error_answer(request.scope, error.status_code, "NotFoundException", "there is nothing of that name")
 
 
 def _asked_for(scope: Scope) -> str:
@@ -247,7 +245,9 @@ class _Authorized:
         if self._expected is not None and scope["type"] == "http" and scope["path"] != "/health":
             scheme, _, given = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
             if scheme.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self._expected):
-                await error_answer(401, "NotAuthorizedException", "a bearer token is needed")(scope, receive, send)
+                await error_answer(scope, 401, "NotAuthorizedException", "a bearer token is needed")(
+                    scope, receive, send
+                )
                 return
         await self._app(scope, receive, send)
 
@@ -279,7 +279,6 @@ class _Counting:
             kind = getattr(scope.get("route"), "name", "other")
             if status >= _FIRST_ERROR:
                 level = logging.ERROR if status >= _FIRST_OWN_ERROR else logging.INFO
-                reason = scope.get("state", {}).get("reason", "refused")
-                _LOG.log(level, "%s: %d for %s: %s", _asked_for(scope), status, scope["method"], reason)
+                _LOG.log(level, "%s: %d for %s: %s", _asked_for(scope), status, scope["method"], reason_of(scope))
             self._counters.add("requests_total", labels=f'kind="{kind}",status="{status}"')
             self._counters.add("request_seconds_total", time.perf_counter() - start, labels=f'kind="{kind}"')

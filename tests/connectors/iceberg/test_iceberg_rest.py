@@ -190,6 +190,8 @@ def test_errors_are_logged_with_the_table_and_answered_without_places(
         found, content = answer(service, f"/v1/namespaces/{path}")
         assert found == status
         assert str(root).encode() not in content
+        # The line is written once the answer is sent.
+        wait_for(lambda: "for GET" in caplog.text)
         [record] = [one for one in caplog.records if one.name.startswith("hudi_bridge")]
         table = path.replace("/tables/", ".").replace("%0a", "\\n")
         assert record.getMessage().startswith(f"'{table}': {status} for GET: ")
@@ -217,7 +219,8 @@ def test_watching_goes_on_past_what_cannot_be_listed(
     with running(service_options(tmp_path / "scratch", [root], watch_seconds=0.05)) as service:
         wait_for(lambda: "not watched until" in caplog.text)
         failing.remove(str(root))
-        wait_for(lambda: service.counters.value("views_built_total") == 2)
+        wait_for(lambda: "'sales' is not watched until" in caplog.text)
+        assert service.counters.value("views_built_total") == 2
         failing.clear()
         wait_for(lambda: service.counters.value("views_built_total") == 4)
         wait_for(lambda: "'sales' is watched again" in caplog.text)
