@@ -149,10 +149,21 @@ def golden_payload_tables() -> list[Path]:
     return sorted(_unpacked(ARCHIVES / "payloads.tar.xz").iterdir())
 
 
+def golden_variant_queries() -> tuple[GoldenQuery, ...]:
+    """The queries to tables with a VARIANT column, which engines show in forms of their own."""
+    folders = sorted(_unpacked(ARCHIVES / "variants.tar.xz").iterdir())
+    documents = [(folder, json.loads((folder / "case.json").read_text())) for folder in folders]
+    return tuple(
+        _query(folder, document, index, query)
+        for folder, document in documents
+        for index, query in enumerate(document["queries"])
+    )
+
+
 def golden_queries(kinds: Sequence[str] = ROW_KINDS) -> tuple[GoldenQuery, ...]:
     """The queries of some kinds to all tables."""
     return tuple(
-        _query(document, index, query)
+        _query(golden_case(document["name"]), document, index, query)
         for document in _documents()
         for index, query in enumerate(document["queries"])
         if query["kind"] in kinds
@@ -173,8 +184,7 @@ def _documents() -> tuple[dict[str, Any], ...]:
     return tuple(json.loads((folder / "case.json").read_text()) for folder in folders)
 
 
-def _query(document: Mapping[str, Any], index: int, query: Mapping[str, Any]) -> GoldenQuery:
-    folder = golden_case(document["name"])
+def _query(folder: Path, document: Mapping[str, Any], index: int, query: Mapping[str, Any]) -> GoldenQuery:
     answer = query["expected"] or query.get("alt_expected")
     return GoldenQuery(
         case=document["name"],

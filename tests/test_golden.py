@@ -191,7 +191,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def test_the_catalogue_names_every_table() -> None:
     catalogue = (ARCHIVES / "README.md").read_text()
-    listed = re.findall(r"^\| ([a-rv]_\w+) \|", catalogue, re.MULTILINE)
+    listed = re.findall(r"^\| ([a-z]_\w+) \|", catalogue, re.MULTILINE)
     assert sorted(listed) == sorted({case for case, _ in QUERIES})
 
 

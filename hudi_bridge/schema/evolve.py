@@ -18,7 +18,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from hudi_bridge.errors import SchemaEvolutionError
+from hudi_bridge.errors import SchemaEvolutionError, UnsupportedTableError
 from hudi_bridge.schema.casts import Array, ArrowType, plan_cast
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
 from hudi_bridge.schema.nested import rebuild_list, rebuild_map, rebuild_struct, vectors_of_bytes
@@ -115,6 +115,7 @@ def plan_evolution(
 
     Raises:
         SchemaEvolutionError: a column's type cannot become the query's.
+        UnsupportedTableError: the file has a shredded VARIANT.
     """
     ids: _Ids = None
     if file_ids is not None and query_ids is not None:
@@ -182,6 +183,9 @@ class _Planner:
     def struct_step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
         if ids is not None and not all(isinstance(id_, RecordType) for id_ in ids):
             raise self._error(column, source, target)
+        if _is_shredded(source, target):
+            found = f"column {column} of {self.path}, shredded into typed_value"
+            raise UnsupportedTableError("VARIANT", found, "metadata and value alone")
         file_fields = [source.field(i) for i in range(source.num_fields)]
         query_fields = [target.field(i) for i in range(target.num_fields)]
         children = []
@@ -243,6 +247,12 @@ class _Planner:
 
     def _error(self, column: str, source: ArrowType, target: ArrowType) -> SchemaEvolutionError:
         return SchemaEvolutionError(column, str(source), str(target), self.path)
+
+
+def _is_shredded(source: ArrowType, target: ArrowType) -> bool:
+    """Whether the structs are a VARIANT a part of whose values is stored elsewhere."""
+    stored, wanted = ({kind.field(i).name for i in range(kind.num_fields)} for kind in (source, target))
+    return wanted == {"metadata", "value"} and stored == wanted | {"typed_value"}
 
 
 def _fields(type_: FieldType) -> tuple[Field, ...]:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_bridge.errors import SchemaEvolutionError
+from hudi_bridge.errors import SchemaEvolutionError, UnsupportedTableError
 from hudi_bridge.schema.evolve import Evolution, FloatsByText, plan_evolution
 from hudi_bridge.schema.internal import (
     ArrayType,
@@ -103,6 +103,12 @@ class TestByName:
     def test_a_vector_of_another_shape_is_refused(self, stored: pa.DataType) -> None:
         with pytest.raises(SchemaEvolutionError):
             plan(columns(v=stored), columns(v=pa.list_(pa.float32(), 2)))
+
+    def test_a_shredded_variant_is_refused(self) -> None:
+        parts: list[tuple[str, pa.DataType]] = [("metadata", pa.binary()), ("value", pa.binary())]
+        shredded = pa.struct([*parts, ("typed_value", pa.int32())])
+        with pytest.raises(UnsupportedTableError, match="typed_value"):
+            plan(columns(v=shredded), columns(v=pa.struct(parts)))
 
     def test_no_common_column_keeps_the_number_of_rows(self) -> None:
         file, query = pa.schema([("a", pa.int32())]), pa.schema([("b", pa.int32())])

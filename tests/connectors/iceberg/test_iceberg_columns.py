@@ -320,3 +320,14 @@ def test_columns_have_the_same_ids_while_a_table_holds_no_file(tmp_path: Path) -
             shutil.rmtree(partition)
     assert HudiTable.open(str(table)).splits() == []
     assert field_ids("without-files") == with_files
+
+
+@pytest.mark.parametrize("case", ["v_vector_parquet_120", "v_vector_mor_120"])
+def test_vectors_are_lists_in_files_that_are_written_anew(tmp_path: Path, case: str) -> None:
+    folder = Scratch.open(str(tmp_path / "published"))
+    published = publish_table(Storage.open(str(golden_table(case))), folder, locations=Locations(), builds=1)
+    table = StaticTable.from_metadata(published.metadata_location)
+    kinds = {str(field.field_type) for field in table.schema().fields}
+    assert kinds >= {"list<float>", "list<double>", "list<int>"}
+    assert all(task.file.file_path.startswith(f"file://{tmp_path}") for task in table.scan().plan_files())
+    assert differences(answer_of(QUERIES[case, 0]), table.scan().to_arrow()) == []

@@ -7,6 +7,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from hudi_bridge import UnsupportedTableError
 from hudi_bridge.connectors.spark.types import arrow_layout, in_layout, spark_schema
+from hudi_bridge.schema.avro_types import VARIANT_FIELD
 
 NESTED = pa.struct(
     [("m", pa.map_(pa.string(), pa.list_(pa.field("item", pa.timestamp("ms"))))), ("t", pa.timestamp("ns", "UTC"))]
@@ -27,6 +28,8 @@ FIELDS: "list[pa.Field[Any]]" = [
     pa.field("at", pa.timestamp("us", "UTC")),
     pa.field("wall", pa.timestamp("us")),
     pa.field("nested", NESTED),
+    pa.field("vector", pa.list_(pa.int8(), 2)),
+    pa.field("variant", pa.struct([("metadata", pa.binary()), ("value", pa.binary())]), metadata=VARIANT_FIELD),
 ]
 EVERY = pa.schema(FIELDS)
 
@@ -42,6 +45,7 @@ def test_types_as_spark_spells_them() -> None:
     assert spelled["micros"] == "bigint"
     assert (spelled["at"], spelled["wall"]) == ("timestamp", "timestamp_ntz")
     assert spelled["dec"] == "decimal(38,18)"
+    assert (spelled["vector"], spelled["variant"]) == ("array<tinyint>", "variant")
     assert spelled["nested"] == "struct<m:map<string,array<timestamp_ntz>>,t:timestamp>"
 
 
@@ -54,6 +58,17 @@ def test_values_keep_their_meaning() -> None:
     assert found.schema == layout
     assert found.column(0).to_pylist() == [value, None]
     assert found.column(1).to_pylist() == [5, None]
+
+
+def test_vectors_and_variants_in_spark_s_layout() -> None:
+    variant = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x01"}
+    fields = [EVERY.field("vector"), EVERY.field("variant")]
+    rows: list[dict[str, Any]] = [{"vector": [-128, 127], "variant": variant}, {"vector": None, "variant": None}]
+    batch = pa.RecordBatch.from_pylist(rows, schema=pa.schema(fields))
+    (found,) = in_layout(iter([batch]), arrow_layout(batch.schema))
+    found.validate(full=True)
+    assert found.to_pylist() == rows
+    assert [field.name for field in found.schema.field("variant").type] == ["value", "metadata"]
 
 
 def test_a_decimal_that_spark_does_not_have_is_refused() -> None:
