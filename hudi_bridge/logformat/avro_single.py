@@ -43,7 +43,7 @@ def value_step(avro: AvroType, source: DatumBytes) -> Step:
         case AvroRecord():
             return _record_step(tuple(value_step(field.type, source) for field in avro.fields))
         case AvroUnion():
-            return _union_step(source, tuple(value_step(branch, source) for branch in avro.branches))
+            return _union_step(source, avro.branches)
         case AvroArray(items=item) | AvroMap(entry=item):
             return array_step(item, source)
         case AvroPrimitive() | AvroFixed():
@@ -175,13 +175,17 @@ def _enum_step(source: DatumBytes, symbols: int) -> Step:
     return step
 
 
-def _union_step(source: DatumBytes, steps: tuple[Step, ...]) -> Step:
+def _union_step(source: DatumBytes, branches: tuple[AvroType, ...]) -> Step:
     read = _number_reader(source)
+    # Put together when they are met: of a wide schema, most branches never are.
+    steps: dict[int, Step] = {}
 
     def step(pos: int, end: int) -> int:
         branch, after = read(pos, end)
-        if not 0 <= branch < len(steps):
-            raise source.corrupt(pos, f"branch {branch} of a union", f"one of its {len(steps)} branches")
+        if branch not in steps:
+            if not 0 <= branch < len(branches):
+                raise source.corrupt(pos, f"branch {branch} of a union", f"one of its {len(branches)} branches")
+            steps[branch] = value_step(branches[branch], source)
         return steps[branch](after, end)
 
     return step

@@ -5,38 +5,24 @@
     sync      16 bytes that end every block
     blocks    a count of records, the length of their bytes, the bytes, the sync marker
 
-fastavro believes what a file announces, and follows a schema that contains itself until the stack ends. So it is given
-a datum only after that has been stepped over by the rules for log records.
-
 Source: "Object Container Files" of the Avro specification.
 """
 
-import io
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import fastavro
-import numpy as np
 import pyarrow as pa
 
-from hudi_bridge.errors import CorruptTableError, CorruptTimelineError, UnsupportedTableError
-from hudi_bridge.logformat.avro_cursors import DatumBytes
-from hudi_bridge.logformat.avro_single import value_step
-from hudi_bridge.logformat.avro_sizes import least_width
+from hudi_bridge.errors import CorruptTimelineError, UnsupportedTableError
 from hudi_bridge.logformat.inflating import RAW_DEFLATE, inflated, most_inflated
-from hudi_bridge.schema.avro import AvroArray, AvroRecord, inner_types, parse_avro_schema
+from hudi_bridge.timeline.avro_datums import datum_type, iter_datums
 
 MAGIC = b"Obj\x01"
 
 _SYNC_BYTES = 16
 _CONTINUES = 0x80
 _NUMBER_BYTES = 10
-
-# The files of a table are written with a handful of schemas.
-_MOST_KNOWN = 64
-_known_types: dict[bytes, tuple[AvroRecord, Any]] = {}
 
 
 def parse_container(data: bytes, path: str) -> dict[str, Any]:
@@ -68,7 +54,13 @@ def parse_container(data: bytes, path: str) -> dict[str, Any]:
             datums = [inflated(stored, RAW_DEFLATE, most_inflated(len(stored))) for stored in datums]
         except ValueError as error:
             raise CorruptTimelineError(path, None, str(error), "a deflated Avro record") from error
-    return _record(metadata.get("avro.schema", b""), datums[0], path)
+    try:
+        schema_text = metadata.get("avro.schema", b"").decode()
+    except UnicodeDecodeError as error:
+        raise CorruptTimelineError(path, None, f"a schema that is not text: {error.reason}", "UTF-8") from error
+    (datum,) = datums
+    (record,) = iter_datums(datum_type(schema_text, path), pa.py_buffer(datum), [(0, len(datum))], path, 0)
+    return record
 
 
 @dataclass(slots=True, kw_only=True)
@@ -107,44 +99,3 @@ def _iter_metadata(cursor: _Cursor) -> Iterator[tuple[str, bytes]]:
         for _ in range(abs(count)):
             key = cursor.take(cursor.number()).decode("utf-8", "replace")
             yield key, cursor.take(cursor.number())
-
-
-def _record(schema: bytes, datum: bytes, path: str) -> dict[str, Any]:
-    try:
-        avro, parsed = _datum_type(schema, path)
-        source = DatumBytes.of(pa.py_buffer(datum), np.zeros(1, np.int64), path, 0)
-        end = value_step(avro, source)(0, len(datum))
-    except CorruptTableError as error:
-        raise CorruptTimelineError(path, None, error.found, error.expected) from error
-    if end != len(datum):
-        raise CorruptTimelineError(path, None, f"{len(datum) - end} bytes after the record", "the end of its block")
-    try:
-        record: Any = fastavro.schemaless_reader(io.BytesIO(datum), parsed, None)
-    except Exception as error:
-        raise CorruptTimelineError(path, None, f"damaged Avro ({error})", "an Avro record") from error
-    assert isinstance(record, dict)
-    return record
-
-
-def _datum_type(schema: bytes, path: str) -> tuple[AvroRecord, Any]:
-    """A schema that a datum can be read by without end neither of depth nor of items, here and in fastavro."""
-    if schema not in _known_types:
-        if len(_known_types) >= _MOST_KNOWN:
-            _known_types.clear()
-        _known_types[schema] = _parse_schema(schema, path)
-    return _known_types[schema]
-
-
-def _parse_schema(schema: bytes, path: str) -> tuple[AvroRecord, Any]:
-    try:
-        text = schema.decode()
-    except UnicodeDecodeError as error:
-        raise CorruptTimelineError(path, None, f"a schema that is not text: {error.reason}", "UTF-8") from error
-    avro = parse_avro_schema(text, path)
-    if any(isinstance(inner, AvroArray) and not least_width(inner.items) for inner in inner_types(avro)):
-        found = f"an array of items that take no bytes, in {path}"
-        raise UnsupportedTableError("Avro schema", found, "items of at least one byte")
-    try:
-        return avro, fastavro.parse_schema(json.loads(text))
-    except Exception as error:
-        raise CorruptTimelineError(path, None, f"a schema that is none ({error})", "an Avro schema") from error

@@ -6,18 +6,19 @@ An entry is a ``HoodieArchivedMetaEntry``: ``commitTime``, ``actionType``, ``act
 Source: ``ArchivedTimelineV1``, ``HoodieAvroDataBlock``.
 """
 
-import functools
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+
+import fastavro
 
 from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import CorruptTableError, CorruptTimelineError
-from hudi_bridge.logformat.avro_columns import content_bounds, decode_avro_records
+from hudi_bridge.logformat.avro_columns import content_bounds
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import scan_blocks
-from hudi_bridge.schema.avro import AvroRecord, parse_avro_schema
 from hudi_bridge.storage import Storage
+from hudi_bridge.timeline.avro_datums import datum_type, iter_datums
 from hudi_bridge.timeline.commit_metadata import (
     CommitMetadata,
     commit_metadata_of_record,
@@ -27,9 +28,17 @@ from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, InstantState, 
 from hudi_bridge.timeline.records import Record, map_field, text_field
 
 _FILE_NAME = re.compile(r"\.commits_\.archive\.[0-9]+(?:_[0-9-]+)?")
-_HEADLINE = ("commitTime", "actionType", "actionState", "stateTransitionTime")
+_FULL_NAME = "org.apache.hudi.avro.model.HoodieArchivedMetaEntry"
+_TEXT_FIELDS = ("commitTime", "actionType", "actionState", "stateTransitionTime")
+_HEADLINE = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": _FULL_NAME,
+        "fields": [{"name": name, "type": ["null", "string"], "default": None} for name in _TEXT_FIELDS],
+    }
+)
+"""Reading with it steps over the contents, which are nearly all of an entry."""
 _CONTENTS = ("hoodieReplaceCommitMetadata", "hoodieCommitMetadata")
-_COMMIT = ("commitTime", *_CONTENTS)
 _EXPECTED = "whole blocks of archived instants"
 
 
@@ -70,7 +79,7 @@ def iter_commits(storage: Storage, config: TableConfig, wanted: frozenset[str]) 
             and _is_completed(headline, path)
             and headline["commitTime"] in wanted
         ]
-        for entry in _entries(block, _COMMIT, found):
+        for entry in _entries(block, None, found):
             field = next((name for name in _CONTENTS if entry.get(name)), "")
             yield entry["commitTime"], commit_metadata_of_record(map_field(entry, field, path), path)
 
@@ -95,25 +104,15 @@ def _iter_blocks(storage: Storage, config: TableConfig) -> Iterator[LogBlock]:
             yield block
 
 
-def _entries(block: LogBlock, fields: Collection[str], numbers: Sequence[int] | None = None) -> list[Record]:
-    """Some fields of the entries of a block: of all, or of those of some numbers."""
+def _entries(block: LogBlock, reader_schema: object, numbers: Sequence[int] | None = None) -> list[Record]:
+    """The entries of a block with the fields of a schema: all, or those of some numbers."""
     if numbers is not None and not numbers:
         return []
-    content, path, offset = block.content, block.path, block.content_offset
+    kind = datum_type(block.schema_text or "", block.path)
     try:
-        writer = _parse_schema(block.schema_text or "", path)
-        starts, ends = content_bounds(content, path, offset)
-        if numbers is not None:
-            starts, ends = starts[list(numbers)], ends[list(numbers)]
-        rows = decode_avro_records(content, starts, ends, writer, fields, path, offset)
-        return list(rows.to_pylist(maps_as_pydicts="strict"))
+        starts, ends = content_bounds(block.content, block.path, block.content_offset)
     except CorruptTableError as error:
-        raise CorruptTimelineError(path, offset, error.found, error.expected) from error
-    except (KeyError, ValueError, OverflowError) as error:
-        found = f"values that Python does not hold ({error})"
-        raise CorruptTimelineError(path, offset, found, "archived instants") from error
-
-
-@functools.lru_cache(maxsize=8)
-def _parse_schema(schema_text: str, path: str) -> AvroRecord:
-    return parse_avro_schema(schema_text, path)
+        raise CorruptTimelineError(block.path, error.offset, error.found, error.expected) from error
+    spans = list(zip(starts.tolist(), ends.tolist(), strict=True))
+    chosen = spans if numbers is None else [spans[number] for number in numbers]
+    return list(iter_datums(kind, block.content, chosen, block.path, block.content_offset, reader_schema))

@@ -70,7 +70,7 @@ def test_metadata_in_sized_blocks() -> None:
         (container(NOTHING, block(b"", 1 << 40)), "a block of 1099511627776 records"),
         (container(TEXT, block(X, sync=SYNC[::-1])), "another sync marker"),
         (container(TEXT, block(X))[:-1], "a part of 16 bytes"),
-        (container(TEXT, block(X + b"\0")), "1 bytes after the record"),
+        (container(TEXT, block(X + b"\0")), "bytes after the last field"),
         (container(TEXT, block(X[:-1])), "a value of 1 bytes"),
         (container(TEXT, block(avro_long(-1))), "branch -1 of a union"),
         (container(TEXT, block(avro_long(1) + avro_text(b"\xff"))), "damaged Avro"),
