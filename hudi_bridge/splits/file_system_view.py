@@ -83,10 +83,10 @@ def _build_file_group(
 ) -> FileGroup:
     # Where logs are told apart by their own instants, one must not join the base file of a write that never completed.
     opened = {instant for instant in base_files if not facts.logs_name_their_own_instant or facts.is_committed(instant)}
-    if group in facts.pending_compactions:
-        opened.add(facts.pending_compactions[group])
-    joinable = sorted(opened)
     pending = facts.pending_compactions.get(group)
+    if pending is not None:
+        opened.add(pending)
+    joinable = sorted(opened)
     if not facts.logs_name_their_own_instant:
         joinable = [instant for instant in joinable if instant == pending or facts.is_committed(instant)]
     logs: dict[str, list[LogFile]] = defaultdict(list)

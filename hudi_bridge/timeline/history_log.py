@@ -96,7 +96,8 @@ def _iter_blocks(storage: Storage, config: TableConfig) -> Iterator[LogBlock]:
         if info.is_dir or _FILE_NAME.fullmatch(info.name) is None:
             continue
         scan = scan_blocks(read_timeline_file(storage, info.path), info.path)
-        for corrupt in scan.corrupt:
+        if scan.corrupt:
+            corrupt = scan.corrupt[0]
             raise CorruptTimelineError(info.path, corrupt.offset, f"a damaged block: {corrupt.reason}", _EXPECTED)
         for block in scan.blocks:
             if block.block_type is not BlockType.AVRO_DATA or block.schema_text is None:

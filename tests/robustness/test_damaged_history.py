@@ -1,0 +1,56 @@
+"""A damaged history of commits: a range has all of its rows, or there is an error of ours."""
+
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hudi_bridge import HudiReadError, HudiTable
+from tests.golden_cases import golden_table
+from tests.table_writer import sorted_column
+
+_DAMAGES_A_FILE = 8
+
+
+def damaged(data: bytes, chance: random.Random) -> Iterator[bytes]:
+    """Versions of a file with a byte flipped, a stretch of zeros, or the end missing."""
+    for _ in range(_DAMAGES_A_FILE):
+        place = chance.randrange(len(data))
+        yield data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :]
+        yield data[:place] + bytes(min(16, len(data) - place)) + data[place + 16 :]
+        yield data[:place]
+
+
+@pytest.mark.parametrize(
+    ("case", "file"),
+    [
+        ("d_archived_0150", "archived/.commits_.archive.2_1-0-1"),
+        ("d_archived_120", "timeline/history/manifest_10"),
+        ("d_archived_120", "timeline/history/_version_"),
+    ],
+)
+def test_a_range_is_whole_or_an_error(case: str, file: str, tmp_path: Path) -> None:
+    folder = shutil.copytree(golden_table(case), tmp_path / "table")
+    path = folder / ".hoodie" / file
+    whole = path.read_bytes()
+    snapshot, changed = keys_of(folder)
+    errors = 0
+    for version in damaged(whole, random.Random(9)):
+        path.write_bytes(version)
+        try:
+            found = keys_of(folder)
+        except HudiReadError:
+            errors += 1
+            assert HudiTable.open(str(folder)).snapshot().count_rows() == len(snapshot)
+        else:
+            assert found == (snapshot, changed)
+    assert errors
+
+
+def keys_of(folder: Path) -> tuple[list[str], list[str]]:
+    """The record keys of the snapshot, and of the rows of all commits."""
+    table = HudiTable.open(str(folder))
+    snapshot, changed = (dataset.to_table() for dataset in (table.snapshot(), table.incremental("earliest")))
+    return sorted_column(snapshot, "_hoodie_record_key"), sorted_column(changed, "_hoodie_record_key")
