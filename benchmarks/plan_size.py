@@ -41,14 +41,14 @@ class FoldersInMemory(Storage):
     slices: int
     delay_seconds: float
 
-    def list_directory(self, path: str, *, recursive: bool = False) -> tuple[FileInfo, ...]:
+    def list_directory(self, path: str, *, must_exist: bool = False) -> tuple[FileInfo, ...]:
         """A folder: a real one of the timeline, or one that is made up."""
         if path.startswith(".hoodie"):
-            return Storage.list_directory(self, path, recursive=recursive)
+            return Storage.list_directory(self, path, must_exist=must_exist)
         time.sleep(self.delay_seconds)
         if not path:
             days = (f"day={number:05d}" for number in range(self.partitions))
-            return tuple(FileInfo(path=day, size_bytes=0, is_dir=True) for day in days)
+            return tuple(FileInfo(path=name, size_bytes=0, is_dir=True) for name in (".hoodie", *days))
         first = int(path.partition("=")[2]) * self.slices
         files = [FileInfo(path=f"{path}/.hoodie_partition_metadata", size_bytes=96, is_dir=False)]
         for number in range(first, first + self.slices):

@@ -13,6 +13,7 @@ from hudi_bridge.errors import (
     MergeError,
     QueryError,
     SchemaEvolutionError,
+    StorageError,
     TableNotFoundError,
     UnsupportedTableError,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "RealtimeFileSplit",
     "RecordPayload",
     "SchemaEvolutionError",
+    "StorageError",
     "TableNotFoundError",
     "UnsupportedTableError",
     "open_reader",

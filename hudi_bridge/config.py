@@ -182,7 +182,7 @@ def read_table_config(storage: Storage) -> TableConfig:
         except (FileNotFoundError, NotADirectoryError):
             continue
         try:
-            return parse_table_config(_parse_whole_file(content, path), path, storage.table_path)
+            return parse_table_config(_parse_whole_file(content, path), path, storage.shown_path)
         except CorruptTimelineError as error:
             # The other file of the two may be the whole one.
             first_error = first_error or error
@@ -317,14 +317,12 @@ def _missing_properties(storage: Storage) -> CorruptTimelineError | TableNotFoun
     if storage.exists(HOODIE_FOLDER):
         return CorruptTimelineError(PROPERTIES_PATH, None, "no such file, and no backup", "the properties of the table")
     if not storage.exists(""):
-        return TableNotFoundError(storage.table_path, "there is no such folder")
-    try:
-        is_empty = not storage.list_directory("")
-    except NotADirectoryError:
-        return TableNotFoundError(storage.table_path, "this is a file, the path of a table is a folder")
-    if is_empty:
-        return TableNotFoundError(storage.table_path, "the folder is empty")
-    return TableNotFoundError(storage.table_path, f"the folder holds no {HOODIE_FOLDER}")
+        return TableNotFoundError(storage.shown_path, "there is no such folder")
+    if storage.is_file(""):
+        return TableNotFoundError(storage.shown_path, "this is a file, the path of a table is a folder")
+    if not storage.list_directory("", must_exist=True):
+        return TableNotFoundError(storage.shown_path, "the folder is empty")
+    return TableNotFoundError(storage.shown_path, f"the folder holds no {HOODIE_FOLDER}")
 
 
 def _refuse_unsupported(properties: Mapping[str, str], version: int, layout: int) -> None:

@@ -10,6 +10,7 @@ HudiReadError
 │  ├─ CorruptLogFileError
 │  └─ CorruptBaseFileError
 ├─ DataFileGoneError (also FileNotFoundError)
+├─ StorageError (also OSError)
 ├─ SchemaEvolutionError
 └─ MergeError
 
@@ -112,25 +113,53 @@ class CorruptBaseFileError(CorruptTableError):
 class DataFileGoneError(HudiReadError, FileNotFoundError):
     """Raised when a file of the plan no longer exists: the cleaner removed it after the plan was made.
 
-    ``newest_instant`` is the instant to read instead, None if it cannot be told.
+    ``newest_instant`` is the instant to read instead, None if it cannot be told. ``query_instant`` is None for a file
+    of the timeline, which is read before there is a plan.
     """
 
-    def __init__(self, path: str, query_instant: str, newest_instant: str | None) -> None:
+    def __init__(self, path: str, query_instant: str | None, newest_instant: str | None) -> None:
         super().__init__(path, query_instant, newest_instant)
         self.errno, self.filename = errno.ENOENT, path
         self.path = path
         self.query_instant = query_instant
         self.newest_instant = newest_instant
 
-    def __reduce__(self) -> tuple[type[Self], tuple[str, str, str | None]]:
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str | None, str | None]]:
         return type(self), (self.path, self.query_instant, self.newest_instant)
 
     def __str__(self) -> str:
+        if self.query_instant is None:
+            return (
+                f"{self.path}: the file is gone; it was removed (archived, rolled back or cleaned) after the table was "
+                "opened; open it again"
+            )
         instead = f"as of {self.newest_instant}" if self.newest_instant else "as it stands now"
         return (
             f"{self.path}: the file is gone; it was removed (cleaned) after the read as of {self.query_instant} was "
             f"planned; open the table again and read it {instead}"
         )
+
+
+class StorageError(HudiReadError, OSError):
+    """Raised when a file system does not do its part: it refuses, fails, does not answer or hands over too little.
+
+    It says nothing of the table, which may be whole: trying again may help. ``path`` is the whole path of the file or
+    folder, without secrets, ``operation`` what was to be done with it, and ``errno`` the kind of failure where the file
+    system tells it.
+    """
+
+    def __init__(self, path: str, operation: str, reason: str, errno: int | None = None) -> None:
+        super().__init__(path, operation, reason, errno)
+        self.errno, self.filename = errno, path
+        self.path = path
+        self.operation = operation
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str, str, int | None]]:
+        return type(self), (self.path, self.operation, self.reason, self.errno)
+
+    def __str__(self) -> str:
+        return f"{self.path}: cannot {self.operation}: {self.reason}"
 
 
 class SchemaEvolutionError(HudiReadError):

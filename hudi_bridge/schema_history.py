@@ -142,7 +142,8 @@ def read_file_columns(
     columns = schema_as_read(query.arrow, config, path_columns)
     history = parse_schema_history(query.history, _PLACE) if query.history is not None else ()
     query_ids = parse_internal_schema(query.ids, _PLACE) if query.ids is not None else None
-    path = path.removeprefix(f"{storage.table_path}/")
+    for folder in (storage.table_path, storage.location(), storage.shown_path):
+        path = path.removeprefix(f"{folder}/")
     return tuple(
         FileColumns(
             path=path,
@@ -233,8 +234,8 @@ def _read_stored_schemas(storage: Storage, path: str) -> tuple[_StoredSchema, ..
         raise QueryError("file", path, expected)
     try:
         file = storage.open_input(path)
-    except (OSError, CorruptTableError) as error:
-        raise QueryError("file", f"{path}, which cannot be opened", expected) from error
+    except (FileNotFoundError, CorruptTableError) as error:
+        raise QueryError("file", f"{path}, which is not there", expected) from error
     with file:
         base = parse_base_file_name(path.rpartition("/")[2])
         if base is not None:

@@ -108,7 +108,12 @@ class HudiTable:
 
     @property
     def path(self) -> str:
-        """The folder, as it was opened."""
+        """The folder as it was opened; secrets in it are masked."""
+        return self._storage.shown_path
+
+    @property
+    def path_to_open(self) -> str:
+        """The folder as it was opened, with the secrets that the path may hold."""
         return self._storage.table_path
 
     @property

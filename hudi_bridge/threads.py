@@ -8,6 +8,7 @@ locks, too: a thread that nothing interrupts, as interrupts are raised in the ma
 """
 
 import _thread
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,6 +16,8 @@ from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
+
+from hudi_bridge.waiting import give_up
 
 _STARTING_SECONDS = 0.001
 _URGE_SECONDS = 0.2
@@ -77,6 +80,8 @@ class Workers(Generic[Item]):
 
         ``urge`` is called again and again while one is at work.
         """
+        if isinstance(sys.exc_info()[1], KeyboardInterrupt):
+            give_up(self._threads)
         self._give_room(len(self._threads))
         while self._is_starting:
             time.sleep(_STARTING_SECONDS)

@@ -19,6 +19,7 @@ from hudi_bridge.errors import (
     MergeError,
     QueryError,
     SchemaEvolutionError,
+    StorageError,
     TableNotFoundError,
     UnsupportedTableError,
 )
@@ -57,10 +58,20 @@ CASES: tuple[tuple[type[HudiReadError], dict[str, Any], str], ...] = (
         f"{GONE} as it stands now",
     ),
     (
+        DataFileGoneError,
+        {"path": "p", "query_instant": None, "newest_instant": None},
+        (
+            "p: the file is gone; it was removed (archived, rolled back or cleaned) after the table was opened; "
+            "open it again"
+        ),
+    ),
+    (
         SchemaEvolutionError,
         {"column": "c", "from_type": "x", "to_type": "y", "path": "p"},
         "p: column c: x cannot be read as y",
     ),
+    (StorageError, {"path": "p", "operation": "read", "reason": "r", "errno": 5}, "p: cannot read: r"),
+    (StorageError, {"path": "p", "operation": "list", "reason": "r", "errno": None}, "p: cannot list: r"),
     (MergeError, {"merge_mode": "m", "record_key": "k", "reason": "r"}, "record 'k' under m: r"),
 )
 BUILT_INS = {TableNotFoundError: FileNotFoundError, DataFileGoneError: FileNotFoundError, QueryError: ValueError}

@@ -27,6 +27,7 @@ PUBLIC = {
     "RealtimeFileSplit",
     "RecordPayload",
     "SchemaEvolutionError",
+    "StorageError",
     "TableNotFoundError",
     "UnsupportedTableError",
     "open_reader",

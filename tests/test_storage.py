@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs  # noqa: TID251 - file systems that users pass
 import pytest
 
-from hudi_bridge import HudiTable, TableNotFoundError
+from hudi_bridge import HudiTable, StorageError, TableNotFoundError
 from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.storage import FileInfo, Storage
 from tests.table_writer import TableWriter, at, sorted_column
@@ -128,8 +128,9 @@ def test_listings_are_sorted_and_relative(tmp_path: Path) -> None:
         FileInfo(path="b", size_bytes=0, is_dir=True),
     )
     assert storage.list_directory("b") == (FileInfo(path="b/c", size_bytes=3, is_dir=False),)
-    assert [info.path for info in storage.list_directory("", recursive=True)] == [".a", "b", "b/c"]
     assert storage.list_directory("nope") == ()
+    with pytest.raises(StorageError, match=f"{tmp_path}/nope: cannot list: No such file"):
+        storage.list_directory("nope", must_exist=True)
     assert storage.list_directory("b")[0].name == "c"
 
 

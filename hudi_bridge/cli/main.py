@@ -2,7 +2,7 @@
 
 0  all went well, or the reader of the output has had enough
 1  the question was wrong: options, SQL, not a table, a table that cannot be read correctly
-2  the table is damaged, or a file of it is gone
+2  the table is damaged, a file of it is gone, or its files cannot be reached
 130  Ctrl-C
 """
 
@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError, UnsupportedTableError
+from hudi_bridge.waiting import is_left_behind
 
 try:
     from hudi_bridge.cli import terminal
@@ -36,6 +37,11 @@ def main() -> None:
     code = run(sys.argv[1:])
     # A connection that hangs on to a cycle of an error and its frames would have DuckDB complain when Python ends.
     gc.collect()
+    if is_left_behind():
+        # Arrow would have the end of the process wait for calls to a store that does not answer.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)
 
 

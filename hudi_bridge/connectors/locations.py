@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from hudi_bridge.errors import QueryError
+from hudi_bridge.masking import masked, without_secrets
 from hudi_bridge.storage import Storage
 
 
@@ -27,13 +28,13 @@ class Locations:
         for text in texts:
             ours, sign, theirs = text.partition("=")
             if not (ours and sign and "://" in theirs):
-                raise QueryError("--locate", repr(text), "OURS=THEIRS, such as /data=local:///")
-            rules.append((ours.rstrip("/"), theirs))
+                raise QueryError("--locate", repr(masked(text)), "OURS=THEIRS, such as /data=local:///")
+            rules.append((without_secrets(ours.rstrip("/")), theirs))
         return cls(rules=tuple(sorted(rules, key=lambda rule: -len(rule[0]))))
 
     def uri(self, storage: Storage, path: str = "") -> str:
         """What clients call the file, or the folder, of a path relative to a storage."""
-        whole = f"{storage.table_path}/{path}" if path else storage.table_path
+        whole = storage.location(path)
         whole = whole.removeprefix("file://") if storage.is_local else whole
         for ours, theirs in self.rules:
             if whole == ours or whole.startswith(f"{ours}/"):

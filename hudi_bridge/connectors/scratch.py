@@ -17,6 +17,7 @@ from typing import BinaryIO, Self
 from uuid import uuid4
 
 from hudi_bridge.errors import QueryError, TableNotFoundError
+from hudi_bridge.masking import masked
 from hudi_bridge.storage import Storage
 
 _COPY_BYTES = 1 << 22
@@ -40,7 +41,7 @@ class Scratch:
         try:
             return cls(storage=Storage.open(path))
         except TableNotFoundError as error:
-            raise QueryError("folder for the view's files", path, f"a path or URI ({error.reason})") from error
+            raise QueryError("folder for the view's files", masked(path), f"a path or URI ({error.reason})") from error
 
     def require_outside(self, table: Storage) -> None:
         """Return only if the folder does not lie in a table.
@@ -50,15 +51,14 @@ class Scratch:
         """
         own, other = (_real_path(storage) for storage in (self.storage, table))
         if f"{own}/".startswith(f"{other}/"):
-            found = f"{self.storage.table_path}, which lies in the table {table.table_path}"
+            found = f"{self.storage.shown_path}, which lies in the table {table.shown_path}"
             raise QueryError(
                 "folder for the view's files", found, "a folder elsewhere: nothing is written into a table"
             )
 
     def below(self, name: str) -> "Scratch":
         """A folder within."""
-        root, path = (f"{start}/{name}" for start in (self.storage.root, self.storage.table_path))
-        return Scratch(storage=Storage(table_path=path, root=root, filesystem=self.storage.filesystem))
+        return Scratch(storage=self.storage.below(name))
 
     def read(self, name: str) -> bytes | None:
         """The content of a file, None if it is not there."""
@@ -123,4 +123,4 @@ class Scratch:
 
 
 def _real_path(storage: Storage) -> str:
-    return os.path.realpath(storage.root) if storage.is_local else storage.table_path
+    return os.path.realpath(storage.root) if storage.is_local else storage.location()

@@ -44,7 +44,7 @@ def locked(scratch: Scratch, on_loss: Callable[[], None]) -> Iterator[None]:
             if not (scratch.storage.is_local and stack.enter_context(_locked_by_system(scratch))):
                 stack.enter_context(_Lease(scratch, on_loss).held())
         except OSError as error:
-            found = f"{scratch.storage.table_path}, where nothing can be written: {error.strerror or error}"
+            found = f"{scratch.storage.shown_path}, where nothing can be written: {error.strerror or error}"
             raise QueryError("--scratch", found, "a folder to write to") from error
         yield
 
@@ -145,5 +145,5 @@ def _holder(content: bytes) -> str:
 
 
 def _held(scratch: Scratch, content: bytes) -> QueryError:
-    found = f"{scratch.storage.table_path}, which {_holder(content)} writes to"
+    found = f"{scratch.storage.shown_path}, which {_holder(content)} writes to"
     return QueryError("--scratch", found, "a folder of its own for each service")

@@ -5,7 +5,8 @@ of each is in memory. Row groups whose statistics rule out the filter are passed
 in the file as they stand in the query.
 """
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from hudi_bridge.errors import CorruptBaseFileError
+from hudi_bridge.errors import CorruptBaseFileError, HudiReadError
 from hudi_bridge.logformat.parquet_damage import PARQUET_ERRORS, contradiction, first_line
 from hudi_bridge.merge.arrays import Booleans, Positions
 from hudi_bridge.readers.evolution import plan_file_evolution
@@ -38,6 +39,7 @@ class BaseFile:
 
     def __init__(
         self,
+        storage: Storage,
         split: RealtimeFileSplit,
         path: str,
         fragment: ds.ParquetFileFragment,
@@ -45,6 +47,7 @@ class BaseFile:
         *,
         use_threads: bool,
     ) -> None:
+        self._storage = storage
         self._split = split
         self.use_threads = use_threads
         self.path = path
@@ -61,16 +64,17 @@ class BaseFile:
         Raises:
             CorruptBaseFileError: the file is not Parquet.
             DataFileGoneError: there is no such file.
+            StorageError: the file cannot be opened, or its footer cannot be read.
         """
         try:
-            fragment: Any = ds.ParquetFileFormat().make_fragment(
-                storage.resolve(path),
-                storage.filesystem,
-                partition_expression=partition_guarantee(tuple(path_values(split).items())),
+            opened = storage.open_input(path)
+            parquet: Any = ds.ParquetFileFormat()
+            fragment = parquet.make_fragment(
+                opened, partition_expression=partition_guarantee(tuple(path_values(split).items()))
             )
-            fragment.ensure_complete_metadata()
+            storage.wait_for("read", path, fragment.ensure_complete_metadata)
             file = pq.ParquetFile(
-                storage.open_input(path),
+                opened,
                 metadata=fragment.metadata,
                 coerce_int96_timestamp_unit="us",
                 # Seeks are cheap on a local disk: pages are read as they are needed. Elsewhere, a row group at once.
@@ -81,13 +85,9 @@ class BaseFile:
             )
             if wrong := contradiction(file.metadata):
                 raise CorruptBaseFileError(path, None, *wrong)
-        except FileNotFoundError as error:
-            raise data_file_gone(storage, split, path) from error
-        except (PermissionError, ConnectionError, TimeoutError):
-            raise
         except PARQUET_ERRORS as error:
-            raise _corrupt(path, error) from error
-        return cls(split, path, fragment, file, use_threads=use_threads)
+            raise _cause(storage, split, path, error, pq.ParquetFile) from error
+        return cls(storage, split, path, fragment, file, use_threads=use_threads)
 
     def __enter__(self) -> Self:
         return self
@@ -111,6 +111,14 @@ class BaseFile:
         ``schema`` holds the columns that the filter refers to, which must be the file's own or of the partition path.
         """
         return [group.id for group in self._fragment.subset(row_filter, schema=schema).row_groups]  # type: ignore[attr-defined]
+
+    def arriving(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Batches that are read from the file, none of them waited for without a limit."""
+        return self._storage.iterate(self.path, batches)
+
+    def cause(self, error: Exception, decode: Callable[[pa.NativeFile], object]) -> HudiReadError:
+        """What an error of Arrow on reading the file stems from: its content, its absence, or its file system."""
+        return _cause(self._storage, self._split, self.path, error, decode)
 
     def view(self, columns: Iterable[str]) -> "BaseFileColumns":
         """The file as batches of some of the query's columns."""
@@ -193,15 +201,19 @@ class BaseFileColumns:
             CorruptBaseFileError: the data cannot be decoded, or are not as many rows as the footer says.
         """
         columns = list(self._evolution.file_columns)
+
+        def batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+            return file.iter_batches(
+                rows_per_batch, row_groups=[row_group], columns=columns, use_threads=self._base.use_threads
+            )
+
         rows = 0
         try:
-            for batch in self._file.iter_batches(
-                rows_per_batch, row_groups=[row_group], columns=columns, use_threads=self._base.use_threads
-            ):
+            for batch in self._base.arriving(batches(self._file)):
                 rows += batch.num_rows
                 yield batch
         except PARQUET_ERRORS as error:
-            raise _corrupt(self._base.path, error) from error
+            raise self._base.cause(error, lambda file: deque(batches(pq.ParquetFile(file)), 0)) from error
         # A damaged page may end a column early without an error.
         expected = self._base.footer.row_group(row_group).num_rows
         if rows != expected:
@@ -242,5 +254,14 @@ def _may_hold_nan(kind: pa.DataType) -> bool:
     return pa.types.is_floating(kind)
 
 
-def _corrupt(path: str, error: Exception) -> CorruptBaseFileError:
-    return CorruptBaseFileError(path, None, first_line(error), "a readable Parquet file")
+def _cause(
+    storage: Storage,
+    split: RealtimeFileSplit,
+    path: str,
+    error: Exception,
+    decode: Callable[[pa.NativeFile], object],
+) -> HudiReadError:
+    failure = storage.failure_of(path, error, decode)
+    if failure is None:
+        return CorruptBaseFileError(path, None, first_line(error), "a readable Parquet file")
+    return failure if isinstance(failure, HudiReadError) else data_file_gone(storage, split, path)

@@ -6,6 +6,7 @@ their headers before any is decoded.
 Source: ``BaseHoodieLogRecordReader`` of Hudi.
 """
 
+import errno
 import logging
 from collections import deque
 from collections.abc import Iterable
@@ -53,7 +54,7 @@ _DECODED_SIZE = {
 class LogScan:
     """The log blocks of a split that count, decoded when they are asked for.
 
-    Holds the log files of the split in memory, or maps them from disk if they are larger than the memory for logs.
+    Holds the log files of the split in memory, or in copies on disk if they are larger than the memory for logs.
     """
 
     def __init__(
@@ -114,8 +115,22 @@ def log_memory_bytes(context: ReadContext, at_once: int = 1) -> int:
 
 
 def read_live_blocks(storage: Storage, split: RealtimeFileSplit, *, on_disk: bool = False) -> LiveBlocks:
-    """The blocks of a split's log files that count as of its instant, oldest first; ``on_disk`` keeps out of memory."""
-    scans = [scan_blocks(read_log_file(storage, split, path, on_disk=on_disk), path) for path in split.log_paths]
+    """The blocks of a split's log files that count as of its instant, oldest first; ``on_disk`` keeps out of memory.
+
+    Raises:
+        CorruptLogFileError: a log file is damaged in a way that Hudi does not skip.
+        DataFileGoneError: a log file no longer exists.
+        StorageError: a log file cannot be read, or is shorter than it was when the split was planned.
+    """
+    files = [read_log_file(storage, split, path, on_disk=on_disk) for path in split.log_paths]
+    size = sum(file.size for file in files)
+    if size < split.log_size_bytes:
+        # Writers append to log files. One that has become shorter is not what the split was planned with.
+        reason = (
+            f"{len(files)} log files from this one on have {size} bytes, and had {split.log_size_bytes} when listed"
+        )
+        raise storage.failure("read", split.log_paths[0], OSError(errno.EIO, reason))
+    scans = [scan_blocks(file, path) for file, path in zip(files, split.log_paths, strict=True)]
     for corrupt in (block for scan in scans for block in scan.corrupt):
         _LOG.warning("%s at byte %d: skipped a corrupt block: %s", corrupt.path, corrupt.offset, corrupt.reason)
     return live_blocks(scans, latest_instant=split.latest_instant, is_valid=split.context.is_committed)
@@ -128,10 +143,7 @@ def read_log_file(storage: Storage, split: RealtimeFileSplit, path: str, *, on_d
         DataFileGoneError: there is no such file.
     """
     try:
-        if on_disk:
-            return storage.map_bytes(path)
-        with storage.open_input(path) as file:
-            return file.read_buffer()
+        return storage.copy_to_disk(path) if on_disk else storage.read_buffer(path)
     except FileNotFoundError as error:
         raise data_file_gone(storage, split, path) from error
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.config import FIRST_VERSION_OF_1X, QueryType, TableConfig
-from hudi_bridge.errors import InstantNotReadableError, UnsupportedTableError
+from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError, UnsupportedTableError
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import TimelineFacts, build_file_groups, latest_snapshot_slice
@@ -104,6 +104,8 @@ def plan_incremental(
         raise UnsupportedTableError("incremental query", "a table without meta columns", "tables with commit times")
     metadata = read_range_metadata(storage, config, instants)
     written = _written_files(instants, metadata)
+    there = _there(storage, written)
+    written = {path: replace(one, file=there.get(path, one.file)) for path, one in written.items()}
     slices = _slices(storage, config, timeline, instants, metadata, written)
     context = replace(
         planner.context(QueryType.INCREMENTAL),
@@ -111,7 +113,7 @@ def plan_incremental(
         # Hudi 1.x leaves out older base rows when it reads them, releases before only after merging.
         meets_commit_times_only=config.written_by_1x,
     )
-    gone = _gone(storage, written)
+    gone = {path: one for path, one in written.items() if path not in there}
     falls_back = options.full_scan_fallback
     if falls_back is None:
         falls_back = config.table_version >= FIRST_VERSION_OF_1X
@@ -179,11 +181,11 @@ def _slices(
     return tuple(piece for piece in latest if piece is not None)
 
 
-def _gone(storage: Storage, written: Mapping[str, _Written]) -> dict[str, _Written]:
+def _there(storage: Storage, written: Mapping[str, _Written]) -> dict[str, FileInfo]:
+    """The files in the folders that were written to, by their paths, as they are now: logs may have grown since."""
     folders = sorted({path.rpartition("/")[0] for path in written})
     listings = map_in_threads(storage.list_directory, folders, _LISTING_THREADS)
-    present = {info.path for listing in listings for info in listing}
-    return {path: one for path, one in written.items() if path not in present}
+    return {info.path: info for listing in listings for info in listing}
 
 
 def _without_later_logs(
@@ -209,7 +211,10 @@ def _count_up_to(storage: Storage, piece: FileSlice, end: str, gone: Mapping[str
     for count, log in enumerate(piece.log_files, start=1):
         if log.path in gone:
             break
-        blocks = scan_blocks(storage.read_bytes(log.path), log.path).blocks
+        try:
+            blocks = scan_blocks(storage.read_buffer(log.path), log.path).blocks
+        except FileNotFoundError as error:
+            raise DataFileGoneError(log.path, end, None) from error
         if any((block.instant_time or "") > end for block in blocks):
             return count
     return len(piece.log_files)

@@ -7,7 +7,7 @@ so any data file in it, is listed.
 Source: ``HoodiePartitionMetadata``, ``HoodieSparkUtils.parsePartitionColumnValues`` and Spark's partition discovery.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 from urllib.parse import unquote
@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from hudi_bridge.config import PartitionFieldKind, QueryType, TableConfig
-from hudi_bridge.errors import CorruptTableError
+from hudi_bridge.config import HOODIE_FOLDER, PartitionFieldKind, QueryType, TableConfig
+from hudi_bridge.errors import CorruptTableError, StorageError
+from hudi_bridge.splits.file_names import parse_log_file_name
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.threads import map_in_threads
 
@@ -127,6 +128,43 @@ def _kept(
     return [path for path in guarantees if path in kept]
 
 
+class _FolderNames:
+    """Which folders are to be listed, each by one of its names: links may lead to one that has another, or back up."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._root = storage.real_path("")
+        self._real = {"": self._root}
+        self._seen = {self._root}
+        self._links: list[str] = []
+
+    def new(self, parent: str, folders: Iterable[str]) -> list[str]:
+        """Of the folders in a folder, those that are no links; links are kept for later."""
+        found = []
+        for path in folders:
+            if self._storage.is_link(path):
+                self._links.append(path)
+                continue
+            real = f"{self._real[parent]}/{path.rpartition('/')[2]}"
+            if real not in self._seen:
+                found.append(path)
+                self._seen.add(real)
+                self._real[path] = real
+        return found
+
+    def new_links(self) -> list[str]:
+        """The links so far that lead to folders which have no other name in the table, and do not hold the table."""
+        found = []
+        for path in self._links:
+            target = self._storage.real_path(path)
+            if target not in self._seen and not self._root.startswith(f"{target.rstrip('/')}/"):
+                found.append(path)
+                self._seen.add(target)
+                self._real[path] = target
+        self._links = []
+        return found
+
+
 def list_partitions(
     storage: Storage,
     config: TableConfig,
@@ -135,8 +173,15 @@ def list_partitions(
     row_filter: pc.Expression | None,
     list_directory: Callable[[str], tuple[FileInfo, ...]],
 ) -> Mapping[str, tuple[FileInfo, ...]]:
-    """The files of every partition that may hold rows passing the filter, by partition path."""
+    """The files of every partition that may hold rows passing the filter, by partition path.
+
+    A folder is listed once, whatever its names: by its own, or by a link if it has no other name in the table.
+
+    Raises:
+        StorageError: a folder cannot be listed.
+    """
     found: dict[str, tuple[FileInfo, ...]] = {}
+    names = _FolderNames(storage)
     level, depth = [""], 0
     while level:
         if row_filter is not None:
@@ -144,11 +189,14 @@ def list_partitions(
             level = _kept(storage, row_filter, schema, dict(zip(level, possible, strict=True)))
         folders: list[str] = []
         for path, listing in zip(level, map_in_threads(list_directory, level, _LISTING_THREADS), strict=True):
+            if not path and all(info.path != HOODIE_FOLDER for info in listing):
+                raise StorageError(storage.shown_path, "list", f"the listing lacks {HOODIE_FOLDER}, which was read")
             if any(info.name.startswith(_PARTITION_METADATA) for info in listing):
-                found[path] = tuple(info for info in listing if not info.is_dir)
+                found[path] = tuple(_data_files(listing))
             else:
-                folders += [info.path for info in listing if info.is_dir and not info.name.startswith(".")]
-        level, depth = folders, depth + 1
+                below = (info.path for info in listing if info.is_dir and not info.name.startswith("."))
+                folders += names.new(path, below)
+        level, depth = folders or names.new_links(), depth + 1
         if depth > _USUAL_LEVELS and len(level) > _MOST_DEEP_FOLDERS:
             found_folders = f"{len(level)} folders {depth} levels deep"
             raise CorruptTableError(level[0], None, found_folders, "partitions; do links lead back up?")
@@ -156,6 +204,14 @@ def list_partitions(
         known = {path: partition_values(path, config, schema, path_columns) for path in found}
         return {path: found[path] for path in matching_partitions(storage, schema, row_filter, known)}
     return found
+
+
+def _data_files(listing: Iterable[FileInfo]) -> Iterator[FileInfo]:
+    for info in listing:
+        if not info.is_dir:
+            yield info
+        elif info.name.endswith(".parquet") or parse_log_file_name(info.name) is not None:
+            raise CorruptTableError(info.path, None, "a folder", "a data file")
 
 
 def matching_partitions(

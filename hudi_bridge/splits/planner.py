@@ -6,7 +6,7 @@ partition keeps its folder from being listed at all.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -117,7 +117,9 @@ class SplitPlanner:
         """
         latest = latest_read_optimized_slice if query_type is QueryType.READ_OPTIMIZED else latest_snapshot_slice
         context = self.context(query_type)
-        partitions = dict(self._list_partitions(query_type, row_filter, self._storage.list_directory))
+        partitions = dict(
+            self._list_partitions(query_type, row_filter, partial(self._storage.list_directory, must_exist=True))
+        )
         for path in sorted(partitions):
             for group in build_file_groups(path, partitions.pop(path), self._facts):
                 piece = latest(group, self._facts)
@@ -252,7 +254,7 @@ class SplitPlanner:
         self, query_type: QueryType, row_filter: pc.Expression | None = None
     ) -> Mapping[str, tuple[FileInfo, ...]]:
         """The files in the partitions that a query reads, whether or not it reads them, by partition path."""
-        return self._list_partitions(query_type, row_filter, self.list_directory)
+        return self._list_partitions(query_type, row_filter, partial(self.list_directory, must_exist=True))
 
     def _list_partitions(
         self,
@@ -279,10 +281,10 @@ class SplitPlanner:
             self._groups[path] = build_file_groups(path, files, self._facts)
         return self._groups[path]
 
-    def list_directory(self, path: str) -> tuple[FileInfo, ...]:
+    def list_directory(self, path: str, *, must_exist: bool = False) -> tuple[FileInfo, ...]:
         """The entries of a folder of the table, as they were when it was first asked for."""
         if path not in self._listings:
-            self._listings[path] = self._storage.list_directory(path)
+            self._listings[path] = self._storage.list_directory(path, must_exist=must_exist)
         return self._listings[path]
 
     @cached_property

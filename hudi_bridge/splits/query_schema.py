@@ -16,7 +16,7 @@ from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.schema.internal import parse_internal_schema, to_arrow
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.storage import Storage
-from hudi_bridge.timeline.commit_metadata import read_commit_metadata
+from hudi_bridge.timeline.commit_metadata import read_commit_metadata, read_timeline_file
 from hudi_bridge.timeline.timeline import Timeline
 
 _HISTORY_FOLDER = ".hoodie/.schema"
@@ -88,7 +88,7 @@ def _read_history(storage: Storage, timeline: Timeline) -> str | None:
         for info in storage.list_directory(_HISTORY_FOLDER)
         if info.name.endswith(_HISTORY_SUFFIX) and timeline.is_committed(info.name.partition(".")[0].partition("_")[0])
     ]
-    return storage.read_bytes(max(committed)).decode("utf-8", "replace") if committed else None
+    return read_timeline_file(storage, max(committed)).decode("utf-8", "replace") if committed else None
 
 
 def _complete(fields: pa.Schema, config: TableConfig) -> pa.Schema:

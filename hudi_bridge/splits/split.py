@@ -6,7 +6,7 @@ share one ``ReadContext``.
 
 import base64
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Self
 
@@ -40,6 +40,7 @@ class FloatWidening(StrEnum):
 class ReadContext:
     """What the splits of one plan have in common.
 
+    ``table_path`` is the folder as it was opened; workers read with it, so that it holds what secrets the user gave.
     ``committed_instants``, ``pending_instants`` and ``timeline_start`` tell which log blocks count: those of committed
     instants, and those from before the start of the active timeline. ``path_columns`` are read from the partition path
     and not from files. ``field_defaults`` holds the values, as JSON, that the schema gives to missing fields, where
@@ -48,7 +49,7 @@ class ReadContext:
     memory, shared with those that are read at the same time.
     """
 
-    table_path: str
+    table_path: str = field(repr=False)
     query_type: QueryType
     latest_instant: str
     schema: pa.Schema
@@ -98,7 +99,7 @@ class RealtimeFileSplit:
 
     @property
     def table_path(self) -> str:
-        """The table's folder, as it was opened."""
+        """The table's folder, as it was opened, with the secrets that the path may hold."""
         return self.context.table_path
 
     @property

@@ -35,8 +35,8 @@ def split_of_text(text: str, kind: str, class_name: str) -> Iterator[dict[str, A
         TypeError,
         AttributeError,
         EOFError,
-        RecursionError,
         OSError,
+        RecursionError,
         pa.ArrowException,
     ) as error:
         if isinstance(error, QueryError):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hudi_bridge.config import TableConfig
-from hudi_bridge.errors import CorruptTimelineError
+from hudi_bridge.errors import DataFileGoneError
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.instant import Instant, instant_file_name
 from hudi_bridge.timeline.records import (
@@ -105,7 +105,8 @@ def read_commit_metadata(storage: Storage, config: TableConfig, instant: Instant
     """The metadata of a completed instant of the active timeline; one file is read.
 
     Raises:
-        CorruptTimelineError: the file is gone or damaged.
+        CorruptTimelineError: the file is damaged.
+        DataFileGoneError: the file is gone.
     """
     path = f"{config.timeline_path}/{instant_file_name(instant)}"
     return parse_commit_metadata(read_timeline_file(storage, path), path)
@@ -115,13 +116,12 @@ def read_timeline_file(storage: Storage, path: str) -> bytes:
     """The bytes of a file that a listing of the timeline has shown.
 
     Raises:
-        CorruptTimelineError: the file is gone.
+        DataFileGoneError: the file is gone since.
     """
     try:
         return storage.read_bytes(path)
     except FileNotFoundError as error:
-        expected = "a file of the timeline; it was archived or rolled back since the table was opened: open it again"
-        raise CorruptTimelineError(path, None, "no such file", expected) from error
+        raise DataFileGoneError(path, None, None) from error
 
 
 def _written_by_1x(stats_by_partition: Record, path: str) -> bool | None:

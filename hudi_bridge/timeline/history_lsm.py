@@ -22,7 +22,7 @@ from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import CorruptTimelineError
 from hudi_bridge.logformat.parquet_damage import PARQUET_ERRORS, contradiction, first_line
 from hudi_bridge.storage import Storage
-from hudi_bridge.timeline.commit_metadata import CommitMetadata, parse_commit_metadata, read_timeline_file
+from hudi_bridge.timeline.commit_metadata import CommitMetadata, parse_commit_metadata
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, InstantState, parse_action
 from hudi_bridge.timeline.records import parse_record, records_field, text_field
 
@@ -73,7 +73,7 @@ def _data_files(storage: Storage, config: TableConfig) -> Iterator[tuple[str, st
     if version is None:
         return
     manifest_path = f"{folder}/manifest_{version}"
-    manifest = parse_record(read_timeline_file(storage, manifest_path), manifest_path)
+    manifest = parse_record(_read_named(storage, manifest_path).to_pybytes(), manifest_path)
     if manifest.get("files") is None:
         raise CorruptTimelineError(manifest_path, None, f"the fields {list(manifest)}", "the list of files")
     for entry in records_field(manifest, "files", manifest_path):
@@ -82,6 +82,14 @@ def _data_files(storage: Storage, config: TableConfig) -> Iterator[tuple[str, st
         if match is None:
             raise CorruptTimelineError(manifest_path, None, repr(name), "<instant>_<instant>_<level>.parquet")
         yield f"{folder}/{name}", match[1], match[2]
+
+
+def _read_named(storage: Storage, path: str) -> pa.Buffer:
+    """A file that the version or the manifest names."""
+    try:
+        return storage.read_buffer(path)
+    except FileNotFoundError as error:
+        raise CorruptTimelineError(path, None, "no such file", "a file that the history names") from error
 
 
 def _manifest_version(storage: Storage, folder: str) -> str | None:
@@ -100,8 +108,9 @@ def _manifest_version(storage: Storage, folder: str) -> str | None:
 def _read_rows(
     storage: Storage, path: str, columns: list[str], wanted: frozenset[str] | None = None
 ) -> list[dict[str, Any]]:
+    content = pa.BufferReader(_read_named(storage, path))
     try:
-        with storage.open_input(path) as source, pq.ParquetFile(source, page_checksum_verification=True) as file:
+        with pq.ParquetFile(content, page_checksum_verification=True) as file:
             if wrong := contradiction(file.metadata):
                 raise CorruptTimelineError(path, None, *wrong)
             rows = file.metadata.num_rows

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hudi_bridge.config import TableConfig
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.timeline.instant import (
     COMMIT_ACTIONS,
     MILLIS_LENGTH,
@@ -120,10 +120,25 @@ class Timeline:
 
 
 def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
-    """The active timeline as of now; one folder is listed, no file is opened."""
-    names = (info.name for info in storage.list_directory(config.timeline_path) if not info.is_dir)
+    """The active timeline as of now; one folder is listed, no file is opened.
+
+    Raises:
+        StorageError: the folder cannot be listed.
+    """
+    names = (info.name for info in _list_timeline(storage, config.timeline_path) if not info.is_dir)
     parsed = (parse_instant_file_name(name, config.timeline_layout) for name in names)
     return Timeline(instants=latest_states(instant for instant in parsed if instant is not None))
+
+
+def _list_timeline(storage: Storage, path: str) -> tuple[FileInfo, ...]:
+    listing = storage.list_directory(path)
+    folder = path.rpartition("/")[0]
+    # Stores without folders have no timeline before its first file. What the folder above shows is known to exist.
+    if not listing and (
+        not folder or any(info.path == path for info in storage.list_directory(folder, must_exist=True))
+    ):
+        return storage.list_directory(path, must_exist=True)
+    return listing
 
 
 def latest_states(instants: Iterable[Instant]) -> tuple[Instant, ...]:

@@ -269,9 +269,9 @@ def test_only_the_folders_of_wanted_partitions_are_listed(tmp_path: Path, monkey
     listed: list[str] = []
     list_directory = Storage.list_directory
 
-    def counted(storage: Storage, path: str, *, recursive: bool = False) -> tuple[FileInfo, ...]:
+    def counted(storage: Storage, path: str, *, must_exist: bool = False) -> tuple[FileInfo, ...]:
         listed.append(path)
-        return list_directory(storage, path, recursive=recursive)
+        return list_directory(storage, path, must_exist=must_exist)
 
     monkeypatch.setattr(Storage, "list_directory", counted)
     found = table.snapshot().to_table(columns=["value"], filter=pc.field("text") == "b")

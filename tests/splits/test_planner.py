@@ -29,9 +29,9 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     list_directory = Storage.list_directory
 
-    def recorded(storage: Storage, path: str, *, recursive: bool = False) -> tuple[FileInfo, ...]:
+    def recorded(storage: Storage, path: str, *, must_exist: bool = False) -> tuple[FileInfo, ...]:
         found.append(path)
-        return list_directory(storage, path, recursive=recursive)
+        return list_directory(storage, path, must_exist=must_exist)
 
     monkeypatch.setattr(Storage, "list_directory", recorded)
     return found

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hudi_bridge.errors import CorruptTimelineError
+from hudi_bridge.errors import CorruptTimelineError, DataFileGoneError
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, parse_commit_metadata, read_commit_metadata
 from hudi_bridge.timeline.instant import Action, Instant, InstantState
 from tests.timeline.timeline_files import (
@@ -187,6 +187,6 @@ def test_reading_by_instant_in_layout_2(tmp_path: Path) -> None:
 
 def test_a_file_that_went_away(tmp_path: Path) -> None:
     storage, config = make_layout_1(tmp_path)
-    with pytest.raises(CorruptTimelineError, match="open it again") as caught:
+    with pytest.raises(DataFileGoneError, match="open it again") as caught:
         read_commit_metadata(storage, config, DONE)
     assert caught.value.path == f".hoodie/{T}.replacecommit"

@@ -266,7 +266,7 @@ def test_there_is_no_metadata_without_history(tmp_path: Path) -> None:
         ("manifest_7", b'{"filet": []}', "filet"),
         ("manifest_7", b'{"files": [{"fileName": "../../x_y_0.parquet"}]}', "../../x_y_0.parquet"),
         (f"{C}_{D}_0.parquet", b"PAR1", "no readable Parquet"),
-        (f"{C}_{D}_0.parquet", None, "no readable Parquet"),
+        (f"{C}_{D}_0.parquet", None, "no such file"),
     ],
 )
 def test_layout_2_damage(tmp_path: Path, name: str, content: bytes | None, found: str) -> None:

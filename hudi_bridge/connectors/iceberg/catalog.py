@@ -21,6 +21,7 @@ from hudi_bridge.connectors.iceberg.names import is_plain, parse_table_name
 from hudi_bridge.connectors.iceberg.table_views import Published, TableViews, ViewSettings
 from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.errors import QueryError, TableNotFoundError
+from hudi_bridge.masking import masked
 from hudi_bridge.storage import Storage
 
 DEFAULT_NAMESPACE = ("default",)
@@ -50,7 +51,7 @@ class Roots:
             name, sign, path = text.partition("=")
             *levels, table = name.split(".")
             if not (sign and path and all(map(is_plain, (*levels, table)))):
-                raise QueryError("--table", repr(text), "NAME=PATH or NAMESPACE.NAME=PATH")
+                raise QueryError("--table", repr(masked(text)), "NAME=PATH or NAMESPACE.NAME=PATH")
             named[tuple(levels) or DEFAULT_NAMESPACE, table] = Storage.open(path)
         opened = [Storage.open(folder) for folder in folders]
         named |= {(DEFAULT_NAMESPACE, one.root.rpartition("/")[2]): one for one in opened if _is_table(one)}
@@ -108,10 +109,10 @@ class Roots:
             try:
                 names = [info.name for info in folder.list_directory("") if info.is_dir and is_plain(info.name)]
             except Exception as error:  # noqa: BLE001 - of any file system; the others are gone through all the same
-                failed(".".join(namespace) or folder.table_path, error)
+                failed(".".join(namespace) or folder.shown_path, error)
                 continue
             for name in names:
-                child = _inside(folder, name)
+                child = folder.below(name)
                 try:
                     is_table, is_within = _is_table(child), self._is_within(child)
                 except Exception as error:  # noqa: BLE001 - as above
@@ -124,7 +125,8 @@ class Roots:
 
     def without_places(self, text: str) -> str:
         """A text in which the paths of the roots are left out: where tables lie is no client's business."""
-        places = [place for one in (*self.folders, *self.tables.values()) for place in (one.table_path, one.root)]
+        roots = (*self.folders, *self.tables.values())
+        places = [place for one in roots for place in (one.table_path, one.shown_path, one.location(), one.root)]
         for place in sorted((*places, *map(str, self.real_paths)), key=len, reverse=True):
             text = text.replace(f"{place}/", "").replace(place, "the root")
         return text
@@ -134,7 +136,7 @@ class Roots:
             return self.tables[namespace, table]
         if not is_plain(table):
             return None
-        folders = (_inside(folder, table) for folder in self._folders_of(namespace))
+        folders = (folder.below(table) for folder in self._folders_of(namespace))
         return next((folder for folder in folders if _is_table(folder) and self._is_within(folder)), None)
 
     def _folders_of(self, namespace: Namespace) -> Iterator[Storage]:
@@ -148,14 +150,14 @@ class Roots:
         if len(namespace) > _MOST_LEVELS or not all(map(is_plain, namespace)):
             return
         for root in self.folders:
-            folder = _inside(root, *namespace)
+            folder = root.below(*namespace)
             if not namespace or (self._is_within(folder) and not _is_table(folder) and folder.list_directory("")):
                 yield folder
 
     def _children(self, folder: Storage, *, is_table: bool) -> list[str]:
         """The names of the folders within one that are tables, or that are not."""
         names = [info.name for info in folder.list_directory("") if info.is_dir and is_plain(info.name)]
-        inside = {name: _inside(folder, name) for name in names}
+        inside = {name: folder.below(name) for name in names}
         return [name for name, one in inside.items() if _is_table(one) == is_table and self._is_within(one)]
 
     def _is_within(self, folder: Storage) -> bool:
@@ -216,14 +218,9 @@ class Catalog:
 
 def scratch_name(storage: Storage, query_type: QueryType) -> str:
     """The name of the folder for a table's views: whose it is for the eye, and which one for certain."""
-    name = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in storage.table_path.rpartition("/")[2])
-    digest = hashlib.sha256(storage.table_path.encode()).hexdigest()[:12]
+    name = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in storage.location().rpartition("/")[2])
+    digest = hashlib.sha256(storage.location().encode()).hexdigest()[:12]
     return f"{name[:40]}-{digest}/{query_type.value}"
-
-
-def _inside(folder: Storage, *names: str) -> Storage:
-    root, path = ("/".join((start, *names)) for start in (folder.root, folder.table_path))
-    return Storage(table_path=path, root=root, filesystem=folder.filesystem)
 
 
 def _is_table(folder: Storage) -> bool:

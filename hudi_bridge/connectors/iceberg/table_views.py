@@ -183,7 +183,7 @@ class TableViews:
         broken = [view for view in self._views.all() if not present.has_all_of(view)]
         if broken:
             _LOG.warning(
-                "%s: files of %d views are gone from the scratch folder", ascii(self._storage.table_path), len(broken)
+                "%s: files of %d views are gone from the scratch folder", ascii(self._storage.shown_path), len(broken)
             )
         self._views.remove(broken)
         self._maker.slices.forget_without(present.data)

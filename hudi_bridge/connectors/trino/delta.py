@@ -76,7 +76,7 @@ def publish_delta(
         UnsupportedTableError: the table has no columns, or cannot be merged.
         HudiReadError: the table cannot be read.
     """
-    storage, scratch = Storage.open(table.path, filesystem), Scratch.open(folder)
+    storage, scratch = Storage.open(table.path_to_open, filesystem), Scratch.open(folder)
     scratch.require_outside(storage)
     publisher = _Publisher(table, storage, scratch, locations or Locations())
     return publisher.publish(max(1, keep), blocks=blocks, leave_seconds=leave_seconds)

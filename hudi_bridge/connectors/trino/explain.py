@@ -65,7 +65,7 @@ def explain_routes(
     Raises:
         HudiReadError: the table cannot be read.
     """
-    storage, splits, context = Storage.open(table.path, filesystem), table.splits(), table.read_context()
+    storage, splits, context = Storage.open(table.path_to_open, filesystem), table.splits(), table.read_context()
     if not len(context.schema):
         raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
     columns = LogColumns.of(context)

@@ -1,0 +1,129 @@
+"""A URI with credentials: tables are read with it, and nobody is shown them."""
+
+import pickle
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyarrow import fs  # noqa: TID251 - a file system that URIs stand for
+
+from hudi_bridge import HudiReadError, HudiTable, RealtimeFileSplit, StorageError, TableNotFoundError, open_reader
+from hudi_bridge.cli.main import run
+from hudi_bridge.connectors.iceberg.publish import publish_table
+from hudi_bridge.connectors.locations import Locations
+from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.masking import child, masked, without_secrets
+from hudi_bridge.storage import Storage
+from tests.robustness.failing_files import Faults, failing
+from tests.table_writer import TableWriter, at
+
+USER, SECRET, TOKEN = "AKIAOFMINE", "sEcrEt%2Fofmine", "tOkenOfMine"
+SECRETS = (USER, SECRET, "sEcrEt", TOKEN)
+URI = f"s3://{USER}:{SECRET}@bucket/trips?region=eu&session_token={TOKEN}"
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown", "location"),
+    [
+        ("s3://KEY:S%2FT@b/t", "s3://***@b/t", "s3://b/t"),
+        ("s3a://KEY:S/T+@b/t/", "s3a://***@b/t/", "s3a://b/t"),
+        ("s3://b/t?region=x&secret_key=S&a=b", "s3://b/t?region=x&secret_key=***&a=b", "s3://b/t"),
+        ("abfss://c@a.dfs.core.windows.net/t?sv=1&sig=S%3D", None, "abfss://c@a.dfs.core.windows.net/t"),
+        ("abfs://c:PW@a.dfs.core.windows.net/t", "abfs://c:***@a.dfs.core.windows.net/t", None),
+        ("abfs://:PW@a.blob.core.windows.net/t", "abfs://:***@a.blob.core.windows.net/t", None),
+        ("gs://anonymous@b/t", "gs://anonymous@b/t", "gs://anonymous@b/t"),
+        ("hdfs://host:8020/user/a@b/t", "hdfs://host:8020/user/a@b/t", "hdfs://host:8020/user/a@b/t"),
+        ("/data/a:b@c?token=x/t", "/data/a:b@c?token=x/t", "/data/a:b@c?token=x/t"),
+    ],
+)
+def test_what_is_masked(uri: str, shown: str | None, location: str | None) -> None:
+    if shown is not None:
+        assert masked(uri) == shown
+        assert masked(f"cannot parse '{uri}', (see {uri})") == f"cannot parse '{shown}', (see {shown})"
+    if location is not None:
+        assert without_secrets(uri) == location
+    for text in (masked(uri), without_secrets(uri)):
+        assert "PW" not in text
+        assert "S%" not in text
+
+
+def test_options_stay_behind_the_path() -> None:
+    assert child("s3://b/t/?region=x", "a", "b") == "s3://b/t/a/b?region=x"
+    assert child("/t", "a") == "/t/a"
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Faults:
+    """A table of two records that the URI leads to; the faults of its file system."""
+    writer = TableWriter(folder=tmp_path / "trips").create()
+    written = writer.base_file(at(1), [{"id": "a", "ts": 1, "value": "p"}])
+    writer.commit(at(1), wrote=[written])
+    written = writer.log_file(at(2), [writer.data_block(at(2), [{"id": "b", "ts": 2, "value": "q"}])])
+    writer.commit(at(2), wrote=[written])
+    faults = Faults()
+
+    def from_uri(uri: str) -> Any:
+        assert uri == URI
+        return failing(faults), str(writer.folder)
+
+    stand_in = SimpleNamespace(**{name: getattr(fs, name) for name in dir(fs) if name[0].isupper()})
+    stand_in.FileSystem = type("FileSystem", (), {"from_uri": from_uri})
+    monkeypatch.setattr("hudi_bridge.storage.fs", stand_in)
+    return faults
+
+
+def require_no_secrets(*texts: object) -> None:
+    for text in texts:
+        assert not [secret for secret in SECRETS if secret in str(text) or secret in repr(text)], text
+
+
+@pytest.mark.usefixtures("table")
+def test_a_table_is_read_and_shows_no_secrets() -> None:
+    opened = HudiTable.open(URI)
+    assert opened.path == "s3://***@bucket/trips?region=eu&session_token=***"
+    (split,) = opened.splits()
+    require_no_secrets(opened, opened.config, split, split.context, opened._storage, opened.latest_instant)
+    for copied in (pickle.loads(pickle.dumps(split)), RealtimeFileSplit.from_json(split.to_json())):
+        assert copied.table_path == URI
+        rows = [row for batch in open_reader(copied).batches() for row in batch.to_pylist()]
+        assert sorted(row["id"] for row in rows) == ["a", "b"]
+
+
+@pytest.mark.parametrize("kind", ["io", "gone"])
+def test_errors_show_no_secrets(table: Faults, kind: str) -> None:
+    HudiTable.open(URI).snapshot().to_table()
+    for number in range(table.count):
+        table.kind, table.at, table.count = kind, number, 0
+        with pytest.raises(HudiReadError) as caught:
+            HudiTable.open(URI).snapshot().to_table()
+        require_no_secrets(caught.value, caught.value.args, caught.value.__dict__)
+        if isinstance(caught.value, StorageError):
+            assert caught.value.path.startswith("s3://***@bucket/trips")
+
+
+def test_a_uri_that_cannot_be_opened_is_not_shown() -> None:
+    for uri in (f"nope://{USER}:{SECRET}@b/t", f"s3://{USER}:a%zz{SECRET}@b/t", f"s3://{USER}:{SECRET}@"):
+        with pytest.raises(TableNotFoundError) as caught:
+            HudiTable.open(uri)
+        require_no_secrets(caught.value, caught.value.__cause__, caught.value.filename)
+
+
+@pytest.mark.usefixtures("table")
+def test_the_command_line_shows_no_secrets(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["info", URI], ["splits", URI], ["trino", "explain", URI]):
+        run(command)
+        shown = capsys.readouterr()
+        require_no_secrets(shown.out, shown.err)
+
+
+@pytest.mark.usefixtures("table")
+def test_a_view_names_files_without_secrets(tmp_path: Path) -> None:
+    published = publish_table(Storage.open(URI), Scratch.open(str(tmp_path / "view")), locations=Locations(), builds=1)
+    require_no_secrets(published)
+    files = [path for path in (tmp_path / "view").rglob("*") if path.is_file()]
+    found = b"".join(path.read_bytes() for path in files)
+    assert b"s3://bucket/trips/" in found
+    assert not [secret for secret in SECRETS if secret.encode() in found]
+    located = Locations.of((f"s3://{USER}:{SECRET}@bucket=local:///mine",))
+    assert located.uri(Storage.open(URI), "x/y") == "local:///mine/trips/x/y"

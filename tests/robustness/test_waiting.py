@@ -1,0 +1,106 @@
+"""A store that does not answer: every wait has a limit, says what it is for, and ends with Ctrl-C."""
+
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import fs  # noqa: TID251 - a file system that a user might pass
+
+from hudi_bridge import HudiTable, StorageError
+from hudi_bridge.storage import Storage
+from hudi_bridge.waiting import is_left_behind, limit_seconds, within
+from tests.robustness.failing_files import FailingHandler, Faults, Silent
+from tests.table_writer import TableWriter, at
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A partitioned table of two records."""
+    writer = TableWriter(folder=tmp_path / "trips", partition_fields=("value",)).create()
+    writer.base_file(at(1), [{"id": "a", "ts": 1, "value": "x"}], partition="x")
+    writer.log_file(at(2), [writer.data_block(at(2), [{"id": "b", "ts": 2, "value": "x"}])], partition="x")
+    writer.commit(at(1))
+    writer.commit(at(2))
+    return writer.folder
+
+
+def test_each_wait_has_a_limit_and_says_what_it_was_for(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Faults()
+    assert HudiTable.open(str(table), fs.PyFileSystem(FailingHandler(counted))).snapshot().to_table().num_rows == 2
+    monkeypatch.setenv("HUDI_BRIDGE_STORE_TIMEOUT", "0.1")
+    operations = set()
+    for number in range(counted.count):
+        silent = Silent(number)
+        with pytest.raises(StorageError, match=r"no answer within 0\.1 seconds") as caught:
+            HudiTable.open(str(table), fs.PyFileSystem(FailingHandler(silent))).snapshot().to_table()
+        silent.released.set()
+        assert silent.path is not None
+        assert caught.value.path in silent.path
+        operations.add(caught.value.operation)
+    assert operations == {"list", "open", "read"}
+
+
+SCRIPT = """
+import sys, threading
+from pyarrow import fs
+from hudi_bridge import HudiTable
+from tests.robustness.failing_files import FailingHandler, Silent
+
+class Told(Silent):
+    def next(self, path, *, is_read=False):
+        if self.count == self.at:
+            print("waiting", flush=True)
+        return super().next(path, is_read=is_read)
+
+HudiTable.open(sys.argv[1], fs.PyFileSystem(FailingHandler(Told(int(sys.argv[2]))))).snapshot().to_table()
+"""
+
+
+@pytest.mark.parametrize("number", [0, 5])
+def test_ctrl_c_ends_a_wait(table: Path, number: int) -> None:
+    command = [sys.executable, "-c", SCRIPT, str(table), str(number)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=15)
+    assert "KeyboardInterrupt" in errors
+
+
+def test_the_limit_is_two_minutes_or_what_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HUDI_BRIDGE_STORE_TIMEOUT", raising=False)
+    assert limit_seconds() == 120
+    for text, seconds in (("7.5", 7.5), ("", 120), ("soon", 120)):
+        monkeypatch.setenv("HUDI_BRIDGE_STORE_TIMEOUT", text)
+        assert limit_seconds() == seconds
+
+
+@pytest.mark.parametrize(
+    ("uri", "option", "limit"),
+    [
+        ("s3://KEY:SECRET@bucket/t?region=eu", "request_timeout", 20),
+        ("gs://anonymous@bucket/t", "retry_time_limit", 60),
+        ("gs://bucket/t", "retry_time_limit", 60),
+    ],
+)
+def test_arrows_own_clients_have_limits(uri: str, option: str, limit: int) -> None:
+    options: Any = Storage.open(uri).filesystem.__reduce__()[1][0]
+    found = options[option]
+    assert getattr(found, "total_seconds", lambda: found)() == limit
+
+
+def test_within_returns_and_raises_what_the_call_does() -> None:
+    assert within(5, lambda: 3) == 3
+    with pytest.raises(ValueError, match="seven"):
+        within(5, lambda: int("seven"))
+    released = threading.Event()
+    with pytest.raises(TimeoutError):
+        within(0.01, released.wait)
+    assert is_left_behind()
+    released.set()
