@@ -154,22 +154,19 @@ class _Service:
         return PlainTextResponse(self._counters.prometheus(), media_type="text/plain; version=0.0.4")
 
     def table_error_response(self, request: Request, error: Exception) -> Response:
-        kind, text = type(error).__name__, str(error)
-        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-            return error_answer(
-                request.scope, 404, "NoSuchTableException", "there is no table of that name", logged=text
-            )
+        status, kind, text = 500, type(error).__name__, str(error)
+        message = self._catalog.roots.without_places(text)
         self._counters.add("errors_total", labels=f'error="{kind}"')
         if isinstance(error, TableNotFoundError):
-            return error_answer(request.scope, 404, "NoSuchTableException", error.reason, logged=text)
-        if not isinstance(error, HudiReadError):
+            status, kind, message = 404, "NoSuchTableException", error.reason
+        elif isinstance(error, QueryError | UnsupportedTableError):
+            status, kind = 400, "BadRequestException"
+        elif isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            status, kind, message = 404, "NoSuchTableException", "there is no table of that name"
+        elif not isinstance(error, HudiReadError):
             # What other libraries say may be about places that are nobody's business.
-            return error_answer(request.scope, 500, kind, "the table cannot be read; the log says why", logged=text)
-        if isinstance(error, QueryError | UnsupportedTableError):
-            return error_answer(
-                request.scope, 400, "BadRequestException", self._catalog.roots.without_places(text), logged=text
-            )
-        return error_answer(request.scope, 500, kind, self._catalog.roots.without_places(text), logged=text)
+            message = "the table cannot be read; the log says why"
+        return error_answer(request.scope, status, kind, message, logged=text)
 
     def unexpected_error_response(self, request: Request, error: Exception) -> Response:
         self._counters.add("errors_total", labels=f'error="{type(error).__name__}"')
