@@ -124,6 +124,7 @@ TWINS = {
     ("b_null_ordering_120", 5): ("b_null_ordering_int_120", 5),
     ("b_null_ordering_120", 6): ("b_null_ordering_int_120", 6),
     **{("c_hfile_blocks_120", index): ("c_avro_blocks_120", index) for index in (0, 3, 4, 5, 6, 7, 8, 9)},
+    **{("v_vector_hfile_120", index): ("v_vector_avro_120", index) for index in (0, 3, 4, 5)},
 }
 """Queries that Hudi failed to answer, with the same query to a table that the same operations wrote in another form."""
 
