@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.merge.ordering import DEFAULT_PAYLOAD, EVENT_TIME, is_lower
 from hudi_bridge.merge.payloads import MergeRule
@@ -142,3 +143,9 @@ def test_of_equal_sequences_that_of_the_base_row_wins() -> None:
 def test_no_rows_have_no_ranks() -> None:
     for kind in VALUES:
         assert ordering_ranks([pa.array([], kind)], 0, NULLS_AS_ZERO, against_base=False).tolist() == []
+
+
+def test_vectors_have_no_order() -> None:
+    column: Column = pa.array([[1.0, 2.0], None], pa.list_(pa.float32(), 2))
+    with pytest.raises(UnsupportedTableError, match="ordering field"):
+        ordering_ranks([column], 2, NULLS_AS_ZERO, against_base=False)
