@@ -20,17 +20,18 @@ class JarError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MavenJar:
-    """A jar by its coordinates, and the checksum of its bytes."""
+    """A jar by its coordinates, and the checksum of its bytes; ``classifier`` is such as ``tests``."""
 
     group: str
     artifact: str
     version: str
     sha256: str
+    classifier: str | None = None
 
     @property
     def name(self) -> str:
         """The file's name."""
-        return f"{self.artifact}-{self.version}.jar"
+        return "-".join(filter(None, (self.artifact, self.version, self.classifier))) + ".jar"
 
     @property
     def path(self) -> Path:

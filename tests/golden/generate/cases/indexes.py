@@ -1,0 +1,91 @@
+"""H: indexes by which readers prune files."""
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from tests.golden.generate.options import COLUMN_STATS, INDEX
+from tests.golden.generate.registry import case
+from tests.golden.generate.writer import Writer, key_number, with_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+KEYS = 900
+ALL = ("column_stats", "bloom_filters", "record_index")
+
+
+@case("h_bloom_footer_0150", "0.15.0", "bloom filter in base file footers; 6 file groups in each of 3 partitions")
+@case("h_bloom_footer_120", "1.2.0", "bloom filter in base file footers; 6 file groups in each of 3 partitions")
+@case("h_column_stats_0150", "0.15.0", "metadata: column_stats", indexes=ALL[:1])
+@case("h_column_stats_120", "1.2.0", "metadata: column_stats + partition_stats", indexes=ALL[:1])
+@case("h_bloom_mdt_120", "1.2.0", "metadata: bloom_filters", indexes=ALL[1:2])
+@case("h_record_index_0150", "0.15.0", "metadata: record index", indexes=ALL[2:])
+@case("h_record_index_120", "1.2.0", "metadata: record index", indexes=ALL[2:])
+@case("h_all_indexes_120", "1.2.0", "metadata: column_stats, partition_stats, bloom_filters, record index", indexes=ALL)
+def h_index(w: Writer, *, indexes: Collection[str] = ()) -> None:
+    w.options |= {"hoodie.index.bloom.num_entries": 60, "hoodie.bloom.index.filter.dynamic.max.entries": 200}
+    if "column_stats" in indexes:
+        w.options[COLUMN_STATS] = "true"
+    elif w.release >= (1, 0):
+        w.options |= {COLUMN_STATS: "false", "hoodie.metadata.index.partition.stats.enable": "false"}
+    if "bloom_filters" in indexes:
+        w.options |= {
+            "hoodie.metadata.index.bloom.filter.enable": "true",
+            "hoodie.metadata.index.bloom.filter.column.list": "id",
+        }
+    if "record_index" in indexes:
+        w.options |= {
+            "hoodie.metadata.record.index.enable": "true",
+            "hoodie.metadata.record.index.min.filegroup.count": 2,
+            "hoodie.metadata.record.index.max.filegroup.count": 2,
+            INDEX: "RECORD_INDEX",
+        }
+
+    def rows(keys: Iterable[int], ts: int, tag: str, added: int) -> "DataFrame":
+        return with_columns(w.rows(keys, ts, tag), {"ts": f"cast(substr(id, 2) as bigint) + {added}"})
+
+    # Six bulk inserts, each of its own keys: six file groups in each partition, whose keys and values do not overlap.
+    base = rows(range(KEYS), 1, "base", 0).sortWithinPartitions("part", "id")
+    for part in range(6):
+        w.write(base.where(f"{key_number()} div 150 = {part}").coalesce(1), "bulk_insert")
+    w.write(rows(range(0, KEYS, 10), 2, "u2", 1000))
+    w.write(rows(range(140, 160), 3, "u3", 2000))
+    w.write(rows(range(0, KEYS, 45), 4, "u4", 3000), "delete")
+    w.questions.filters = [
+        [["id", "=", "k00155"]],
+        [["part", "=", "b"], ["ts", ">=", 2000]],
+        [["id", ">=", "k00700"], ["id", "<", "k00720"]],
+        [["qty", "<", -1500000000]],
+        [["part", "=", "a"], ["id", "=", "k00000"]],
+        [["price", ">", 990.0]],
+    ]
+
+
+@case("h_secondary_index_120", "1.2.0", "secondary index + record index by SQL", index="idx_city on {name} (city)")
+@case(
+    "h_expression_index_102",
+    "1.0.2",
+    "expression index by SQL",
+    index="idx_dt on {name} using column_stats(at) options(expr='from_unixtime', format='yyyy-MM-dd')",
+)
+def h_sql_index(w: Writer, *, index: str) -> None:
+    w.set("hoodie.metadata.record.index.enable", "true")
+    w.set("hoodie.index.bloom.num_entries", "100")
+    if w.release >= (1, 1):
+        w.set("hoodie.write.concurrency.mode", "optimistic_concurrency_control")
+        w.set("hoodie.write.lock.provider", "org.apache.hudi.client.transaction.lock.InProcessLockProvider")
+        w.set("hoodie.clean.failed.writes.policy", "LAZY")
+    w.sql(
+        f"create table {w.name} (id string, ts bigint, city string, fare double, at bigint, part string) using hudi "
+        f"partitioned by (part) location '{w.path}' tblproperties (type='mor', primaryKey='id', preCombineField='ts')"
+    )
+    w.set("hoodie.spark.sql.insert.into.operation", "upsert")
+    for end, step, ts in ((100, 1, 1), (110, 3, 2)):
+        w.sql(
+            f"insert into {w.name} select concat('k', lpad(id, 4, '0')), {ts}L, concat('city', id % 7), id / 3D, "
+            f"1700000000 + id * 40000, if(id % 2 = 0, 'p', 'q') from range(0, {end}, {step}, 1)"
+        )
+    w.sql(f"delete from {w.name} where id in ('k0000', 'k0007')")
+    # At the end: SQL upserts of a table that has such an index fail in 1.2.0 with a NullPointerException.
+    w.sql(f"create index {index.format(name=w.name)}")
+    w.questions.filters = [[["city", "=", "city3"]]]

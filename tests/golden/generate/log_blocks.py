@@ -1,0 +1,74 @@
+"""What log files hold, for ``case.json``. It shares nothing with the package's own scanner, which the tables test."""
+
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MAGIC = b"#HUDI#"
+
+_TYPES = ("command", "delete", "corrupt", "avro_data", "hfile_data", "parquet_data", "cdc_data")
+_TRAITS = {7: "partial", 5: "positions", 4: "compacted"}
+"""Headers that are told, by their number in ``HeaderMetadataType``."""
+_WITH_VERSIONED_CONTENT = ("avro_data", "delete")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A block of a log file: ``version`` of the log format, ``traits`` that its header tells, and the content."""
+
+    type: str
+    version: int
+    traits: tuple[str, ...]
+    content: bytes
+
+    @property
+    def label(self) -> str:
+        """What the inventory says of the block."""
+        versioned = self.type in _WITH_VERSIONED_CONTENT and len(self.content) >= 4
+        content = f" (content v{struct.unpack_from('>i', self.content)[0]})" if versioned else ""
+        return f"{self.type} v{self.version}{content}" + "".join(f" +{trait}" for trait in self.traits)
+
+
+def inventory(table: Path) -> dict[str, int]:
+    """How many blocks of each sort the log files of a table have, without those of its metadata table."""
+    counts: Counter[str] = Counter()
+    for path in table.rglob(".*.log.*"):
+        if ".hoodie" not in path.relative_to(table).parts and path.suffix != ".crc":
+            counts.update(_labels(path.read_bytes()))
+    return dict(sorted(counts.items()))
+
+
+def _labels(data: bytes) -> Iterator[str]:
+    """The sorts of the blocks, one after another; what is no block is skipped up to the next magic."""
+    place = 0
+    while place >= 0 and place < len(data):
+        try:
+            block, place = _block(data, place)
+        except (ValueError, struct.error):
+            yield "corrupt" if data.startswith(MAGIC, place) else "garbage"
+            place = data.find(MAGIC, place + 1)
+        else:
+            yield block.label
+
+
+def _block(data: bytes, start: int) -> tuple[Block, int]:
+    """The block that begins at a place, and where it ends."""
+    magic, size, version, kind = struct.unpack_from(">6sqii", data, start)
+    end = start + len(MAGIC) + 8 + size
+    followed = end == len(data) or data.startswith(MAGIC, end)
+    if magic != MAGIC or size < 0 or not followed or struct.unpack_from(">q", data, end - 8)[0] != size + len(MAGIC):
+        raise ValueError(f"no block at {start}")
+    place = start + len(MAGIC) + 16
+    (count,) = struct.unpack_from(">i", data, place)
+    place += 4
+    headers: dict[int, bytes] = {}
+    for _ in range(count):
+        key, length = struct.unpack_from(">ii", data, place)
+        headers[key] = data[place + 8 : place + 8 + length]
+        place += 8 + length
+    (length,) = struct.unpack_from(">q", data, place)
+    traits = tuple(trait for key, trait in _TRAITS.items() if headers.get(key))
+    content = data[place + 8 : place + 8 + length]
+    return Block(type=_TYPES[kind], version=version, traits=traits, content=content), end
