@@ -1,9 +1,9 @@
 """Tables with change data capture, written by real Hudi, with its cdc queries' answers: change_data.tar.xz.
 
-    HUDI_JARS=folder-of-spark-bundles python tests/golden/change_data.py work-folder
+    .venv-spark35/bin/python -m tests.golden.change_data work-folder
     tar -C work-folder -cf - . | xz -9e > tests/golden/change_data.tar.xz
 
-Needs PySpark 3.5 and the bundle of Hudi 1.2.0. Instants are those of the clock, so that each run writes other files;
+Needs the PySpark 3.5 of ``make spark``. Instants are those of the clock, so that each run writes other files;
 operations, keys and values are the same.
 
 <table>/table        the table: every type, every supplemental logging mode, every way in which Hudi finds changes
@@ -11,7 +11,6 @@ operations, keys and values are the same.
 """
 
 import datetime as dt
-import os
 import random
 import shutil
 import sys
@@ -24,12 +23,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from tests.golden.generate.releases import RELEASES
+from tests.golden.generate.session import spark_session
+
+RELEASE = "1.2.0"
 COLUMNS = (
-    "id string, part string, ts bigint, bo boolean, sh smallint, f float, d double, s string, b binary, da date, tm timestamp, "
-    "ntz timestamp_ntz, small decimal(10,2), large decimal(38,18), small_fraction decimal(38,38), "
-    "m map<string,string>, mi map<string,bigint>, md map<string,decimal(10,2)>, ms map<string,struct<p:int,q:string,r:int,s:int,t:int>>, "
-    "st struct<a:int,b:int,c:string,d:int,e:double,ff:float,g:string>, ar array<string>, ast array<struct<x:int,y:string>>, aa array<array<int>>, "
-    "deep struct<z:array<struct<k:map<string,int>,bb:binary,dd:date,tt:timestamp>>>, ad array<decimal(20,3)>, mf map<string,double>"
+    "id string, part string, ts bigint, bo boolean, sh smallint, f float, d double, s string, b binary, da date, "
+    "tm timestamp, ntz timestamp_ntz, small decimal(10,2), large decimal(38,18), small_fraction decimal(38,38), "
+    "m map<string,string>, mi map<string,bigint>, md map<string,decimal(10,2)>, "
+    "ms map<string,struct<p:int,q:string,r:int,s:int,t:int>>, "
+    "st struct<a:int,b:int,c:string,d:int,e:double,ff:float,g:string>, ar array<string>, "
+    "ast array<struct<x:int,y:string>>, aa array<array<int>>, "
+    "deep struct<z:array<struct<k:map<string,int>,bb:binary,dd:date,tt:timestamp>>>, ad array<decimal(20,3)>, "
+    "mf map<string,double>"
 )
 TABLES = {
     "mor_op_key_only": ("MERGE_ON_READ", "OP_KEY_ONLY"),
@@ -162,29 +168,11 @@ def write(spark: SparkSession, folder: Path, name: str, table_type: str, mode: s
 
 def main() -> None:
     work = Path(sys.argv[1])
-    bundle = Path(os.environ["HUDI_JARS"]) / "hudi-spark3.5-bundle_2.12-1.2.0.jar"
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.jars", str(bundle))
-        .config("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
-        .config("spark.kryo.registrator", "org.apache.spark.HoodieSparkKryoRegistrar")
-        .config("spark.sql.extensions", "org.apache.spark.sql.hudi.HoodieSparkSessionExtension")
-        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.hudi.catalog.HoodieCatalog")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        .config("spark.sql.parquet.datetimeRebaseModeInWrite", "CORRECTED")
-        .config("spark.sql.parquet.datetimeRebaseModeInRead", "CORRECTED")
-        .config("spark.sql.avro.datetimeRebaseModeInWrite", "CORRECTED")
-        .config("spark.ui.enabled", "false")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
-    for name, (table_type, mode) in TABLES.items():
-        shutil.rmtree(work / name, ignore_errors=True)
-        (work / name).mkdir(parents=True)
-        write(spark, work / name, name, table_type, mode)
-    spark.stop()
+    with spark_session(RELEASE, RELEASES[RELEASE].bundle.fetched()) as spark:
+        for name, (table_type, mode) in TABLES.items():
+            shutil.rmtree(work / name, ignore_errors=True)
+            (work / name).mkdir(parents=True)
+            write(spark, work / name, name, table_type, mode)
 
 
 if __name__ == "__main__":

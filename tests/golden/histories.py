@@ -1,11 +1,11 @@
 """Random histories written by real Hudi, with the rows that Hudi itself returned after each step: histories.tar.xz.
 
-    HUDI_JARS=folder-of-spark-bundles python tests/golden/histories.py 1.2.0 work-folder [history ...]
-    HUDI_JARS=folder-of-spark-bundles python tests/golden/histories.py 0.15.0 work-folder
+    .venv-spark35/bin/python -m tests.golden.histories 1.2.0 work-folder [history ...]
+    .venv-spark35/bin/python -m tests.golden.histories 0.15.0 work-folder
     tar -C work-folder -cf - . | xz -9e > tests/golden/histories.tar.xz
 
-Needs PySpark 3.5 and the bundles of both releases; one release a process. Instants are those of the clock, so that each
-run writes other files; operations, keys and values are the same.
+Needs the PySpark 3.5 of ``make spark``; one release a process. Instants are those of the clock, so that each run
+writes other files; operations, keys and values are the same.
 
 <history>/table        the table
 <history>/steps.json   for each step its operation, and the requested time of the newest commit after it
@@ -13,7 +13,6 @@ run writes other files; operations, keys and values are the same.
 """
 
 import json
-import os
 import random
 import shutil
 import sys
@@ -24,6 +23,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
+
+from tests.golden.generate.releases import RELEASES
+from tests.golden.generate.session import spark_session
 
 SCHEMA = "id string, part string, ts bigint, v double"
 _STATE: dict[str, pa.DataType] = {
@@ -64,24 +66,6 @@ HISTORIES = {
 }
 STEPS = 12
 KEYS = [f"k{number:02d}" for number in range(16)]
-
-
-def session(version: str) -> SparkSession:
-    bundle = Path(os.environ["HUDI_JARS"]) / f"hudi-spark3.5-bundle_2.12-{version}.jar"
-    builder = (
-        SparkSession.builder.master("local[2]").config("spark.jars", str(bundle)).config("spark.ui.enabled", "false")
-    )
-    for name, value in {
-        "serializer": "org.apache.spark.serializer.KryoSerializer",
-        "kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
-        "sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
-        "sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
-        "sql.shuffle.partitions": "1",
-        "sql.session.timeZone": "UTC",
-        "driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    }.items():
-        builder = builder.config(f"spark.{name}", value)
-    return builder.getOrCreate()
 
 
 def operations(seed: int) -> Iterator[tuple[str, list[Record]]]:
@@ -145,9 +129,9 @@ def write_history(spark: SparkSession, folder: Path, name: str, seed: int, optio
     }
     steps: list[dict[str, str]] = []
     states: list[dict[str, Any]] = []
-    for kind, rows in operations(seed):
-        if kind == "compact" and options["hoodie.datasource.write.table.type"] == "COPY_ON_WRITE":
-            kind = "upsert"
+    is_merged = options["hoodie.datasource.write.table.type"] == "MERGE_ON_READ"
+    for drawn, rows in operations(seed):
+        kind = "upsert" if drawn == "compact" and not is_merged else drawn
         operation = "upsert" if kind in extra else kind
         frame = spark.createDataFrame(rows, SCHEMA).coalesce(1)
         writer = frame.write.format("hudi").options(**base).option("hoodie.datasource.write.operation", operation)
@@ -169,14 +153,12 @@ def write_history(spark: SparkSession, folder: Path, name: str, seed: int, optio
 
 def main() -> None:
     version, work, chosen = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
-    spark = session(version)
-    spark.sparkContext.setLogLevel("ERROR")
-    for name, (release, seed, options) in HISTORIES.items():
-        if release == version and (not chosen or name in chosen):
-            shutil.rmtree(work / name, ignore_errors=True)
-            (work / name).mkdir(parents=True)
-            write_history(spark, work / name, name, seed, options)
-    spark.stop()
+    with spark_session(version, RELEASES[version].bundle.fetched()) as spark:
+        for name, (release, seed, options) in HISTORIES.items():
+            if release == version and (not chosen or name in chosen):
+                shutil.rmtree(work / name, ignore_errors=True)
+                (work / name).mkdir(parents=True)
+                write_history(spark, work / name, name, seed, options)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Random writes under each payload, by releases that read them differently, with the rows that Hudi returned: payloads.tar.xz.
+"""Random writes under each payload, by releases that read them differently, with Hudi's rows: payloads.tar.xz.
 
-    HUDI_JARS=folder-of-spark-bundles python -m tests.golden.payloads 0.15.0 work-folder [table ...]
-    HUDI_JARS=folder-of-spark-bundles python -m tests.golden.payloads 1.0.2 work-folder
-    HUDI_JARS=folder-of-spark-bundles python -m tests.golden.payloads 1.2.0 work-folder
+    .venv-spark35/bin/python -m tests.golden.payloads 0.15.0 work-folder [table ...]
+    .venv-spark35/bin/python -m tests.golden.payloads 1.0.2 work-folder
+    .venv-spark35/bin/python -m tests.golden.payloads 1.2.0 work-folder
     tar -C work-folder -cf - . | xz -9e > tests/golden/payloads.tar.xz
 
-Needs PySpark 3.5 and the bundles of the three releases; one release a process. Instants are those of the clock, so that
+Needs the PySpark 3.5 of ``make spark``; one release a process. Instants are those of the clock, so that
 each run writes other files; operations, keys and values are the same.
 
 <payload>_<release>[_v<table version>]/table                   the table
@@ -19,8 +19,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.golden.histories import newest_commit, session
 from pyspark.sql import SparkSession
+
+from tests.golden.generate.releases import RELEASES
+from tests.golden.generate.session import spark_session
+from tests.golden.histories import newest_commit
 
 PACKAGE = "org.apache.hudi.common.model."
 UNAVAILABLE = "__debezium_unavailable_value"
@@ -140,18 +143,15 @@ def write_table(spark: SparkSession, folder: Path, payload: str, release: str, v
 
 def main() -> None:
     release, work, chosen = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
-    spark = session(release)
-    spark.sparkContext.setLogLevel("ERROR")
-    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-    for version in VERSIONS[release]:
-        for payload in PAYLOADS:
-            name = f"{payload}_{release.replace('.', '')}" + (f"_v{version}" if version else "")
-            is_left_out = release == "1.0.2" and payload in NOT_OF_10
-            if not is_left_out and (not chosen or name in chosen):
-                shutil.rmtree(work / name, ignore_errors=True)
-                (work / name).mkdir(parents=True)
-                write_table(spark, work / name, payload, release, version)
-    spark.stop()
+    with spark_session(release, RELEASES[release].bundle.fetched()) as spark:
+        for version in VERSIONS[release]:
+            for payload in PAYLOADS:
+                name = f"{payload}_{release.replace('.', '')}" + (f"_v{version}" if version else "")
+                is_left_out = release == "1.0.2" and payload in NOT_OF_10
+                if not is_left_out and (not chosen or name in chosen):
+                    shutil.rmtree(work / name, ignore_errors=True)
+                    (work / name).mkdir(parents=True)
+                    write_table(spark, work / name, payload, release, version)
 
 
 if __name__ == "__main__":
