@@ -4,6 +4,8 @@ A timeline that was deleted, or that the properties look for in the wrong place,
 the table an empty one.
 """
 
+from functools import partial
+
 import pyarrow as pa
 
 from hudi_bridge.config import TableConfig
@@ -28,7 +30,8 @@ def open_timeline(storage: Storage, config: TableConfig) -> Timeline:
 
 def _require_no_data(storage: Storage, config: TableConfig) -> None:
     # A writer requests an instant before it writes a file, and archives only what later instants follow.
-    partitions = list_partitions(storage, config, pa.schema([]), (), None, storage.list_directory)
+    list_directory = partial(storage.list_directory, must_exist=True)
+    partitions = list_partitions(storage, config, pa.schema([]), (), None, list_directory)
     for info in (info for files in partitions.values() for info in files):
         if parse_base_file_name(info.name) or parse_log_file_name(info.name):
             found = f"no instant, although there is the data file {info.path}"

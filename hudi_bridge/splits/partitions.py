@@ -7,7 +7,7 @@ so any data file in it, is listed.
 Source: ``HoodiePartitionMetadata``, ``HoodieSparkUtils.parsePartitionColumnValues`` and Spark's partition discovery.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 from urllib.parse import unquote
@@ -18,7 +18,6 @@ import pyarrow.dataset as ds
 
 from hudi_bridge.config import HOODIE_FOLDER, PartitionFieldKind, QueryType, TableConfig
 from hudi_bridge.errors import CorruptTableError, StorageError
-from hudi_bridge.splits.file_names import parse_log_file_name
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.threads import map_in_threads
 
@@ -192,7 +191,7 @@ def list_partitions(
             if not path and all(info.path != HOODIE_FOLDER for info in listing):
                 raise StorageError(storage.shown_path, "list", f"the listing lacks {HOODIE_FOLDER}, which was read")
             if any(info.name.startswith(_PARTITION_METADATA) for info in listing):
-                found[path] = tuple(_data_files(listing))
+                found[path] = tuple(info for info in listing if not info.is_dir)
             else:
                 below = (info.path for info in listing if info.is_dir and not info.name.startswith("."))
                 folders += names.new(path, below)
@@ -204,14 +203,6 @@ def list_partitions(
         known = {path: partition_values(path, config, schema, path_columns) for path in found}
         return {path: found[path] for path in matching_partitions(storage, schema, row_filter, known)}
     return found
-
-
-def _data_files(listing: Iterable[FileInfo]) -> Iterator[FileInfo]:
-    for info in listing:
-        if not info.is_dir:
-            yield info
-        elif info.name.endswith(".parquet") or parse_log_file_name(info.name) is not None:
-            raise CorruptTableError(info.path, None, "a folder", "a data file")
 
 
 def matching_partitions(

@@ -268,16 +268,6 @@ def test_a_partition_elsewhere_is_read_through_its_link(table: Path, tmp_path: P
     assert sorted_column(opened.snapshot().to_table(), "id") == ["x1", "x2", "y1", "y2"]
 
 
-@pytest.mark.parametrize("pattern", ["*.parquet", ".*.log.*"])
-def test_a_folder_in_place_of_a_data_file_is_told(table: Path, tmp_path: Path, pattern: str) -> None:
-    fsspec.filesystem("file").put(str(table), str(tmp_path / "t"), recursive=True)
-    path = next((tmp_path / "t" / "x").glob(pattern))
-    path.unlink()
-    path.mkdir()
-    with pytest.raises(CorruptTableError, match=f"{path.name}: found a folder"):
-        snapshot(HudiTable.open(str(tmp_path / "t")))
-
-
 def test_a_pipe_is_not_waited_for(table: Path, tmp_path: Path) -> None:
     fsspec.filesystem("file").put(str(table), str(tmp_path / "t"), recursive=True)
     for path in (tmp_path / "t" / "x").glob(".*.log.*"):
