@@ -6,10 +6,12 @@ are read beside them.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.errors import CorruptLogFileError
 from hudi_bridge.merge.columnar import Meetings, SliceMerge, joined, no_meetings
 from hudi_bridge.merge.ordering_fields import ordering_path, ordering_values
 from hudi_bridge.merge.payloads import MergeRule
@@ -31,6 +33,7 @@ class MeetingFinder:
         positions = merge.log_records.base_positions if self._commit_times is None else None
         self._by_position = positions is not None and (positions < base.row_group_starts[-1]).all()
         keys = () if self._by_position else key_columns(context)
+        self._keys = base.view(key_columns(context))
         times = () if self._commit_times is None else (COMMIT_TIME_COLUMN,)
         ordering = (ordering_path(name)[0] for name in self._ordering)
         self._columns = base.view(dict.fromkeys((*keys, *times, *ordering)))
@@ -42,9 +45,24 @@ class MeetingFinder:
 
         Columns that are wanted anyway are taken from the batches; others are read beside them.
         """
+        found: Callable[[pa.RecordBatch], Meetings] = _Beside(self.iter_meetings(group))
         if wanted.has_columns_of(self._columns) and self._rows_per_batch == ROWS_PER_BATCH:
-            return _InBatches(self, int(self._base.row_group_starts[group]))
-        return _Beside(self.iter_meetings(group))
+            found = _InBatches(self, int(self._base.row_group_starts[group]))
+        if self._by_position and wanted.has_columns_of(self._keys):
+            return partial(self._checked, found)
+        return found
+
+    def _checked(self, found: Callable[[pa.RecordBatch], Meetings], stored: pa.RecordBatch) -> Meetings:
+        """The meetings of a batch by position; positions have no checksum, but the keys are there to compare."""
+        met = found(stored)
+        if len(met.rows):
+            keys = record_keys(self._keys.evolve(stored), self._context).take(pa.array(met.rows, pa.int64()))
+            logged = self._merge.log_records.keys.take(pa.array(met.records, pa.int64()))
+            if not keys.equals(logged):
+                place = next(place for place, key in enumerate(keys) if not key.equals(logged[place]))
+                what = f"the record key {keys[place].as_py()!r} where the logs have a position of"
+                raise CorruptLogFileError(self._base.path, None, f"{what} {logged[place].as_py()!r}", "equal keys")
+        return met
 
     def meet(self, stored: pa.RecordBatch, start: int) -> Meetings:
         """The meetings of the rows of a batch, which begins at row ``start`` of the file."""

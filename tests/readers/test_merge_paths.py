@@ -15,7 +15,7 @@ from hudi_bridge.readers import log_record_scanner
 from hudi_bridge.readers.log_record_scanner import BlockDecoder, LogScan
 from tests.compare import differences
 from tests.golden_cases import golden_case
-from tests.table_writer import TableWriter, at
+from tests.table_writer import TableWriter, at, record_positions
 
 TABLES = (
     "a_story_v9_120",
@@ -129,3 +129,15 @@ def test_a_reader_that_failed_does_not_go_on_without_its_first_blocks(
     with pytest.raises(CorruptLogFileError):
         scan.records()
     assert len(scan.records()) == whole
+
+
+@pytest.mark.parametrize("columns", [None, ["_hoodie_record_key", "value"]])
+def test_a_position_of_another_key_is_told_where_keys_are_read(tmp_path: Path, columns: list[str] | None) -> None:
+    table = TableWriter(folder=tmp_path).create()
+    table.base_file(at(1), [{"id": key, "ts": 1, "value": key} for key in "abc"])
+    table.commit(at(1))
+    block = table.data_block(at(2), [{"id": "b", "ts": 2, "value": "new"}], positions=record_positions([2], at(1)))
+    table.log_file(at(2), [block], base_instant=at(1))
+    table.commit(at(2))
+    with pytest.raises(CorruptLogFileError, match="'c' where the logs have a position of 'b'"):
+        table.open().snapshot().to_table(columns=columns)
