@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.maven_jar import MavenJar
-from tests.golden.generate.options import BLOCK_FORMAT
+from tests.golden.generate.options import BLOCK_FORMAT, SMALL_FILES
 from tests.golden.generate.registry import case
 from tests.golden.generate.writer import Writer
 
@@ -44,7 +44,8 @@ def v_vector(w: Writer, *, block_format: str) -> None:
     from pyspark.sql import types as t  # noqa: PLC0415 - the registry is read without Spark
 
     w.without_metadata_table()
-    w.options[BLOCK_FORMAT] = block_format
+    # Inserts would go into the small base file, and write it anew.
+    w.options |= {BLOCK_FORMAT: block_format, SMALL_FILES: "0"}
     w.questions.time_travels = w.questions.ranges = 2
 
     def vector(name: str, item: t.DataType, kind: str) -> t.StructField:
