@@ -7,7 +7,6 @@ taken for the end of a file, or for an empty folder, that is not.
 """
 
 import errno
-import io
 import os
 import stat
 import tempfile
@@ -25,6 +24,7 @@ from pyarrow import fs  # noqa: TID251 - this is the module that opens files
 
 from hudi_bridge.errors import CorruptTableError, HudiReadError, StorageError, TableNotFoundError
 from hudi_bridge.masking import child, masked, without_secrets
+from hudi_bridge.python_files import CheckedFile, FsspecHandler, cut_short
 from hudi_bridge.waiting import limit_seconds, within
 
 # What is asked for at once of a store, and has to arrive within the limit of time.
@@ -83,7 +83,7 @@ class Storage:
                 # The file system lists paths as it spells them itself.
                 root = filesystem._strip_protocol(table_path)  # noqa: SLF001 - what fsspec's own functions call
                 is_local = type(filesystem).__module__ == "fsspec.implementations.local"
-                handler = _FsspecHandler(filesystem)  # type: ignore[abstract]  # complete in C++
+                handler = FsspecHandler(filesystem)  # type: ignore[abstract]  # complete in C++
                 filesystem = fs.LocalFileSystem() if is_local else fs.PyFileSystem(handler)
             return cls._on(filesystem, table_path, root)
         if table_path.startswith("file:/") and "://" not in table_path:
@@ -242,7 +242,7 @@ class Storage:
         arrived = self._ask("read", path, partial(file.readinto, piece))
         is_marked = len(mark) == _MARK_BYTES and piece[-_MARK_BYTES:] == mark
         if arrived < len(piece) or is_marked:
-            raise self.failure("read", path, _cut_short(file.size()))
+            raise self.failure("read", path, cut_short(file.size()))
 
     def open_input(self, path: str) -> pa.NativeFile:
         """The file, opened for random access.
@@ -257,7 +257,7 @@ class Storage:
             raise self.failure("open", path, OSError(errno.EINVAL, "it is no regular file"))
         file = self._ask("open", path, lambda: self.filesystem.open_input_file(resolved))
         if isinstance(self.filesystem, fs.PyFileSystem):
-            return pa.PythonFile(_CheckedFile(file, partial(self.failure, "read", path)), mode="r")
+            return pa.PythonFile(CheckedFile(file, partial(self.failure, "read", path)), mode="r")
         return file
 
     def iterate(self, path: str, items: Iterator[_Answer]) -> Iterator[_Answer]:
@@ -338,82 +338,3 @@ def _with_limits(filesystem: fs.FileSystem) -> fs.FileSystem:
     # What it is pickled as are the arguments that it is made with.
     options: Any = filesystem.__reduce__()[1][0]
     return type(filesystem)(**options | limits)
-
-
-class _FsspecHandler(fs.FSSpecHandler):
-    """File systems of fsspec for Arrow; unlike Arrow's own handler, it takes no failure for a file that is not there.
-
-    ``isfile``, ``isdir``, ``exists`` and ``find`` of fsspec take any error for a no, or for the end of a listing.
-    """
-
-    def get_file_info_selector(self, selector: fs.FileSelector) -> "list[fs.FileInfo]":
-        filesystem: Any = self.fs
-        folder = selector.base_dir
-        # What was listed before is kept, and would hide what has been committed since.
-        filesystem.invalidate_cache(folder)
-        try:
-            entries = filesystem.ls(folder, detail=True)
-        except FileNotFoundError:
-            if selector.allow_not_found:
-                return []
-            raise
-        below = [entry for entry in entries if entry["name"].strip("/") != folder.strip("/")]
-        if not below and any(entry["type"] == "file" for entry in entries):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
-        return [_file_info(entry) for entry in below]
-
-    def open_input_file(self, path: str) -> pa.PythonFile:
-        filesystem: Any = self.fs
-        return pa.PythonFile(filesystem.open(path, mode="rb"), mode="r")
-
-
-def _file_info(entry: "dict[str, Any]") -> fs.FileInfo:
-    kind = {"file": fs.FileType.File, "directory": fs.FileType.Directory}.get(entry["type"], fs.FileType.Unknown)
-    return fs.FileInfo(entry["name"].rstrip("/"), kind, size=entry["size"] if kind == fs.FileType.File else None)
-
-
-class _CheckedFile(io.RawIOBase):
-    """A file of a file system in Python, whose errors name the path and whose end is not believed too early."""
-
-    def __init__(self, file: pa.NativeFile, failure: Callable[[Exception], StorageError]) -> None:
-        super().__init__()
-        self._file = file
-        self._failure = failure
-        self._size: int | None = None
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._call(partial(self._file.seek, offset, whence))
-
-    def read(self, size: int = -1) -> bytes:
-        whole = self._size = self._call(self._file.size) if self._size is None else self._size
-        expected = max(0, whole - self._file.tell())
-        expected = expected if size < 0 else min(size, expected)
-        content: bytes = self._call(partial(self._file.read, size))
-        if len(content) < expected:
-            raise self._failure(_cut_short(whole))
-        return content
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-    def _call(self, call: Callable[[], _Answer]) -> _Answer:
-        try:
-            return call()
-        except FileNotFoundError:
-            raise
-        except Exception as error:
-            raise self._failure(error) from error
-
-
-def _cut_short(size: int) -> OSError:
-    return OSError(errno.EIO, f"it ends before its {size} bytes")
