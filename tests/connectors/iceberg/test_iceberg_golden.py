@@ -64,9 +64,21 @@ def name_of(query: GoldenQuery) -> str:
 def as_pyiceberg_has_it(table: pa.Table) -> pa.Table:
     """The rows with empty lists and maps of structs in place of nulls: PyIceberg 0.12 does not tell them apart."""
     for position, field in enumerate(table.schema):
-        kind: Any = field.type
-        is_list, is_map = pa.types.is_list(kind) or pa.types.is_large_list(kind), pa.types.is_map(kind)
-        if (is_list and pa.types.is_struct(kind.value_type)) or (is_map and pa.types.is_struct(kind.item_type)):
-            values = [value or [] for value in table.column(position).to_pylist()]
-            table = table.set_column(position, field, pa.array(values, kind))
+        if pa.types.is_nested(field.type):
+            values = [_with_empty(value, field.type) for value in table.column(position).to_pylist()]
+            table = table.set_column(position, field, pa.array(values, field.type))
     return table
+
+
+def _with_empty(value: Any, kind: Any) -> Any:
+    if pa.types.is_struct(kind):
+        return value and {field.name: _with_empty(value[field.name], field.type) for field in kind}
+    if pa.types.is_map(kind):
+        if value is None:
+            return [] if pa.types.is_struct(kind.item_type) else None
+        return [(key, _with_empty(item, kind.item_type)) for key, item in value]
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        if value is None:
+            return [] if pa.types.is_struct(kind.value_type) else None
+        return [_with_empty(item, kind.value_type) for item in value]
+    return value
