@@ -114,9 +114,10 @@ class GoldenQuery:
 
     @property
     def where_in_trino(self) -> str:
-        """The condition in Trino's SQL, which is DuckDB's but for times and the length of a list."""
-        in_utc = re.sub(r"timestamptz '(.*?)\+00'", r"timestamp '\1 UTC'", self.where_in_duckdb)
-        return re.sub(r"\blen\(", "cardinality(", in_utc)
+        """The condition in Trino's SQL, which is DuckDB's but for times, bytes and the length of a list."""
+        text = re.sub(r"timestamptz '(.*?)\+00'", r"timestamp '\1 UTC'", self.where_in_duckdb)
+        text = re.sub(r"'((?:\\x[0-9a-f]{2})+)'::blob", lambda found: "X'" + found[1].replace("\\x", "") + "'", text)
+        return re.sub(r"\blen\(", "cardinality(", text)
 
 
 def golden_group(name: str) -> str:

@@ -141,7 +141,7 @@ UNANSWERED: Mapping[Key, str] = {("m_call_pending_120", 7): "No value present"}
 """Queries that Hudi failed to answer, though nothing is missing from the table, with what it said."""
 
 NOT_A_NUMBER = {("p_ext_avro_120", 2), ("p_ext_avro_120", 11)}
-"""Conditions that NaN meets in SQL, where it is greater than every other number, and not in Arrow, or the reverse."""
+"""Conditions that depend on whether NaN is above all numbers, as in Spark and DuckDB, or not, as in Arrow and Trino."""
 
 REFUSALS: Mapping[str, type[HudiReadError]] = {
     "Cleaner cleaned up": InstantNotReadableError,
