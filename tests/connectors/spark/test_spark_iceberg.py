@@ -21,11 +21,13 @@ from tests.table_writer import TableWriter, at
 from tests.test_golden import QUERIES, Key, answer_of, parametrize_keys
 
 CASES_PER_GROUP = 1
+NEGATIVE_ZERO = ("p_ext_avro_120", 3)
+"""A condition (`= 0.0`) for which Iceberg for Spark passes over base files whose dictionary has -0.0 and not 0.0."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "key" in metafunc.fixturenames:
-        parametrize_keys(metafunc, KEYS, CASES_PER_GROUP)
+        parametrize_keys(metafunc, set(KEYS) - {NEGATIVE_ZERO}, CASES_PER_GROUP)
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +50,15 @@ def test_spark_with_iceberg_reads_the_rows_of_hudi(engine: SparkIceberg, key: Ke
     query = QUERIES[key]
     found = engine.rows(f"SELECT * FROM lake.`{query.case}`.`{name_of(query)}` WHERE {query.where_in_spark}")
     assert differences(answer_of(query), found) == []
+
+
+@pytest.mark.engine("spark+iceberg")
+def test_iceberg_for_spark_passes_over_negative_zeros(engine: SparkIceberg) -> None:
+    query = QUERIES[NEGATIVE_ZERO]
+    table = f"lake.`{query.case}`.`{name_of(query)}`"
+    assert differences(answer_of(query), engine.rows(f"SELECT * FROM {table} WHERE dbl + 0 = 0")) == []
+    assert query.where_in_spark == "dbl = 0.0"
+    assert engine.rows(f"SELECT * FROM {table} WHERE dbl = 0.0").num_rows < answer_of(query).num_rows
 
 
 def test_time_travel_in_sql(engine: SparkIceberg, lake: Path) -> None:
