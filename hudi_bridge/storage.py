@@ -318,8 +318,17 @@ class Storage:
             number = errno.ENOENT if isinstance(error, FileNotFoundError) else errno.ENOTDIR
             raise type(error)(number, os.strerror(number), self._whole(path)) from error
         except Exception as error:
+            if operation == "read" and self._is_gone(path):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._whole(path)) from error
             # Clients of stores have errors of their own, which need not be OSErrors.
             raise self.failure(operation, path, error) from error
+
+    def _is_gone(self, path: str) -> bool:
+        """Whether a file that was opened is there no more: Arrow's client of S3 fails to read it as for any reason."""
+        try:
+            return not self.is_local and not self.exists(path)
+        except StorageError:
+            return False
 
     def failure(self, operation: str, path: str, error: Exception) -> StorageError:
         """The error for what the file system raised, or did."""

@@ -211,6 +211,20 @@ def test_arrows_own_stores_do_not_tell_a_failure_from_damage(tmp_path: Path) -> 
     assert isinstance(storage.failure_of("gone.parquet", error, pq.ParquetFile), FileNotFoundError)
 
 
+@pytest.mark.parametrize(("is_there", "kind"), [(True, StorageError), (False, FileNotFoundError)])
+def test_a_file_that_goes_after_it_was_opened_is_gone(tmp_path: Path, is_there: bool, kind: type[Exception]) -> None:
+    class Failing:
+        def readinto(self, _: memoryview) -> int:
+            raise OSError("AWS Error RESOURCE_NOT_FOUND during GetObject operation")
+
+    if is_there:
+        (tmp_path / "log").touch()
+    storage = Rereading(table_path=str(tmp_path), root=str(tmp_path), filesystem=Storage.open("/").filesystem)
+    file: Any = Failing()
+    with pytest.raises(kind, match=r"/log\b"):
+        storage._fill(memoryview(bytearray(64)), "log", file)
+
+
 def test_a_client_that_counts_what_has_not_arrived_is_found_out(tmp_path: Path) -> None:
     class Claiming:
         """Fills half of what it is given, and says that it was all, as Arrow's client of S3 does."""
