@@ -1,7 +1,9 @@
 """Hudi Bridge: the true, current rows of Apache Hudi merge-on-read tables."""
 
+from hudi_bridge.changes.split import ChangeFormat, ChangeSplit
 from hudi_bridge.config import QueryType
 from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.dispatch import open_reader
 from hudi_bridge.errors import (
     CorruptBaseFileError,
     CorruptLogFileError,
@@ -18,9 +20,7 @@ from hudi_bridge.errors import (
     UnsupportedTableError,
 )
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.readers.dispatch import open_reader
 from hudi_bridge.readers.realtime_compacted import RealtimeCompactedReader
-from hudi_bridge.splits.change_split import ChangeFormat, ChangeSplit
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.table import HudiTable
 

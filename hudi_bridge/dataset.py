@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hudi_bridge.config import QueryType
+from hudi_bridge.dispatch import reader_for
 from hudi_bridge.errors import QueryError
 from hudi_bridge.logformat.scan import SkippedBlocks
-from hudi_bridge.readers.dispatch import reader_for
 from hudi_bridge.readers.log_record_scanner import read_live_blocks
 from hudi_bridge.readers.parallel import iter_parallel, most_at_once
 from hudi_bridge.readers.request import RowRequest, referenced_columns

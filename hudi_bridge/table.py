@@ -7,12 +7,12 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.changes.plan import plan_changes
+from hudi_bridge.changes.split import ChangeFormat
 from hudi_bridge.config import QueryType, TableConfig, read_table_config, with_read_options
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.readers.record_history import RecordHistory
-from hudi_bridge.readers.record_trace import trace_record
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.infer import SchemaProposal
 from hudi_bridge.schema_history import (
@@ -22,8 +22,6 @@ from hudi_bridge.schema_history import (
     read_file_columns,
     read_schema_history,
 )
-from hudi_bridge.splits.change_split import ChangeFormat
-from hudi_bridge.splits.changes import plan_changes
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.incremental import plan_incremental
 from hudi_bridge.splits.open_timeline import open_timeline
@@ -36,6 +34,8 @@ from hudi_bridge.timeline.instant import parse_query_instant
 from hudi_bridge.timeline.instant_range import InstantRange, resolve_range
 from hudi_bridge.timeline.time_travel import validate_not_cleaned, validate_time_travel
 from hudi_bridge.timeline.timeline import Timeline
+from hudi_bridge.trace.record_history import RecordHistory
+from hudi_bridge.trace.record_trace import trace_record
 
 
 class HudiTable:

@@ -6,6 +6,7 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
+from hudi_bridge.changes.split import ChangeFormat
 from hudi_bridge.cli import options
 from hudi_bridge.cli.follow_state import FollowState, read_state, write_state
 from hudi_bridge.cli.following import follow_changes
@@ -13,7 +14,6 @@ from hudi_bridge.cli.opening import open_table
 from hudi_bridge.cli.output import Destination, write_rows
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.errors import QueryError
-from hudi_bridge.splits.change_split import ChangeFormat
 
 
 def changes(

@@ -16,13 +16,13 @@ from types import FrameType
 
 import pyarrow as pa
 
+from hudi_bridge.changes.split import ChangeFormat
 from hudi_bridge.cli.follow_state import FollowState, write_state
 from hudi_bridge.cli.grid import print_grid
 from hudi_bridge.cli.output import Destination, Format, write_stream
 from hudi_bridge.cli.sinks import Sink, StandardOutput
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import QueryError
-from hudi_bridge.splits.change_split import ChangeFormat
 from hudi_bridge.table import HudiTable
 
 _TO_FILES = (Format.CSV, Format.JSON)

@@ -16,9 +16,9 @@ from hudi_bridge.cli.opening import open_table
 from hudi_bridge.cli.output import Destination, Format, write
 from hudi_bridge.cli.terminal import plain, print_note
 from hudi_bridge.cli.values import is_nested, readable_values, to_json
-from hudi_bridge.readers.base_key_search import BaseCheck
-from hudi_bridge.readers.record_history import FileGroupHistory, RecordHistory
-from hudi_bridge.readers.record_versions import RecordVersion, Unreadable, ordering_text, value_text
+from hudi_bridge.trace.base_search import BaseCheck
+from hudi_bridge.trace.record_history import FileGroupHistory, RecordHistory
+from hudi_bridge.trace.versions import RecordVersion, Unreadable, ordering_text, value_text
 
 _WIDTH_IN_PIPE = 80
 _INDENT = 4

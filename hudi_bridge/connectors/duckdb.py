@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from hudi_bridge.changes.split import ChangeFormat, change_schema
 from hudi_bridge.dataset import BatchGenerator, BatchScanner
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.facts import (
@@ -37,7 +38,6 @@ from hudi_bridge.facts import (
     file_slice_facts,
     timeline_facts,
 )
-from hudi_bridge.splits.change_split import ChangeFormat, change_schema
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import EARLIEST
 

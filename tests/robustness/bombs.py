@@ -12,11 +12,11 @@ import zlib
 from collections.abc import Callable
 
 from hudi_bridge.errors import HudiReadError
+from hudi_bridge.indexes.bloom_filter import DYNAMIC, SIMPLE, parse_bloom_filter
 from hudi_bridge.logformat.avro_columns import decode_avro_block
 from hudi_bridge.logformat.hfile import read_hfile
 from hudi_bridge.logformat.kryo import decode_deletes
 from hudi_bridge.logformat.scan import scan_blocks
-from hudi_bridge.readers.bloom_filter import DYNAMIC, SIMPLE, parse_bloom_filter
 from hudi_bridge.schema.avro import parse_avro_schema
 from hudi_bridge.schema.internal import parse_internal_schema
 from hudi_bridge.splits.split import RealtimeFileSplit

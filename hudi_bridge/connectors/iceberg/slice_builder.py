@@ -27,9 +27,9 @@ from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
 from hudi_bridge.connectors.locations import Locations
 from hudi_bridge.connectors.payload_identity import payload_identity
 from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.dispatch import reader_for
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFile
-from hudi_bridge.readers.dispatch import reader_for
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
 from hudi_bridge.readers.path_columns import path_values
 from hudi_bridge.readers.request import RowRequest

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from hudi_bridge.connectors.spark.errors import noting_facts
 from hudi_bridge.connectors.spark.key_ranges import KeyRangeTree
 from hudi_bridge.connectors.spark.plan import load_split
+from hudi_bridge.dispatch import reader_for
+from hudi_bridge.indexes.footer_index import parse_footer_index
 from hudi_bridge.readers.base_file import BaseFile
-from hudi_bridge.readers.dispatch import reader_for
-from hudi_bridge.readers.footer_index import parse_footer_index
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
 from hudi_bridge.readers.record_keys import KEY_COLUMN, key_columns, record_keys
 from hudi_bridge.readers.request import RowRequest

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hudi_bridge.changes.split import ChangeFormat
 from hudi_bridge.config import READ_OPTION_KEYS
 from hudi_bridge.errors import QueryError
-from hudi_bridge.splits.change_split import ChangeFormat
 from hudi_bridge.timeline.instant import EARLIEST
 
 AS_OF = "as.of.instant"

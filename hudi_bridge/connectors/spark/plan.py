@@ -20,13 +20,13 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.changes.split import change_schema
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.spark.filters import Condition, expression_of
 from hudi_bridge.connectors.spark.options import BEGIN, SparkOptions, SparkQuery
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import QueryError
 from hudi_bridge.facts import SPLITS_SCHEMA
-from hudi_bridge.splits.change_split import change_schema
 from hudi_bridge.splits.query_plan import Split
 from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.table import HudiTable

@@ -12,8 +12,8 @@ import pyarrow as pa
 from hudi_bridge.connectors.spark.errors import noting_facts
 from hudi_bridge.connectors.spark.plan import Reading, load_split
 from hudi_bridge.connectors.spark.types import arrow_layout, in_layout
+from hudi_bridge.dispatch import reader_for
 from hudi_bridge.facts import facts_of_splits
-from hudi_bridge.readers.dispatch import reader_for
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.splits.query_plan import Split
 from hudi_bridge.storage import Storage

@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.readable import why_keys_unreadable, why_unreadable
+from hudi_bridge.dispatch import reader_for
 from hudi_bridge.merge.arrays import Booleans, Column
 from hudi_bridge.merge.columnar import SliceMerge
 from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.readers.base_file import BaseFile
-from hudi_bridge.readers.dispatch import reader_for
 from hudi_bridge.readers.field_defaults import field_defaults
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes, read_live_blocks
 from hudi_bridge.readers.record_keys import key_columns, record_keys

@@ -6,13 +6,13 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.changes.cdc_log import ChangeLog
+from hudi_bridge.changes.images import Changes
+from hudi_bridge.changes.slice_differences import StateChanges
+from hudi_bridge.changes.slice_rows import all_rows, slice_rows
+from hudi_bridge.changes.split import ChangeSplit
 from hudi_bridge.merge.arrays import Column
-from hudi_bridge.readers.change_images import Changes
-from hudi_bridge.readers.change_log import ChangeLog
 from hudi_bridge.readers.request import RowRequest
-from hudi_bridge.readers.slice_states import all_rows, slice_rows
-from hudi_bridge.readers.state_changes import StateChanges
-from hudi_bridge.splits.change_split import ChangeSplit
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 

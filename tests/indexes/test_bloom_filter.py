@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge.errors import CorruptBaseFileError
-from hudi_bridge.readers.bloom_filter import DYNAMIC, SIMPLE, BloomFilter, murmur_hash, parse_bloom_filter
-from hudi_bridge.readers.footer_index import FooterAnswer, FooterIndex, parse_footer_index
+from hudi_bridge.indexes.bloom_filter import DYNAMIC, SIMPLE, BloomFilter, murmur_hash, parse_bloom_filter
+from hudi_bridge.indexes.footer_index import FooterAnswer, FooterIndex, parse_footer_index
 from tests.golden_cases import golden_table
 
 PATH = "part/f1-0_0-1-1_20260101000000000.parquet"

@@ -13,18 +13,18 @@ from hudi_bridge.merge.columnar import Meetings, SliceMerge, joined, no_meetings
 from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.record_map import build_record_map
-from hudi_bridge.readers.base_key_search import BaseRows, base_versions, find_base_rows
 from hudi_bridge.readers.field_defaults import field_defaults
-from hudi_bridge.readers.log_key_search import LogVersions, find_log_versions
-from hudi_bridge.readers.record_history import FileGroupHistory, RecordHistory
 from hudi_bridge.readers.record_keys import record_keys
-from hudi_bridge.readers.record_verdicts import Judgement, judge
 from hudi_bridge.splits.file_names import parse_log_file_name
 from hudi_bridge.splits.partitions import partition_guarantee, partition_values
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.threads import map_in_threads
+from hudi_bridge.trace.base_search import BaseRows, base_versions, find_base_rows
+from hudi_bridge.trace.log_search import LogVersions, find_log_versions
+from hudi_bridge.trace.record_history import FileGroupHistory, RecordHistory
+from hudi_bridge.trace.verdicts import Judgement, judge
 
 _GROUPS_AT_ONCE = 4
 _NO_LOG = LogVersions(versions=(), blocks=(), base_rows_told=None, uncounted=(), unreadable=())

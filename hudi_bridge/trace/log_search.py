@@ -19,10 +19,10 @@ from hudi_bridge.merge.arrays import Booleans
 from hudi_bridge.merge.log_records import LogRecords, selected
 from hudi_bridge.merge.payloads import DELETE_OPERATIONS, IS_DELETED_COLUMN, MergeRule
 from hudi_bridge.readers.log_record_scanner import BlockDecoder, log_memory_bytes, read_log_file
-from hudi_bridge.readers.record_versions import RecordVersion, UncountedVersion, Unreadable
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
+from hudi_bridge.trace.versions import RecordVersion, UncountedVersion, Unreadable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,13 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.errors import CorruptLogFileError
-from hudi_bridge.logformat.avro_columns import decode_avro_block
-from hudi_bridge.logformat.block import LogBlock
-from hudi_bridge.logformat.layout import BlockType
-from hudi_bridge.logformat.scan import scan_blocks
-from hudi_bridge.merge.arrays import Column
-from hudi_bridge.readers.change_images import (
+from hudi_bridge.changes.images import (
     DELETE,
     INSERT,
     UPDATE,
@@ -35,11 +29,17 @@ from hudi_bridge.readers.change_images import (
     structs,
     structs_of,
 )
+from hudi_bridge.changes.split import AFTER, BEFORE, OPERATION, GroupChange
+from hudi_bridge.errors import CorruptLogFileError
+from hudi_bridge.logformat.avro_columns import decode_avro_block
+from hudi_bridge.logformat.block import LogBlock
+from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.logformat.scan import scan_blocks
+from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers.evolution import plan_file_evolution
 from hudi_bridge.readers.gone import data_file_gone
 from hudi_bridge.schema.avro import AvroRecord, parse_avro_schema
 from hudi_bridge.schema.avro_types import AvroType, AvroUnion, arrow_schema
-from hudi_bridge.splits.change_split import AFTER, BEFORE, OPERATION, GroupChange
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 

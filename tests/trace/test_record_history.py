@@ -18,10 +18,10 @@ from hudi_bridge.merge import ordering
 from hudi_bridge.merge.custom_payload import RecordPayload, Row
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.readers.base_file import BaseFileColumns
-from hudi_bridge.readers.base_key_search import BaseCheck
-from hudi_bridge.readers.record_history import HISTORY_SCHEMA, FileGroupHistory, RecordHistory
 from hudi_bridge.readers.record_keys import record_keys
-from hudi_bridge.readers.record_versions import RecordVersion
+from hudi_bridge.trace.base_search import BaseCheck
+from hudi_bridge.trace.record_history import HISTORY_SCHEMA, FileGroupHistory, RecordHistory
+from hudi_bridge.trace.versions import RecordVersion
 from tests.compare import differences
 from tests.golden_cases import golden_table
 from tests.logformat.log_writer import log_block

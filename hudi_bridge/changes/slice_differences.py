@@ -15,11 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.machine import memory_bytes
-from hudi_bridge.merge.arrays import Booleans, Column, as_booleans
-from hudi_bridge.merge.row_changes import RowPairs, differing_rows, pair_rows
-from hudi_bridge.readers.change_images import DELETE, INSERT, UPDATE, Changes, Images, no_images, repeated, structs_of
-from hudi_bridge.readers.slice_states import (
+from hudi_bridge.changes.images import DELETE, INSERT, UPDATE, Changes, Images, no_images, repeated, structs_of
+from hudi_bridge.changes.row_differences import RowPairs, differing_rows, pair_rows
+from hudi_bridge.changes.slice_rows import (
     Part,
     ReadSlice,
     SliceRows,
@@ -28,8 +26,10 @@ from hudi_bridge.readers.slice_states import (
     keys_that_may_differ,
     slice_rows,
 )
+from hudi_bridge.changes.split import ChangeSplit, GroupChange
+from hudi_bridge.machine import memory_bytes
+from hudi_bridge.merge.arrays import Booleans, Column, as_booleans
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, META_COLUMNS
-from hudi_bridge.splits.change_split import ChangeSplit, GroupChange
 from hudi_bridge.storage import Storage
 
 _ROWS_AT_ONCE = 1 << 15

@@ -18,9 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from hudi_bridge.schema.avro_types import AvroArray, AvroMap, AvroRecord, AvroType, AvroUnion
-from hudi_bridge.schema.hash_order import Positions, java_map_order, scala_map_order
-from hudi_bridge.schema.json_scalars import (
+from hudi_bridge.changes.hash_order import Positions, java_map_order, scala_map_order
+from hudi_bridge.changes.json_scalars import (
     ScalarText,
     avro_quoted,
     avro_scalar,
@@ -29,6 +28,7 @@ from hudi_bridge.schema.json_scalars import (
     jackson_scalar,
     joined,
 )
+from hudi_bridge.schema.avro_types import AvroArray, AvroMap, AvroRecord, AvroType, AvroUnion
 from hudi_bridge.schema.nested import as_lists
 
 Array: TypeAlias = "pa.Array[Any]"

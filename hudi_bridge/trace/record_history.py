@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_bridge.readers.base_key_search import BaseCheck
-from hudi_bridge.readers.record_verdicts import Verdict
-from hudi_bridge.readers.record_versions import RecordVersion, UncountedVersion, Unreadable, ordering_text
+from hudi_bridge.trace.base_search import BaseCheck
+from hudi_bridge.trace.verdicts import Verdict
+from hudi_bridge.trace.versions import RecordVersion, UncountedVersion, Unreadable, ordering_text
 
 _FACTS: Mapping[str, Any] = {
     "partition_path": pa.string(),

@@ -7,13 +7,13 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.changes.reader import ChangeReader
+from hudi_bridge.changes.split import ChangeSplit
 from hudi_bridge.errors import QueryError
-from hudi_bridge.readers.change_reader import ChangeReader
-from hudi_bridge.readers.read_optimized import ReadOptimizedReader
+from hudi_bridge.readers.base_file_reader import ReadOptimizedReader
 from hudi_bridge.readers.realtime_compacted import RealtimeCompactedReader
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
-from hudi_bridge.splits.change_split import ChangeSplit
 from hudi_bridge.splits.query_plan import Split
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage

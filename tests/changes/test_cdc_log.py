@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import CorruptLogFileError, DataFileGoneError, HudiDataset, HudiTable, open_reader
+from hudi_bridge.changes.split import ChangeSplit
 from hudi_bridge.logformat.layout import BlockType, HeaderKey
-from hudi_bridge.splits.change_split import ChangeSplit
 from tests.compare import differences
 from tests.golden_cases import golden_change_data
 from tests.logformat.log_writer import avro_content, log_block

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_bridge import HudiDataset, HudiTable, InstantNotReadableError, QueryError, QueryType, open_reader
-from hudi_bridge.splits.change_split import ChangeSplit
+from hudi_bridge.changes.split import ChangeSplit
 from tests.golden_cases import golden_history, golden_table
 from tests.table_writer import Row, TableWriter, at, completion_of
 from tests.timeline.timeline_files import TEXT, container

@@ -10,16 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.indexes.footer_index import FooterAnswer, parse_footer_index
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.readers.base_file import BaseFile
-from hudi_bridge.readers.footer_index import FooterAnswer, parse_footer_index
 from hudi_bridge.readers.record_keys import key_columns, record_keys
-from hudi_bridge.readers.record_versions import RecordVersion
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
+from hudi_bridge.trace.versions import RecordVersion
 
 
 class BaseCheck(StrEnum):

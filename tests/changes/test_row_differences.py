@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hudi_bridge.merge.row_changes import differing_rows, pair_rows
+from hudi_bridge.changes.row_differences import differing_rows, pair_rows
 
 MAP = pa.map_(pa.string(), pa.int32())
 POINT = pa.struct([("x", pa.int32()), ("y", pa.list_(pa.float64()))])

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from hudi_bridge.changes.hash_order import java_map_order, scala_map_order
+from hudi_bridge.changes.json_text import AVRO, JACKSON, JACKSON_WITH_DIGITS, JsonStyle, json_texts
 from hudi_bridge.schema.avro import parse_avro_schema
-from hudi_bridge.schema.hash_order import java_map_order, scala_map_order
-from hudi_bridge.schema.json_text import AVRO, JACKSON, JACKSON_WITH_DIGITS, JsonStyle, json_texts
 
 VALUES: list[tuple[pa.DataType, Any, str, str]] = [
     (pa.bool_(), True, "true", "true"),

@@ -5,12 +5,12 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from hudi_bridge.changes.json_text import AVRO, JACKSON, JACKSON_WITH_DIGITS, json_texts
+from hudi_bridge.changes.split import AFTER, BEFORE, INSTANT, OPERATION, ChangeFormat, ChangeSplit
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.avro_types import AvroRecord
-from hudi_bridge.schema.json_text import AVRO, JACKSON, JACKSON_WITH_DIGITS, json_texts
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
-from hudi_bridge.splits.change_split import AFTER, BEFORE, INSTANT, OPERATION, ChangeFormat, ChangeSplit
 
 INSERT, UPDATE, DELETE = "i", "u", "d"
 _NOT_STORED = (*META_COLUMNS, OPERATION_COLUMN)

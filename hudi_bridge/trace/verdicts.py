@@ -18,8 +18,8 @@ from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.ranks import ordering_ranks
 from hudi_bridge.readers.field_defaults import field_defaults
-from hudi_bridge.readers.record_versions import RecordVersion, ordering_text
 from hudi_bridge.splits.split import ReadContext
+from hudi_bridge.trace.versions import RecordVersion, ordering_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hudi_bridge.errors import CorruptBaseFileError
-from hudi_bridge.readers.bloom_filter import SIMPLE, BloomFilter, parse_bloom_filter
+from hudi_bridge.indexes.bloom_filter import SIMPLE, BloomFilter, parse_bloom_filter
 
 _FILTERS = (b"org.apache.hudi.bloomfilter", b"com.uber.hoodie.bloomfilter")
 _FILTER_TYPE = b"hoodie_bloom_filter_type_code"

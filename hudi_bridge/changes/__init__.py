@@ -1,0 +1,1 @@
+"""How records have changed in a range of commits."""
