@@ -17,8 +17,7 @@ from hudi_bridge.config import QueryType, TableConfig
 from hudi_bridge.errors import CorruptBaseFileError, CorruptLogFileError, CorruptTableError, QueryError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
-from hudi_bridge.logformat.parquet_damage import PARQUET_ERRORS, first_line
-from hudi_bridge.logformat.parquet_rows import parquet_block_schema
+from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, parquet_block_schema
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.schema.difference import Change, schema_changes

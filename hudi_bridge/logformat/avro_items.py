@@ -11,8 +11,8 @@ import numpy as np
 
 from hudi_bridge.logformat.avro_cursors import MAX_BYTES, Cursors, Ints
 from hudi_bridge.logformat.avro_single import array_step, value_step
-from hudi_bridge.logformat.avro_sizes import MOST_EMPTY_ITEMS, least_width, wire_width
 from hudi_bridge.schema.avro_types import (
+    MOST_EMPTY_ITEMS,
     NULL,
     AvroArray,
     AvroEnum,
@@ -22,6 +22,8 @@ from hudi_bridge.schema.avro_types import (
     AvroRecord,
     AvroType,
     AvroUnion,
+    least_width,
+    wire_width,
 )
 
 # Below this many cursors, NumPy's fixed cost for a call exceeds that of stepping in Python.

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from hudi_bridge.logformat.avro_cursors import DatumBytes
-from hudi_bridge.logformat.avro_sizes import MOST_EMPTY_ITEMS, least_width, wire_width
 from hudi_bridge.schema.avro_types import (
+    MOST_EMPTY_ITEMS,
     AvroArray,
     AvroEnum,
     AvroFixed,
@@ -19,6 +19,8 @@ from hudi_bridge.schema.avro_types import (
     AvroRecord,
     AvroType,
     AvroUnion,
+    least_width,
+    wire_width,
 )
 
 # (position, end of the datum) -> position after the value; both raise CorruptLogFileError

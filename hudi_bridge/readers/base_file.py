@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptBaseFileError, HudiReadError
-from hudi_bridge.logformat.parquet_damage import PARQUET_ERRORS, contradiction, first_line
+from hudi_bridge.logformat.parquet import PARQUET_ERRORS, contradiction, first_line
 from hudi_bridge.merge.arrays import Booleans, Positions
 from hudi_bridge.readers.evolution import plan_file_evolution
 from hudi_bridge.readers.gone import data_file_gone

@@ -16,12 +16,11 @@ import pyarrow as pa
 
 from hudi_bridge.errors import CorruptLogFileError
 from hudi_bridge.logformat.avro_columns import decode_avro_block, decode_avro_records
-from hudi_bridge.logformat.block import LogBlock
+from hudi_bridge.logformat.block import LogBlock, parse_record_positions
 from hudi_bridge.logformat.delete_records import parse_delete_block
 from hudi_bridge.logformat.hfile import read_hfile
 from hudi_bridge.logformat.layout import BlockType
-from hudi_bridge.logformat.parquet_rows import decode_parquet_block, parquet_block_schema
-from hudi_bridge.logformat.record_positions import parse_record_positions
+from hudi_bridge.logformat.parquet import decode_parquet_block, parquet_block_schema
 from hudi_bridge.logformat.scan import LiveBlocks, live_blocks, scan_blocks
 from hudi_bridge.machine import memory_bytes
 from hudi_bridge.merge.key_parts import part_of_keys

@@ -17,8 +17,8 @@ import pyarrow as pa
 from hudi_bridge.errors import CorruptTableError, CorruptTimelineError, UnsupportedTableError
 from hudi_bridge.logformat.avro_cursors import DatumBytes
 from hudi_bridge.logformat.avro_single import value_step
-from hudi_bridge.logformat.avro_sizes import least_width
 from hudi_bridge.schema.avro import AvroArray, AvroRecord, inner_types, parse_avro_schema
+from hudi_bridge.schema.avro_types import least_width
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

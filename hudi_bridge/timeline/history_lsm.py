@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import CorruptTimelineError
-from hudi_bridge.logformat.parquet_damage import PARQUET_ERRORS, contradiction, first_line
+from hudi_bridge.logformat.parquet import PARQUET_ERRORS, contradiction, first_line
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, parse_commit_metadata
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, InstantState, parse_action

@@ -11,10 +11,10 @@ import pytest
 
 from hudi_bridge.errors import CorruptLogFileError, HudiReadError, UnsupportedTableError
 from hudi_bridge.logformat import avro_cursors, avro_items
-from hudi_bridge.logformat.avro_bytes import Array
+from hudi_bridge.logformat.avro_arrays import Array
 from hudi_bridge.logformat.avro_columns import decode_avro_block, decode_avro_records, record_bounds
-from hudi_bridge.logformat.avro_sizes import MOST_EMPTY_ITEMS
 from hudi_bridge.schema.avro import AvroRecord, parse_avro_schema
+from hudi_bridge.schema.avro_types import MOST_EMPTY_ITEMS
 
 PATH, OFFSET = "p/.f1_1.log.1_0-1-0", 4096
 

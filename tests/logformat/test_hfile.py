@@ -5,9 +5,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_bridge.errors import CorruptTableError, HudiReadError, UnsupportedTableError
-from hudi_bridge.logformat.hfile import HFile, read_hfile
+from hudi_bridge.logformat.hfile import HFile, read_hfile, read_meta_block, read_meta_index, read_root_index
 from hudi_bridge.logformat.hfile_blocks import HFileSource, parse_trailer
-from hudi_bridge.logformat.hfile_index import read_meta_block, read_meta_index, read_root_index
 from tests.logformat.hfile_writer import GZ, NONE, block, cell_key, data_block, hfile, varint
 
 PATH = ".f1-0_001.log.1_0-1-2"

@@ -5,9 +5,8 @@ import pytest
 from pyroaring import BitMap64
 
 from hudi_bridge.errors import CorruptLogFileError
-from hudi_bridge.logformat.block import LogBlock
+from hudi_bridge.logformat.block import LogBlock, parse_record_positions
 from hudi_bridge.logformat.layout import BlockType, HeaderKey
-from hudi_bridge.logformat.record_positions import parse_record_positions
 
 BASE = "001"
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import CorruptBaseFileError, CorruptLogFileError, HudiReadError, HudiTable
-from hudi_bridge.logformat.parquet_rows import decode_parquet_block
+from hudi_bridge.logformat.parquet import decode_parquet_block
 from tests.golden_cases import golden_table
 from tests.robustness.bombs import BOMBS
 from tests.table_writer import TableWriter, at
