@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hudi_bridge import HudiTable
 from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.trino.delta import publish_delta
+from hudi_bridge.connectors.trino.publish import publish_log_records
 from hudi_bridge.connectors.trino.sql_text import Dialect, identifier, literal
 from hudi_bridge.connectors.trino.sql_text import options as with_options
 from hudi_bridge.connectors.trino.sql_types import stored_type
@@ -72,7 +72,7 @@ def sql_view(trino: Trino, catalog: str, table: HudiTable, folder: Path) -> tupl
     Its session is the one that the guide recommends.
     """
     start, start_cpu = time.perf_counter(), time.process_time()
-    done = publish_delta(table, str(folder), locations=Locations.of(("/=local:///",)))
+    done = publish_log_records(table, str(folder), locations=Locations.of(("/=local:///",)))
     publishing = Publishing(
         seconds=time.perf_counter() - start,
         cpu_seconds=time.process_time() - start_cpu,

@@ -26,7 +26,8 @@ app.command()(sql.sql)
 app.command()(trace.trace)
 app.add_typer(iceberg.serve_app, name="serve")
 app.add_typer(iceberg.publish_app, name="publish")
-iceberg.publish_app.command("delta")(trino.delta)
+iceberg.publish_app.command("log-records")(trino.log_records)
+iceberg.publish_app.command("delta", hidden=True)(trino.delta)
 app.add_typer(trino.trino_app, name="trino")
 
 

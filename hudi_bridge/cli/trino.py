@@ -1,7 +1,8 @@
-"""``trino sql``, ``trino explain`` and ``publish delta``: Hudi tables in Trino and Presto by SQL."""
+"""``trino sql``, ``trino explain`` and ``publish log-records``: Hudi tables in Trino and Presto by SQL."""
 
 import sys
-from typing import Annotated
+from functools import wraps
+from typing import Annotated, Any
 
 import typer
 
@@ -12,9 +13,9 @@ from hudi_bridge.cli.session import table_name
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.connectors.locations import Locations
 from hudi_bridge.connectors.scratch import Scratch
-from hudi_bridge.connectors.trino.delta import publish_delta
 from hudi_bridge.connectors.trino.explain import explain_routes
 from hudi_bridge.connectors.trino.publication import Publication
+from hudi_bridge.connectors.trino.publish import publish_log_records
 from hudi_bridge.connectors.trino.sql_text import Dialect
 from hudi_bridge.connectors.trino.views import statements
 from hudi_bridge.errors import QueryError
@@ -22,7 +23,7 @@ from hudi_bridge.errors import QueryError
 trino_app = typer.Typer(no_args_is_help=True, help="SQL for Trino and Presto, and which way there fits a table.")
 
 Published = Annotated[
-    str, typer.Option("--published", metavar="FOLDER", help="The folder that publish delta wrote to.")
+    str, typer.Option("--published", metavar="FOLDER", help="The folder that publish log-records wrote to.")
 ]
 
 
@@ -48,7 +49,7 @@ def sql(
     opened = open_table(table, option, payload)
     publication = Publication.read(Scratch.open(published), load_payloads(payload))
     if publication is None:
-        raise QueryError("--published", published, "a folder that publish delta wrote to")
+        raise QueryError("--published", published, "a folder that publish log-records wrote to")
     if publication.table_name != opened.config.name:
         raise QueryError("--published", f"the publication of {publication.table_name}", opened.config.name)
     view = name or table_name(opened)
@@ -75,7 +76,7 @@ def explain(
     write(routes.to_reader(), destination)
 
 
-def delta(
+def log_records(
     *,
     table: options.Table,
     to: Annotated[str, typer.Option("--to", metavar="FOLDER", help="Where to write, path or URI; not in the table.")],
@@ -96,9 +97,9 @@ def delta(
     option: options.Option = None,
     payload: options.Payload = None,
 ) -> None:
-    """Write what a table's logs say as Parquet, for the view of trino sql; unchanged slices are not read."""
+    """Write the log records that count as Parquet, for the view of trino sql; unchanged slices are not read."""
     opened = open_table(table, option, payload)
-    done = publish_delta(
+    done = publish_log_records(
         opened,
         to,
         locations=Locations.of(tuple(locate or ())),
@@ -109,3 +110,10 @@ def delta(
     typer.echo(done.publication.publication)
     instant = done.publication.instant
     print_note(f"as of {instant}: {done.built:,} file slices read, {done.reused:,} unchanged; trino sql shows them")
+
+
+@wraps(log_records)
+def delta(**given: Any) -> None:  # noqa: ANN401 - what log_records takes
+    """``publish log-records`` by its former name."""
+    print_note("publish delta is now called publish log-records; the old name goes with the next release")
+    log_records(**given)

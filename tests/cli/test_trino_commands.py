@@ -11,7 +11,7 @@ Call = Callable[..., Outcome]
 
 
 def published(hudi_bridge: Call, table: str, folder: Path, *options: str) -> Outcome:
-    outcome = hudi_bridge("publish", "delta", table, "--to", str(folder), *options)
+    outcome = hudi_bridge("publish", "log-records", table, "--to", str(folder), *options)
     assert outcome.code == 0, outcome.err
     return outcome
 
@@ -31,6 +31,15 @@ def test_a_publication_and_the_sql_that_shows_it(hudi_bridge: Call, story: str, 
     assert 'CREATE OR REPLACE FUNCTION "hive"."lake"."hudi_decode"(' in outcome.text
 
 
+def test_the_former_name_does_the_same_and_says_so(hudi_bridge: Call, story: str, tmp_path: Path) -> None:
+    now = published(hudi_bridge, story, tmp_path)
+    before = hudi_bridge("publish", "delta", story, "--to", str(tmp_path))
+    assert (before.code, before.text) == (0, now.text)
+    assert "now called publish log-records" in before.err
+    assert "called" not in now.err
+    assert " delta " not in hudi_bridge("publish", "--help").text
+
+
 def test_other_dialects_have_no_functions(hudi_bridge: Call, story: str, tmp_path: Path) -> None:
     published(hudi_bridge, story, tmp_path)
     presto = hudi_bridge("trino", "sql", story, "--published", str(tmp_path), "--dialect", "presto")
@@ -44,13 +53,13 @@ def test_other_dialects_have_no_functions(hudi_bridge: Call, story: str, tmp_pat
 
 def test_what_does_not_fit_is_told(hudi_bridge: Call, story: str, tmp_path: Path) -> None:
     nothing = hudi_bridge("trino", "sql", story, "--published", str(tmp_path / "nothing"))
-    assert (nothing.code, "publish delta wrote" in nothing.err) == (1, True)
+    assert (nothing.code, "publish log-records wrote" in nothing.err) == (1, True)
     published(hudi_bridge, story, tmp_path / "own")
     other = hudi_bridge("trino", "sql", str(golden_table("b_event_time_120")), "--published", str(tmp_path / "own"))
     assert (other.code, "a_story_v9_120" in other.err) == (1, True)
     hostile = hudi_bridge("trino", "sql", story, "--published", str(tmp_path / "own"), "--name", 'x"; DROP TABLE y')
     assert (hostile.code, "letters, digits" in hostile.err) == (1, True)
-    inside = hudi_bridge("publish", "delta", story, "--to", f"{story}/own")
+    inside = hudi_bridge("publish", "log-records", story, "--to", f"{story}/own")
     assert (inside.code, "lies in the table" in inside.err) == (1, True)
 
 
@@ -99,5 +108,5 @@ def test_a_payload_of_ones_own_is_named_by_file_and_class(
     explained = hudi_bridge("trino", "explain", table, *named, "-f", "json")
     assert "a function for the payload com.acme.Adding" in explained.text
     for wrong in ("com.acme.Adding", f"x={tmp_path}/mine.py:NOTHING", f"x={tmp_path}/mine.py:Other", "x=no.py:Adding"):
-        outcome = hudi_bridge("publish", "delta", table, "--to", str(own), "--payload", wrong)
+        outcome = hudi_bridge("publish", "log-records", table, "--to", str(own), "--payload", wrong)
         assert (outcome.code, "--payload" in outcome.err) == (1, True)

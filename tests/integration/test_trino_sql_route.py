@@ -14,8 +14,8 @@ from trino.exceptions import TrinoUserError
 
 from hudi_bridge import HudiTable
 from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.trino.delta import publish_delta
 from hudi_bridge.connectors.trino.publication import Publication
+from hudi_bridge.connectors.trino.publish import publish_log_records
 from hudi_bridge.connectors.trino.sql_text import Dialect
 from hudi_bridge.connectors.trino.views import statements
 from tests.compare import differences
@@ -93,7 +93,7 @@ class SqlRoute:
         return f"{self.catalog}.{self.schema}"
 
     def publish(self, table: HudiTable, *, blocks: bool = False) -> Publication:
-        done = publish_delta(
+        done = publish_log_records(
             table, str(self.folder / "published"), locations=Locations.of(("/=local:///",)), blocks=blocks
         )
         return done.publication

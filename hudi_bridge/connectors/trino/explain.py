@@ -101,7 +101,7 @@ def explain_routes(
             | of_merging
             | {
                 "route": f"sql ({dialect})",
-                "command": "publish delta, then trino sql"
+                "command": "publish log-records, then trino sql"
                 + ("" if dialect is Dialect.TRINO else f" --dialect {dialect}"),
                 "fits": refusal is None,
                 "reason": refusal or (f"a function for {reason}" if reason else "SQL compares, no function is called"),

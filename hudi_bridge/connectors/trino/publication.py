@@ -123,7 +123,9 @@ class Publication:
         except (LookupError, ValueError, TypeError, AttributeError, pa.ArrowException) as error:
             if isinstance(error, QueryError):
                 raise
-            raise QueryError(CURRENT, f"text that is no publication ({error})", "what publish delta wrote") from error
+            raise QueryError(
+                CURRENT, f"text that is no publication ({error})", "what publish log-records wrote"
+            ) from error
 
 
 def path_columns(context: ReadContext) -> dict[str, str]:
@@ -166,11 +168,11 @@ def read_slices(scratch: Scratch, folder: str, publication: str, context: ReadCo
     name = f"{folder}/{SLICES}/{publication}.parquet"
     content = scratch.read(name)
     if content is None:
-        raise QueryError("publication", f"{name} is gone", "the files that publish delta wrote")
+        raise QueryError("publication", f"{name} is gone", "the files that publish log-records wrote")
     try:
         rows = pq.read_table(pa.BufferReader(content)).cast(slices_schema(context)).to_pylist()
     except (pa.ArrowException, ValueError, OSError) as error:
-        raise QueryError("publication", f"{name}: {error}", "the files that publish delta wrote") from error
+        raise QueryError("publication", f"{name}: {error}", "the files that publish log-records wrote") from error
     return tuple(_published_slice(row, tuple(path_columns(context).values())) for row in rows)
 
 

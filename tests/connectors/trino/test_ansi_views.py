@@ -7,8 +7,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from hudi_bridge.connectors.trino.delta import publish_delta
 from hudi_bridge.connectors.trino.publication import Publication
+from hudi_bridge.connectors.trino.publish import publish_log_records
 from hudi_bridge.connectors.trino.sql_text import Dialect, identifier, literal
 from hudi_bridge.connectors.trino.views import statements
 from hudi_bridge.errors import QueryError, UnsupportedTableError
@@ -30,7 +30,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def rows_through_sql(connection: duckdb.DuckDBPyConnection, table: HudiTable, folder: Path) -> pa.Table:
     """The rows of the view, over the tables that an engine would have."""
-    publication = publish_delta(table, str(folder)).publication
+    publication = publish_log_records(table, str(folder)).publication
     load_tables(connection, table, publication, folder)
     (create_view,) = ansi(publication)
     connection.execute(create_view)
@@ -125,7 +125,7 @@ def test_fields_of_structs_order(version: int, connection: duckdb.DuckDBPyConnec
 def test_what_a_dialect_cannot_say_is_refused_by_name(
     case: str, dialect: Dialect, message: str, tmp_path: Path
 ) -> None:
-    publication = publish_delta(HudiTable.open(str(golden_table(case))), str(tmp_path)).publication
+    publication = publish_log_records(HudiTable.open(str(golden_table(case))), str(tmp_path)).publication
     base_table = BASE_TABLE if dialect is Dialect.ANSI else None
     with pytest.raises(UnsupportedTableError, match=message):
         statements(publication, catalog="c", schema="s", view="v", dialect=dialect, base_table=base_table)
@@ -137,13 +137,13 @@ def test_partial_updates_are_refused_where_there_are_no_functions(tmp_path: Path
     writer.log_file(at(2), [writer.data_block(at(2), [{"id": "a", "ts": 2}], only=("id", "ts"))])
     writer.commit(at(1))
     writer.commit(at(2))
-    publication = publish_delta(writer.open(), str(tmp_path / "own")).publication
+    publication = publish_log_records(writer.open(), str(tmp_path / "own")).publication
     with pytest.raises(UnsupportedTableError, match="of partial updates in the logs"):
         ansi(publication)
 
 
 def test_floats_are_not_compared_in_ansi_sql(tmp_path: Path) -> None:
-    publication = publish_delta(
+    publication = publish_log_records(
         ordered_table(tmp_path / "table", 9, [1.0, 2.0], "double"), str(tmp_path / "own")
     ).publication
     with pytest.raises(UnsupportedTableError, match="floating-point"):
@@ -151,7 +151,7 @@ def test_floats_are_not_compared_in_ansi_sql(tmp_path: Path) -> None:
 
 
 def test_the_base_table_is_for_ansi_alone_and_needed_there(tmp_path: Path) -> None:
-    publication = publish_delta(HudiTable.open(str(golden_table("b_event_time_120"))), str(tmp_path)).publication
+    publication = publish_log_records(HudiTable.open(str(golden_table("b_event_time_120"))), str(tmp_path)).publication
     for dialect, base_table in ((Dialect.ANSI, None), (Dialect.TRINO, "x"), (Dialect.PRESTO, "x")):
         with pytest.raises(QueryError, match="base table"):
             statements(publication, catalog="c", schema="s", view="v", dialect=dialect, base_table=base_table)

@@ -54,7 +54,7 @@ class Published:
     removed_files: int
 
 
-def publish_delta(
+def publish_log_records(
     table: HudiTable,
     folder: str,
     *,

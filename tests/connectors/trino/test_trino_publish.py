@@ -6,8 +6,8 @@ import pytest
 
 from hudi_bridge.connectors.locations import Locations
 from hudi_bridge.connectors.scratch import Scratch
-from hudi_bridge.connectors.trino.delta import publish_delta
 from hudi_bridge.connectors.trino.publication import CURRENT, Publication, PublishedSlice, read_slices
+from hudi_bridge.connectors.trino.publish import publish_log_records
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.table import HudiTable
 from tests.golden_cases import golden_table
@@ -42,7 +42,9 @@ def test_the_winning_log_records_are_published_and_the_table_is_not_written_to(
     table: TableWriter, tmp_path: Path
 ) -> None:
     before = files_below(table.folder)
-    done = publish_delta(table.open(), str(tmp_path / "own"), locations=Locations.of((f"{tmp_path}=s3://lake/x",)))
+    done = publish_log_records(
+        table.open(), str(tmp_path / "own"), locations=Locations.of((f"{tmp_path}=s3://lake/x",))
+    )
     assert files_below(table.folder) == before
     assert (done.built, done.reused) == (2, 0)
     assert (done.publication.records, done.publication.contested) == (4, 2)
@@ -57,12 +59,12 @@ def test_the_winning_log_records_are_published_and_the_table_is_not_written_to(
 
 
 def test_a_slice_that_has_not_changed_is_not_read_again(table: TableWriter, tmp_path: Path) -> None:
-    first = publish_delta(table.open(), str(tmp_path / "own"))
-    again = publish_delta(table.open(), str(tmp_path / "own"))
+    first = publish_log_records(table.open(), str(tmp_path / "own"))
+    again = publish_log_records(table.open(), str(tmp_path / "own"))
     assert (again.built, again.reused, again.publication) == (0, 2, first.publication)
     table.log_file(at(3), [table.delete_block(at(3), [("f1-0-b", 2)])], file_id="f1-0")
     table.commit(at(3))
-    third = publish_delta(table.open(), str(tmp_path / "own"))
+    third = publish_log_records(table.open(), str(tmp_path / "own"))
     assert (third.built, third.reused) == (1, 1)
     published = (first.publication, third.publication)
     assert third.publication.history == tuple((one.folder, one.publication) for one in published)
@@ -76,23 +78,23 @@ def test_a_block_that_comes_to_count_makes_its_slice_a_changed_one(tmp_path: Pat
     table.pending(at(2))
     table.log_file(at(2), [table.data_block(at(2), [row("a", 2, "new")])], base_instant=at(1))
     table.commit(at(3))
-    before = publish_delta(table.open(), str(tmp_path / "own"))
+    before = publish_log_records(table.open(), str(tmp_path / "own"))
     assert before.publication.records == 0
     (table.timeline_folder / f"{at(2)}.deltacommit.requested").unlink()
     table.commit(at(2))
-    after = publish_delta(table.open(), str(tmp_path / "own"))
+    after = publish_log_records(table.open(), str(tmp_path / "own"))
     assert (after.built, after.publication.records) == (1, 1)
 
 
 def test_files_that_no_kept_publication_names_are_removed(table: TableWriter, tmp_path: Path) -> None:
     own = tmp_path / "own"
-    first = publish_delta(table.open(), str(own), keep=1)
+    first = publish_log_records(table.open(), str(own), keep=1)
     (old,) = {one.log_file for one in slices_of(own, first.publication)} - {
         one.log_file for one in slices_of(own, first.publication)[1:]
     }
     table.log_file(at(3), [table.delete_block(at(3), [("f1-0-b", 2)])], file_id="f1-0")
     table.commit(at(3))
-    done = publish_delta(table.open(), str(own), keep=1, leave_seconds=0)
+    done = publish_log_records(table.open(), str(own), keep=1, leave_seconds=0)
     names = {path.name for path in own.rglob("*.parquet")}
     assert done.removed_files == 2
     assert old not in names
@@ -101,25 +103,25 @@ def test_files_that_no_kept_publication_names_are_removed(table: TableWriter, tm
 
 
 def test_files_stay_for_queries_that_read_them(table: TableWriter, tmp_path: Path) -> None:
-    publish_delta(table.open(), str(tmp_path / "own"), keep=1)
+    publish_log_records(table.open(), str(tmp_path / "own"), keep=1)
     table.log_file(at(3), [table.delete_block(at(3), [("f1-0-b", 2)])], file_id="f1-0")
     table.commit(at(3))
-    assert publish_delta(table.open(), str(tmp_path / "own"), keep=1).removed_files == 0
+    assert publish_log_records(table.open(), str(tmp_path / "own"), keep=1).removed_files == 0
 
 
 @pytest.mark.parametrize("place", ["table/.hoodie", "table/part", "table"])
 def test_nothing_is_written_into_the_table(table: TableWriter, tmp_path: Path, place: str) -> None:
     with pytest.raises(QueryError, match="lies in the table"):
-        publish_delta(table.open(), str(tmp_path / place))
+        publish_log_records(table.open(), str(tmp_path / place))
 
 
 def test_a_folder_is_for_one_table(table: TableWriter, tmp_path: Path) -> None:
-    publish_delta(table.open(), str(tmp_path / "own"))
+    publish_log_records(table.open(), str(tmp_path / "own"))
     other = TableWriter(folder=tmp_path / "other").create()
     other.base_file(at(1), [row("a")])
     other.commit(at(1))
     with pytest.raises(QueryError, match="a folder for"):
-        publish_delta(other.open(), str(tmp_path / "own"))
+        publish_log_records(other.open(), str(tmp_path / "own"))
 
 
 @pytest.mark.parametrize(
@@ -130,11 +132,11 @@ def test_a_damaged_publication_is_named(table: TableWriter, tmp_path: Path, cont
     own.mkdir()
     (own / CURRENT).write_text(content)
     with pytest.raises(QueryError, match=CURRENT):
-        publish_delta(table.open(), str(own))
+        publish_log_records(table.open(), str(own))
 
 
 def test_what_is_known_of_a_table_comes_back(table: TableWriter, tmp_path: Path) -> None:
-    done = publish_delta(table.open(), str(tmp_path / "own"))
+    done = publish_log_records(table.open(), str(tmp_path / "own"))
     read = Publication.read(Scratch.open(str(tmp_path / "own")))
     assert read is not None
     assert json.loads(read.to_json()) == json.loads(done.publication.to_json())
@@ -152,7 +154,7 @@ def test_what_is_known_of_a_table_comes_back(table: TableWriter, tmp_path: Path)
     ],
 )
 def test_base_files_that_sql_would_misread_are_published_whole(case: str, reason: str, tmp_path: Path) -> None:
-    done = publish_delta(_golden(case), str(tmp_path))
+    done = publish_log_records(_golden(case), str(tmp_path))
     assert done.publication.whole > 0
     assert any(reason in (one.why_whole or "") for one in slices_of(tmp_path, done.publication))
 
@@ -163,13 +165,13 @@ def test_a_key_that_is_twice_in_a_base_file_is_published_whole(tmp_path: Path) -
     table.log_file(at(2), [table.data_block(at(2), [row("a", 2)])])
     table.commit(at(1))
     table.commit(at(2))
-    done = publish_delta(table.open(), str(tmp_path / "own"))
+    done = publish_log_records(table.open(), str(tmp_path / "own"))
     assert done.publication.why_whole == "its base file has several rows of one record key"
 
 
 def test_a_table_without_columns_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedTableError, match="no columns"):
-        publish_delta(_golden("i_only_inflight_120"), str(tmp_path))
+        publish_log_records(_golden("i_only_inflight_120"), str(tmp_path))
 
 
 def _golden(case: str) -> HudiTable:
