@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hudi_bridge.cli import changes, facts, iceberg, read, sql, trace, trino
+from hudi_bridge.cli import changes, iceberg, inspection, read, sql, trace, trino
 
 app = typer.Typer(
     help="Reads the true, current rows of Apache Hudi merge-on-read tables.",
@@ -15,11 +15,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(facts.info)
-app.command()(facts.schema)
-app.command()(facts.timeline)
-app.command()(facts.slices)
-app.command()(facts.splits)
+app.command()(inspection.info)
+app.command()(inspection.schema)
+app.command()(inspection.timeline)
+app.command()(inspection.slices)
+app.command()(inspection.splits)
 app.command()(read.read)
 app.command()(changes.changes)
 app.command()(sql.sql)

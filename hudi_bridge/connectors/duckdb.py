@@ -30,13 +30,13 @@ import pyarrow.dataset as ds
 from hudi_bridge.changes.split import ChangeFormat, change_schema
 from hudi_bridge.dataset import BatchGenerator, BatchScanner
 from hudi_bridge.errors import HudiReadError, QueryError
-from hudi_bridge.facts import (
+from hudi_bridge.inspection import (
     FILE_SLICES_SCHEMA,
     FILES_SCHEMA,
     TIMELINE_SCHEMA,
-    file_facts,
-    file_slice_facts,
-    timeline_facts,
+    inspect_file_slices,
+    inspect_files,
+    inspect_timeline,
 )
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import EARLIEST
@@ -160,9 +160,9 @@ class Attached:
         sources = [
             _Source(snapshot.schema, snapshot.to_batches, errors),
             _Source(read_optimized.schema, read_optimized.to_batches, errors),
-            _Source(TIMELINE_SCHEMA, _read_facts(lambda: timeline_facts(table)), errors),
-            _Source(FILE_SLICES_SCHEMA, _read_facts(lambda: file_slice_facts(table, as_of)), errors),
-            _Source(FILES_SCHEMA, _read_facts(lambda: file_facts(table, as_of)), errors),
+            _Source(TIMELINE_SCHEMA, _read_table(lambda: inspect_timeline(table)), errors),
+            _Source(FILE_SLICES_SCHEMA, _read_table(lambda: inspect_file_slices(table, as_of)), errors),
+            _Source(FILES_SCHEMA, _read_table(lambda: inspect_files(table, as_of)), errors),
         ]
         if self._commits:
             incremental = table.incremental(*self._commits)
@@ -283,8 +283,8 @@ def quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _read_facts(facts: Callable[[], pa.Table]) -> _Read:
+def _read_table(inspect: Callable[[], pa.Table]) -> _Read:
     def read(columns: Sequence[str], row_filter: pc.Expression | None) -> Iterable[pa.RecordBatch]:
-        return ds.dataset(facts()).to_batches(columns=list(columns), filter=row_filter)
+        return ds.dataset(inspect()).to_batches(columns=list(columns), filter=row_filter)
 
     return read

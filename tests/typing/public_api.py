@@ -9,7 +9,7 @@ from pyarrow import fs  # noqa: TID251 - a user brings a file system
 import hudi_bridge
 from hudi_bridge import ChangeFormat, ChangeSplit, HudiDataset, HudiTable, QueryType, RealtimeFileSplit
 from hudi_bridge.connectors.duckdb import Attached, attach
-from hudi_bridge.facts import file_facts, file_slice_facts, split_facts, table_facts, timeline_facts
+from hudi_bridge.inspection import inspect_file_slices, inspect_files, inspect_splits, inspect_table, inspect_timeline
 
 
 def read_a_table() -> pa.Table:
@@ -82,11 +82,11 @@ def query_with_duckdb(path: str) -> hudi_bridge.HudiReadError | None:
     return None
 
 
-def facts(table: HudiTable) -> list[pa.Table]:
+def inspection(table: HudiTable) -> list[pa.Table]:
     return [
-        table_facts(table),
-        timeline_facts(table),
-        file_slice_facts(table, as_of="2026-01-31"),
-        file_facts(table),
-        split_facts(table, query_type=QueryType.READ_OPTIMIZED),
+        inspect_table(table),
+        inspect_timeline(table),
+        inspect_file_slices(table, as_of="2026-01-31"),
+        inspect_files(table),
+        inspect_splits(table, query_type=QueryType.READ_OPTIMIZED),
     ]

@@ -26,7 +26,7 @@ from hudi_bridge.connectors.spark.filters import Condition, expression_of
 from hudi_bridge.connectors.spark.options import BEGIN, SparkOptions, SparkQuery
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import QueryError
-from hudi_bridge.facts import SPLITS_SCHEMA
+from hudi_bridge.inspection import SPLITS_SCHEMA
 from hudi_bridge.splits.query_plan import Split
 from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.table import HudiTable

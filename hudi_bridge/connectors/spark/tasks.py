@@ -13,7 +13,7 @@ from hudi_bridge.connectors.spark.errors import noting_facts
 from hudi_bridge.connectors.spark.plan import Reading, load_split
 from hudi_bridge.connectors.spark.types import arrow_layout, in_layout
 from hudi_bridge.dispatch import reader_for
-from hudi_bridge.facts import facts_of_splits
+from hudi_bridge.inspection import splits_to_table
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.splits.query_plan import Split
 from hudi_bridge.storage import Storage
@@ -40,6 +40,6 @@ def _rows(reading: Reading, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]
 
 
 def _descriptions(reading: Reading, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:
-    facts = facts_of_splits(piece for split in splits for piece in split.slices)
-    rows = facts if reading.row_filter is None else facts.filter(reading.row_filter)
+    every = splits_to_table(piece for split in splits for piece in split.slices)
+    rows = every if reading.row_filter is None else every.filter(reading.row_filter)
     yield from rows.select(reading.schema.names).combine_chunks().to_batches()

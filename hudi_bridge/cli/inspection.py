@@ -7,7 +7,7 @@ from hudi_bridge.cli.opening import open_table
 from hudi_bridge.cli.output import Destination, Format, write
 from hudi_bridge.cli.schema_history import File, History, Infer, write_schema_history
 from hudi_bridge.config import QueryType
-from hudi_bridge.facts import column_facts, file_slice_facts, split_facts, table_facts, timeline_facts
+from hudi_bridge.inspection import inspect_columns, inspect_file_slices, inspect_splits, inspect_table, inspect_timeline
 from hudi_bridge.table import HudiTable
 
 
@@ -18,9 +18,9 @@ def info(
     output: options.OutputFile = None,
 ) -> None:
     """What the table is: type, version, merge mode, keys, size."""
-    facts = table_facts(HudiTable.open(table), as_of)
+    row = inspect_table(HudiTable.open(table), as_of)
     destination = Destination.of(output_format, output)
-    _print(_upright(facts) if destination.format is Format.TABLE else facts, destination)
+    _print(_upright(row) if destination.format is Format.TABLE else row, destination)
 
 
 def schema(
@@ -38,14 +38,14 @@ def schema(
         destination = Destination.of(output_format, output)
         write_schema_history(HudiTable.open(table), destination, history=history, file=file, infer=infer, as_of=as_of)
         return
-    _print(column_facts(HudiTable.open(table), as_of), Destination.of(output_format, output))
+    _print(inspect_columns(HudiTable.open(table), as_of), Destination.of(output_format, output))
 
 
 def timeline(
     table: options.Table, output_format: options.FormatChoice = None, output: options.OutputFile = None
 ) -> None:
     """The instants of the active timeline, oldest first."""
-    _print(timeline_facts(HudiTable.open(table)), Destination.of(output_format, output))
+    _print(inspect_timeline(HudiTable.open(table)), Destination.of(output_format, output))
 
 
 def slices(
@@ -55,7 +55,7 @@ def slices(
     output: options.OutputFile = None,
 ) -> None:
     """The file slices that a snapshot reads, with the number and size of their files."""
-    _print(file_slice_facts(HudiTable.open(table), as_of), Destination.of(output_format, output))
+    _print(inspect_file_slices(HudiTable.open(table), as_of), Destination.of(output_format, output))
 
 
 def splits(
@@ -70,16 +70,16 @@ def splits(
 ) -> None:
     """The splits of a query: the files that one task reads together."""
     query_type = QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT
-    _print(split_facts(open_table(table, option, payload), as_of, query_type), Destination.of(output_format, output))
+    _print(inspect_splits(open_table(table, option, payload), as_of, query_type), Destination.of(output_format, output))
 
 
-def _print(facts: pa.Table, destination: Destination) -> None:
-    write(facts.to_reader(), destination)
+def _print(rows: pa.Table, destination: Destination) -> None:
+    write(rows.to_reader(), destination)
 
 
-def _upright(facts: pa.Table) -> pa.Table:
+def _upright(row: pa.Table) -> pa.Table:
     """A single row turned into one row per column, for reading on a screen."""
-    values = facts.to_pylist()[0].items()
+    values = row.to_pylist()[0].items()
     return pa.table(
         {"property": [name.replace("_", " ") for name, _ in values], "value": [_shown(value) for _, value in values]}
     )

@@ -1,4 +1,4 @@
-"""A table -> Arrow tables of facts about it: its timeline, its file slices, their files, its splits, its columns.
+"""A table -> Arrow tables of what is known of it: its timeline, file slices, their files, splits and columns.
 
 They answer what a reader of the rows asks next: which commits there are, which files hold the rows, and how much of the
 table is still in logs. Times are instants in Hudi's own spelling, paths are relative to the table, sizes are in bytes.
@@ -70,7 +70,7 @@ TABLE_SCHEMA = _schema(
 )
 
 
-def timeline_facts(table: HudiTable) -> pa.Table:
+def inspect_timeline(table: HudiTable) -> pa.Table:
     """One row per instant of the active timeline, oldest first; ``completion_time`` is null where Hudi records none."""
     return _table(
         TIMELINE_SCHEMA,
@@ -86,7 +86,7 @@ def timeline_facts(table: HudiTable) -> pa.Table:
     )
 
 
-def file_slice_facts(table: HudiTable, as_of: str | None = None) -> pa.Table:
+def inspect_file_slices(table: HudiTable, as_of: str | None = None) -> pa.Table:
     """One row per file slice of a snapshot, by partition and file id; ``as_of`` as for ``HudiTable.snapshot``.
 
     ``base_size_bytes`` is null where there is no base file.
@@ -107,17 +107,17 @@ def file_slice_facts(table: HudiTable, as_of: str | None = None) -> pa.Table:
     )
 
 
-def file_facts(table: HudiTable, as_of: str | None = None) -> pa.Table:
+def inspect_files(table: HudiTable, as_of: str | None = None) -> pa.Table:
     """One row per file that a snapshot reads: base files, and log files in the order in which they are merged."""
     return _table(FILES_SCHEMA, _iter_files(table, as_of))
 
 
-def split_facts(table: HudiTable, as_of: str | None = None, query_type: QueryType = QueryType.SNAPSHOT) -> pa.Table:
+def inspect_splits(table: HudiTable, as_of: str | None = None, query_type: QueryType = QueryType.SNAPSHOT) -> pa.Table:
     """One row per split of a query; ``as_of`` as for ``HudiTable.snapshot``."""
-    return facts_of_splits(table.splits(as_of, query_type))
+    return splits_to_table(table.splits(as_of, query_type))
 
 
-def facts_of_splits(splits: Iterable[RealtimeFileSplit]) -> pa.Table:
+def splits_to_table(splits: Iterable[RealtimeFileSplit]) -> pa.Table:
     """One row per split."""
     return _table(
         SPLITS_SCHEMA,
@@ -135,7 +135,7 @@ def facts_of_splits(splits: Iterable[RealtimeFileSplit]) -> pa.Table:
     )
 
 
-def column_facts(table: HudiTable, as_of: str | None = None) -> pa.Table:
+def inspect_columns(table: HudiTable, as_of: str | None = None) -> pa.Table:
     """One row per column, in the table's order, with its Arrow type."""
     return _table(
         COLUMNS_SCHEMA,
@@ -146,11 +146,11 @@ def column_facts(table: HudiTable, as_of: str | None = None) -> pa.Table:
     )
 
 
-def table_facts(table: HudiTable, as_of: str | None = None) -> pa.Table:
+def inspect_table(table: HudiTable, as_of: str | None = None) -> pa.Table:
     """One row that describes the table; ``latest_instant`` is null before the first commit."""
     config = table.config
     slices = table.file_slices(as_of)
-    facts = {
+    row = {
         "name": config.name,
         "path": table.path,
         "table_type": str(config.table_type),
@@ -168,7 +168,7 @@ def table_facts(table: HudiTable, as_of: str | None = None) -> pa.Table:
         "log_files": sum(len(piece.log_files) for piece in slices),
         "log_size_bytes": sum(piece.log_size_bytes for piece in slices),
     }
-    return _table(TABLE_SCHEMA, [facts])
+    return _table(TABLE_SCHEMA, [row])
 
 
 def _iter_files(table: HudiTable, as_of: str | None) -> Iterable[Mapping[str, Any]]:
