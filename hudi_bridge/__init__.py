@@ -24,6 +24,8 @@ from hudi_bridge.readers.realtime_compacted import RealtimeCompactedReader
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.table import HudiTable
 
+__version__ = "0.1.0"
+
 __all__ = [
     "ChangeFormat",
     "ChangeSplit",

@@ -2,6 +2,9 @@
 
 import importlib
 import pkgutil
+import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -32,12 +35,21 @@ PUBLIC = {
     "UnsupportedTableError",
     "open_reader",
 }
+PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 MODULES = sorted(module.name for module in pkgutil.walk_packages(hudi_bridge.__path__, "hudi_bridge."))
 
 
 def test_the_public_names_are_these() -> None:
     assert set(hudi_bridge.__all__) == PUBLIC
     assert all(hasattr(hudi_bridge, name) for name in PUBLIC)
+    assert list(hudi_bridge.__all__) == sorted(hudi_bridge.__all__)
+
+
+def test_the_version_is_written_in_one_place() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+", hudi_bridge.__version__)
+    project = tomllib.loads(PROJECT.read_text())
+    assert "version" not in project["project"]
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "hudi_bridge.__version__"}
 
 
 def test_every_error_of_the_tree_is_public() -> None:

@@ -1,11 +1,11 @@
 """The commands of ``hudi-bridge``, put together."""
 
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from hudi_bridge import __version__
 from hudi_bridge.cli import changes, iceberg, inspection, read, sql, trace, trino
 
 app = typer.Typer(
@@ -33,7 +33,7 @@ app.add_typer(trino.trino_app, name="trino")
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer calls it with the option's value
     if wanted:
-        Console().print(f"hudi-bridge {version('hudi-bridge')}", highlight=False)
+        Console().print(f"hudi-bridge {__version__}", highlight=False)
         raise typer.Exit
 
 

@@ -16,18 +16,14 @@ from hudi_bridge.cli import options
 from hudi_bridge.cli.opening import load_payloads, parse_options
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.iceberg.merge_settings import MergeSettings, MergingByTable
-from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.locations import Locations
 from hudi_bridge.connectors.scratch import Scratch
-from hudi_bridge.errors import QueryError
 from hudi_bridge.storage import Storage
 
 serve_app = typer.Typer(no_args_is_help=True, help="Serve tables to engines, live.")
 publish_app = typer.Typer(no_args_is_help=True, help="Write tables once in the form of other engines.")
 
 _PACKAGE = "hudi_bridge.connectors.iceberg."
-_EXTRA = ("pyiceberg", "starlette", "uvicorn")
 
 Locate = Annotated[
     list[str] | None,
@@ -110,13 +106,14 @@ def serve_iceberg(
 ) -> None:
     """Show every Hudi table as a live Iceberg table, through an Iceberg REST catalog."""
     server, catalog = _connector("server"), _connector("catalog")
+    merging, rewriting = _connector("merge_settings").MergingByTable, _connector("rewriting").Rewriting
     _log_to_standard_error()
     roots = catalog.Roots.of(root or [], table or [])
     service = server.IcebergService(
         server.ServiceOptions(
             roots=roots,
-            merging=MergingByTable.parse(option or [], load_payloads(payload), roots.find_by_name),
-            rewriting=Rewriting.of(lists=rewrite_lists, above_percent=rewrite_above),
+            merging=merging.parse(option or [], load_payloads(payload), roots.find_by_name),
+            rewriting=rewriting.of(lists=rewrite_lists, above_percent=rewrite_above),
             scratch=Scratch.open(scratch),
             locations=Locations.of(tuple(locate or ())),
             host=host,
@@ -151,15 +148,16 @@ def publish_iceberg(
     builds: Builds = None,
 ) -> None:
     """Write a Hudi table as an Iceberg table: metadata and what logs change; base files stay where they are."""
+    settings, rewriting = _connector("merge_settings").MergeSettings, _connector("rewriting").Rewriting
     published = _connector("publish").publish_table(
         Storage.open(table),
         Scratch.open(to),
         locations=Locations.of(tuple(locate or ())),
         builds=builds or _cores(),
-        merging=MergeSettings(options=parse_options(option), payloads=load_payloads(payload)),
+        merging=settings(options=parse_options(option), payloads=load_payloads(payload)),
         query_type=QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT,
         as_of=as_of,
-        rewriting=Rewriting.of(lists=rewrite_lists, above_percent=rewrite_above),
+        rewriting=rewriting.of(lists=rewrite_lists, above_percent=rewrite_above),
         keep=keep,
         keep_seconds=60 * keep_minutes,
     )
@@ -169,13 +167,7 @@ def publish_iceberg(
 
 
 def _connector(module: str) -> Any:  # noqa: ANN401 - a module
-    try:
-        return import_module(_PACKAGE + module)
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing not in _EXTRA:
-            raise
-        raise QueryError("iceberg", f"{missing} is not installed", "pip install 'hudi-bridge[iceberg]'") from error
+    return import_module(_PACKAGE + module)
 
 
 def _log_to_standard_error() -> None:

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hudi_bridge.changes.split import ChangeFormat, change_schema
+from hudi_bridge.connectors.extras import needing_extra
 from hudi_bridge.dataset import BatchGenerator, BatchScanner
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.inspection import (
@@ -40,6 +40,9 @@ from hudi_bridge.inspection import (
 )
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import EARLIEST
+
+with needing_extra("duckdb", "duckdb"):
+    import duckdb
 
 READ_OPTIMIZED, TIMELINE, FILE_SLICES, FILES = "_ro", "_timeline", "_file_slices", "_files"
 INCREMENTAL, CHANGES = "_incremental", "_changes"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_bridge import threads
+from hudi_bridge import __version__, threads
 from tests.cli.conftest import ROOT, Outcome
 from tests.golden_cases import golden_table
 
@@ -124,3 +124,8 @@ def test_tables_keep_to_the_width_of_the_terminal(in_terminal: Callable[..., str
     assert {len(line) for line in grid if line.isascii() or "╭" in line} == {len(grid[0])}
     assert len(grid[0]) <= columns
     assert "--format json" in " ".join(seen.split()) or columns == 200
+
+
+def test_the_version_is_that_of_the_package(hudi_bridge: Call) -> None:
+    outcome = hudi_bridge("--version")
+    assert (outcome.code, outcome.text) == (0, f"hudi-bridge {__version__}\n")

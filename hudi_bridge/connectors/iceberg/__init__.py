@@ -1,1 +1,8 @@
 """Hudi tables as Iceberg tables: a catalog service, and metadata written once."""
+
+from hudi_bridge.connectors.extras import needing_extra
+
+with needing_extra("iceberg", "pyiceberg", "starlette", "uvicorn"):
+    import pyiceberg  # noqa: F401 - asked for once, here; its modules import it by themselves
+    import starlette  # noqa: F401
+    import uvicorn  # noqa: F401

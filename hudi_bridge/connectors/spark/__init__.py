@@ -4,9 +4,12 @@
 reads no more than the columns asked for, and ``locate_keys`` finds the file groups of record keys (PySpark 3.5, too).
 """
 
-from hudi_bridge.connectors.spark.errors import cause_of
-from hudi_bridge.connectors.spark.frames import read
-from hudi_bridge.connectors.spark.key_lookup import locate_keys
-from hudi_bridge.connectors.spark.registration import register
+from hudi_bridge.connectors.extras import needing_extra
+
+with needing_extra("spark", "pyspark"):
+    from hudi_bridge.connectors.spark.errors import cause_of
+    from hudi_bridge.connectors.spark.frames import read
+    from hudi_bridge.connectors.spark.key_lookup import locate_keys
+    from hudi_bridge.connectors.spark.registration import register
 
 __all__ = ["cause_of", "locate_keys", "read", "register"]

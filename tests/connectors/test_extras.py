@@ -1,0 +1,45 @@
+"""What importing a connector says on a machine without its engine."""
+
+import subprocess
+import sys
+
+import pytest
+
+ENGINES = ("duckdb", "pyiceberg", "pyspark", "rich", "starlette", "trino", "typer", "uvicorn")
+
+
+def imported(module: str, *absent: str) -> subprocess.CompletedProcess[str]:
+    """Import a module in a process of its own, in which some packages cannot be found."""
+    program = f"import sys; sys.modules.update(dict.fromkeys({absent!r})); import {module}"
+    return subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("connector", "absent"),
+    [
+        ("duckdb", "duckdb"),
+        ("spark", "pyspark"),
+        ("iceberg", "pyiceberg"),
+        ("iceberg", "starlette"),
+        ("iceberg", "uvicorn"),
+    ],
+)
+def test_a_connector_without_its_engine_says_which_extra_to_install(connector: str, absent: str) -> None:
+    done = imported(f"hudi_bridge.connectors.{connector}", absent)
+    assert done.returncode == 1
+    *_, last = done.stderr.splitlines()
+    expected = f"hudi_bridge.connectors.{connector} needs {absent}: pip install 'hudi-bridge[{connector}]'"
+    assert last == f"ModuleNotFoundError: {expected}"
+    assert "direct cause of the following exception" in done.stderr
+
+
+def test_a_connector_whose_engine_is_damaged_says_what_it_lacks() -> None:
+    done = imported("hudi_bridge.connectors.duckdb", "numpy")
+    assert "numpy" in done.stderr.splitlines()[-1]
+    assert "pip install" not in done.stderr
+
+
+@pytest.mark.parametrize("module", ["hudi_bridge", "hudi_bridge.inspection", "hudi_bridge.connectors.trino.publish"])
+def test_all_else_needs_no_engine(module: str) -> None:
+    done = imported(module, *ENGINES)
+    assert (done.returncode, done.stderr) == (0, "")
