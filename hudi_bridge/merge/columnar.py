@@ -1,8 +1,8 @@
 """A base file's keys against the surviving log records: which rows of either side remain, and which become one.
 
 Nothing is interleaved: what a merged slice returns is its base file without the rows that a log record replaces,
-deletes or is merged with, the merged rows, and the log records that met no base row. A key that a base file holds more
-than once is merged at its first row; the later rows pass, as in Hudi.
+deletes or is merged with, the merged rows, and the log records that match no base row. A key that a base file holds
+more than once is merged at its first row; the later rows pass, as in Hudi.
 
 Source: ``KeyBasedFileGroupRecordBuffer`` of Hudi.
 """
@@ -25,8 +25,8 @@ from hudi_bridge.merge.ranks import ordering_ranks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meetings:
-    """Base rows and the log records of the same key, among ``base_rows`` rows: their places, and which of the two wins.
+class KeyMatches:
+    """Base rows and the log records of the same key, among ``base_rows`` rows: their positions, and which of both wins.
 
     ``rows`` is ascending.
     """
@@ -36,10 +36,10 @@ class Meetings:
     records: Positions
     log_wins: Booleans
 
-    def between(self, start: int, end: int) -> "Meetings":
+    def between(self, start: int, end: int) -> "KeyMatches":
         """Those of the base rows from ``start`` up to ``end``, counted from there."""
         low, high = np.searchsorted(self.rows, [start, end])
-        return Meetings(
+        return KeyMatches(
             base_rows=end - start,
             rows=self.rows[low:high] - start,
             records=self.records[low:high],
@@ -47,36 +47,36 @@ class Meetings:
         )
 
 
-def no_meetings(base_rows: int = 0) -> Meetings:
+def no_matches(base_rows: int = 0) -> KeyMatches:
     """None among so many rows."""
     nothing = np.empty(0, dtype=np.int64)
-    return Meetings(base_rows=base_rows, rows=nothing, records=nothing, log_wins=nothing.astype(np.bool_))
+    return KeyMatches(base_rows=base_rows, rows=nothing, records=nothing, log_wins=nothing.astype(np.bool_))
 
 
-def joined(meetings: Sequence[Meetings]) -> Meetings:
-    """The meetings of stretches of a base file that follow each other."""
-    starts = np.cumsum([0, *(some.base_rows for some in meetings)])
-    return Meetings(
+def joined(matches: Sequence[KeyMatches]) -> KeyMatches:
+    """The matches of stretches of a base file that follow each other."""
+    starts = np.cumsum([0, *(some.base_rows for some in matches)])
+    return KeyMatches(
         base_rows=int(starts[-1]),
-        rows=np.concatenate([some.rows + start for some, start in zip(meetings, starts[:-1], strict=True)]),
-        records=np.concatenate([some.records for some in meetings]),
-        log_wins=np.concatenate([some.log_wins for some in meetings]),
+        rows=np.concatenate([some.rows + start for some, start in zip(matches, starts[:-1], strict=True)]),
+        records=np.concatenate([some.records for some in matches]),
+        log_wins=np.concatenate([some.log_wins for some in matches]),
     )
 
 
-class SliceMerge:
+class FileSliceMerger:
     """The merge of one file slice.
 
-    It is fed with the base file's keys (``meet``) and says of its rows which are gone and what they become, and in the
-    end which log records are left. ``wins_always`` says of each log record whether it wins over any base row, and
-    ``merges_rows`` whether a base row and a log record may become one row that neither of them is.
+    It is fed with the base file's keys (``match``) and says of its rows which are superseded and what they become, and
+    in the end which log records are left. ``wins_always`` says of each log record whether it wins over any base row,
+    and ``merges_rows`` whether a base row and a log record may become one row that neither of them is.
     """
 
     def __init__(self, log_records: LogRecordMap, rule: MergeRule, defaults: Mapping[str, Value]) -> None:
         self.log_records = self._log = log_records
         self._rule = rule
         self._defaults = defaults
-        self._met = np.zeros(len(log_records), dtype=np.bool_)
+        self._matched = np.zeros(len(log_records), dtype=np.bool_)
         self._beaten = np.zeros(len(log_records), dtype=np.bool_)
         self.merges_rows = rule.payload is not None or rule.fill is not None or bool(log_records.lacks)
         if not rule.orders_base:
@@ -88,24 +88,24 @@ class SliceMerge:
         else:
             self.wins_always = log_records.always_deletes
 
-    def meet(self, base_keys: Column, base_ordering: Sequence[Column]) -> Meetings:
-        """Where log records meet the base rows of these keys, and which side wins.
+    def match(self, base_keys: Column, base_ordering: Sequence[Column]) -> KeyMatches:
+        """The log records of the same keys as these base rows, and which side wins.
 
         The rows of a base file have to be given once, in their order. ``base_ordering`` holds their ordering values, or
         nothing where the rule does not compare them.
         """
         if not len(self._log):
-            return no_meetings(len(base_keys))
+            return no_matches(len(base_keys))
         hits: Column = pc.index_in(base_keys, value_set=self._log.keys)
         rows = np.flatnonzero(hits.is_valid().to_numpy(zero_copy_only=False))
         records = hits.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)
         first = np.zeros(len(records), dtype=np.bool_)
         first[np.unique(records, return_index=True)[1]] = True
-        first &= ~self._met[records]
+        first &= ~self._matched[records]
         return self._decide(len(base_keys), rows[first], records[first], base_ordering)
 
-    def meet_at(self, start: int, base_rows: int, base_ordering: Sequence[Column]) -> Meetings:
-        """As ``meet``, by the places of the base rows: ``base_rows`` rows from ``start``.
+    def match_positions(self, start: int, base_rows: int, base_ordering: Sequence[Column]) -> KeyMatches:
+        """As ``match``, by the positions of the base rows: ``base_rows`` rows from ``start``.
 
         Only for log records that have them (``LogRecordMap.base_positions``).
         """
@@ -115,22 +115,24 @@ class SliceMerge:
 
     @cached_property
     def _by_position(self) -> tuple[Positions, Positions]:
-        """The places of the base rows, ascending, and the log record of each."""
+        """The positions of the base rows, ascending, and the log record of each."""
         positions = self._log.base_positions
         if positions is None:
             raise ValueError("log records without base positions")
         order = np.argsort(positions, kind="stable")
         return positions[order], order
 
-    def _decide(self, base_rows: int, rows: Positions, records: Positions, base_ordering: Sequence[Column]) -> Meetings:
-        self._met[records] = True
+    def _decide(
+        self, base_rows: int, rows: Positions, records: Positions, base_ordering: Sequence[Column]
+    ) -> KeyMatches:
+        self._matched[records] = True
         wins = self.wins_always[records]
         if self._rule.orders_base and not wins.all():
             wins = wins | self._log_is_not_lower(
                 records, [column.take(pa.array(rows, pa.int64())) for column in base_ordering]
             )
             self._beaten[records[~wins]] = True
-        return Meetings(base_rows=base_rows, rows=rows, records=records, log_wins=wins)
+        return KeyMatches(base_rows=base_rows, rows=rows, records=records, log_wins=wins)
 
     def _log_is_not_lower(self, records: Positions, base_ordering: Sequence[Column]) -> Booleans:
         taken = pa.array(records, pa.int64())
@@ -141,18 +143,18 @@ class SliceMerge:
         ranks = ordering_ranks(both, 2 * len(records), self._rule, against_base=True)
         return np.asarray(ranks[: len(records)] >= ranks[len(records) :])
 
-    def gone(self, met: Meetings) -> Positions:
-        """The base rows that do not stay as they are, given their meetings."""
-        return met.rows if self.merges_rows else met.rows[met.log_wins]
+    def superseded(self, matches: KeyMatches) -> Positions:
+        """The matched base rows that do not stay as they are."""
+        return matches.rows if self.merges_rows else matches.rows[matches.log_wins]
 
-    def merged_rows(self, base: pa.RecordBatch, met: Meetings) -> pa.RecordBatch:
-        """The met base rows, merged with their log records; those that are deleted are left out."""
+    def merged_rows(self, base: pa.RecordBatch, matches: KeyMatches) -> pa.RecordBatch:
+        """The matched base rows, merged with their log records; those that are deleted are left out."""
         if self._rule.payload is not None:
-            return self._combined_rows(self._rule.payload, base, met)
-        is_delete = self._log.is_delete[met.records]
-        stays = ~(met.log_wins & is_delete)
+            return self._combined_rows(self._rule.payload, base, matches)
+        is_delete = self._log.is_delete[matches.records]
+        stays = ~(matches.log_wins & is_delete)
         base = base.filter(pa.array(stays))
-        records, wins, is_delete = met.records[stays], met.log_wins[stays], is_delete[stays]
+        records, wins, is_delete = matches.records[stays], matches.log_wins[stays], is_delete[stays]
         base_lacks = lacking_fields(base, self._rule, self._defaults)
         nothing = np.zeros(len(records), dtype=np.bool_)
         columns = []
@@ -167,9 +169,9 @@ class SliceMerge:
             columns.append(self._picked(base.column(name), name, records, from_log & ~is_delete))
         return pa.record_batch(columns, schema=base.schema)
 
-    def _combined_rows(self, payload: RecordPayload, base: pa.RecordBatch, met: Meetings) -> pa.RecordBatch:
-        stays = ~self._log.is_delete[met.records]
-        records = pa.array(met.records[stays], pa.int64())
+    def _combined_rows(self, payload: RecordPayload, base: pa.RecordBatch, matches: KeyMatches) -> pa.RecordBatch:
+        stays = ~self._log.is_delete[matches.records]
+        records = pa.array(matches.records[stays], pa.int64())
         keys = self._log.keys.take(records).to_pylist()
         pairs = zip(base.filter(pa.array(stays)).to_pylist(), self._log.rows.take(records).to_pylist(), strict=True)
         combined = (
@@ -188,13 +190,13 @@ class SliceMerge:
 
     def remaining_log_rows(self) -> pa.Table:
         """The log records that are rows of their own, once all base keys have been given."""
-        gone = self._met if self.merges_rows else self._beaten
-        gone = gone[: self._log.rows.num_rows]
-        rows = self._log.rows.filter(pa.array(~gone)) if gone.any() else self._log.rows
+        used = self._matched if self.merges_rows else self._beaten
+        used = used[: self._log.rows.num_rows]
+        rows = self._log.rows.filter(pa.array(~used)) if used.any() else self._log.rows
         payload = self._rule.payload
         if payload is None or not payload.changes_inserts:
             return rows
-        keys = self._log.keys.slice(0, self._log.rows.num_rows).filter(pa.array(~gone)).to_pylist()
+        keys = self._log.keys.slice(0, self._log.rows.num_rows).filter(pa.array(~used)).to_pylist()
         inserted = (
             ask_payload(payload, "get_insert_value", str(key), row)
             for key, row in zip(keys, rows.to_pylist(), strict=True)

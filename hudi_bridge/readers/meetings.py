@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.errors import CorruptLogFileError
-from hudi_bridge.merge.columnar import Meetings, SliceMerge, joined, no_meetings
+from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined, no_matches
 from hudi_bridge.merge.ordering_fields import ordering_path, ordering_values
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFile, BaseFileColumns
@@ -24,7 +24,7 @@ from hudi_bridge.splits.split import ReadContext
 class MeetingFinder:
     """Reads the columns of a base file that decide what meets what, and lets their rows meet the log records."""
 
-    def __init__(self, base: BaseFile, merge: SliceMerge, rule: MergeRule, context: ReadContext) -> None:
+    def __init__(self, base: BaseFile, merge: FileSliceMerger, rule: MergeRule, context: ReadContext) -> None:
         self._base = base
         self._context = context
         self._merge = merge
@@ -40,19 +40,19 @@ class MeetingFinder:
         # Each batch of keys costs a hash of all log keys.
         self._rows_per_batch = ROWS_PER_BATCH if self._by_position else max(ROWS_PER_BATCH, len(merge.log_records))
 
-    def meetings(self, group: int, wanted: BaseFileColumns) -> Callable[[pa.RecordBatch], Meetings]:
+    def meetings(self, group: int, wanted: BaseFileColumns) -> Callable[[pa.RecordBatch], KeyMatches]:
         """What gives the meetings of each batch of the wanted columns of a row group, in their order.
 
         Columns that are wanted anyway are taken from the batches; others are read beside them.
         """
-        found: Callable[[pa.RecordBatch], Meetings] = _Beside(self.iter_meetings(group))
+        found: Callable[[pa.RecordBatch], KeyMatches] = _Beside(self.iter_meetings(group))
         if wanted.has_columns_of(self._columns) and self._rows_per_batch == ROWS_PER_BATCH:
             found = _InBatches(self, int(self._base.row_group_starts[group]))
         if self._by_position and wanted.has_columns_of(self._keys):
             return partial(self._checked, found)
         return found
 
-    def _checked(self, found: Callable[[pa.RecordBatch], Meetings], stored: pa.RecordBatch) -> Meetings:
+    def _checked(self, found: Callable[[pa.RecordBatch], KeyMatches], stored: pa.RecordBatch) -> KeyMatches:
         """The meetings of a batch by position; positions have no checksum, but the keys are there to compare."""
         met = found(stored)
         if len(met.rows):
@@ -64,20 +64,20 @@ class MeetingFinder:
                 raise CorruptLogFileError(self._base.path, None, f"{what} {logged[place].as_py()!r}", "equal keys")
         return met
 
-    def meet(self, stored: pa.RecordBatch, start: int) -> Meetings:
+    def meet(self, stored: pa.RecordBatch, start: int) -> KeyMatches:
         """The meetings of the rows of a batch, which begins at row ``start`` of the file."""
         rows = self._columns.evolve(stored)
         ordering = [ordering_values(name, rows) for name in self._ordering]
         if self._by_position:
-            return self._merge.meet_at(start, stored.num_rows, ordering)
+            return self._merge.match_positions(start, stored.num_rows, ordering)
         keys = record_keys(rows, self._context)
         if self._commit_times is not None:
             # A row without a key meets nothing.
             in_range = pc.is_in(rows.column(COMMIT_TIME_COLUMN), pa.array(self._commit_times, pa.string()))
             keys = pc.if_else(in_range, keys, pa.scalar(None, keys.type))
-        return self._merge.meet(keys, ordering)
+        return self._merge.match(keys, ordering)
 
-    def iter_meetings(self, group: int) -> Iterator[Meetings]:
+    def iter_meetings(self, group: int) -> Iterator[KeyMatches]:
         """The meetings of a row group, stretch by stretch, whatever else is wanted of it."""
         start = int(self._base.row_group_starts[group])
         for stored in self._columns.stored_batches(group, self._rows_per_batch):
@@ -92,20 +92,20 @@ class _InBatches:
         self._deciding = deciding
         self._start = start
 
-    def __call__(self, stored: pa.RecordBatch) -> Meetings:
+    def __call__(self, stored: pa.RecordBatch) -> KeyMatches:
         met = self._deciding.meet(stored, self._start)
         self._start += stored.num_rows
         return met
 
 
 class _Beside:
-    """Meetings found in larger batches of the deciding columns, handed out in the pace of the wanted ones."""
+    """Matches found in larger batches of the deciding columns, handed out in the pace of the wanted ones."""
 
-    def __init__(self, found: Iterator[Meetings]) -> None:
+    def __init__(self, found: Iterator[KeyMatches]) -> None:
         self._found = found
-        self._waiting = no_meetings()
+        self._waiting = no_matches()
 
-    def __call__(self, stored: pa.RecordBatch) -> Meetings:
+    def __call__(self, stored: pa.RecordBatch) -> KeyMatches:
         while self._waiting.base_rows < stored.num_rows:
             self._waiting = joined([self._waiting, next(self._found)])
         met = self._waiting.between(0, stored.num_rows)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.merge.arrays import Positions
-from hudi_bridge.merge.columnar import Meetings, SliceMerge
+from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
 from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.readers.base_file import BaseFile, BaseFileColumns
@@ -93,14 +93,14 @@ class RealtimeCompactedReader:
             merge = self._merge()
             read = partial(self._met_batches, base, wanted, groups, first_group, merge)
             for stored, met in iter_ahead(read) if self._use_threads else read():
-                yield from wanted.passing(stored, self._request, without=merge.gone(met))
+                yield from wanted.passing(stored, self._request, without=merge.superseded(met))
                 for rows in merged_rows(wanted, stored, met, merge):
                     yield from self._passing(rows)
         for rows in log_rows(merge, self._read_columns):
             yield from self._passing(rows)
 
-    def _merge(self) -> SliceMerge:
-        return SliceMerge(self._all_log_records, self._rule, field_defaults(self._split.context))
+    def _merge(self) -> FileSliceMerger:
+        return FileSliceMerger(self._all_log_records, self._rule, field_defaults(self._split.context))
 
     def _met_batches(
         self,
@@ -108,8 +108,8 @@ class RealtimeCompactedReader:
         wanted: BaseFileColumns,
         groups: Sequence[int],
         first_group: Iterator[pa.RecordBatch],
-        merge: SliceMerge,
-    ) -> Iterator[tuple[pa.RecordBatch, Meetings]]:
+        merge: FileSliceMerger,
+    ) -> Iterator[tuple[pa.RecordBatch, KeyMatches]]:
         """The stored rows of the row groups that may pass the filter, and which log records they meet."""
         finder = MeetingFinder(base, merge, self._rule, self._split.context)
         for group in base.row_groups:

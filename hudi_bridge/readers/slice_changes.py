@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.merge.arrays import Positions
-from hudi_bridge.merge.columnar import Meetings, SliceMerge
+from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFile, BaseFileColumns
 from hudi_bridge.readers.field_defaults import field_defaults
@@ -39,31 +39,33 @@ class SliceChanges:
         """The merged rows and the rows of the logs alone, one part of the record keys after the other."""
         self._gone = [np.empty(0, dtype=np.int64)]
         for part in range(self._log_scan.parts):
-            merge = SliceMerge(self._log_scan.records_of_part(part), self._rule, field_defaults(self._split.context))
+            merge = FileSliceMerger(
+                self._log_scan.records_of_part(part), self._rule, field_defaults(self._split.context)
+            )
             if base is not None:
                 yield from self._rows_of_base(base, merge)
             yield from log_rows(merge, self._read_columns)
 
-    def _rows_of_base(self, base: BaseFile, merge: SliceMerge) -> Iterator[pa.RecordBatch]:
+    def _rows_of_base(self, base: BaseFile, merge: FileSliceMerger) -> Iterator[pa.RecordBatch]:
         finder = MeetingFinder(base, merge, self._rule, self._split.context)
         wanted = base.view(self._read_columns if merge.merges_rows else ())
         for group in base.row_groups:
             start = int(base.row_group_starts[group])
             if not merge.merges_rows:
                 for met in finder.iter_meetings(group):
-                    self._gone.append(merge.gone(met) + start)
+                    self._gone.append(merge.superseded(met) + start)
                     start += met.base_rows
                 continue
             meetings = finder.meetings(group, wanted)
             for stored in wanted.stored_batches(group):
                 met = meetings(stored)
-                self._gone.append(merge.gone(met) + start)
+                self._gone.append(merge.superseded(met) + start)
                 start += met.base_rows
                 yield from merged_rows(wanted, stored, met, merge)
 
 
 def merged_rows(
-    wanted: BaseFileColumns, stored: pa.RecordBatch, met: Meetings, merge: SliceMerge
+    wanted: BaseFileColumns, stored: pa.RecordBatch, met: KeyMatches, merge: FileSliceMerger
 ) -> Iterator[pa.RecordBatch]:
     """The rows that are made of a base row and a log record; one batch or none."""
     if merge.merges_rows and len(met.rows):
@@ -71,6 +73,6 @@ def merged_rows(
         yield merge.merged_rows(contested, met)
 
 
-def log_rows(merge: SliceMerge, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+def log_rows(merge: FileSliceMerger, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """The rows that are in the logs alone."""
     yield from merge.remaining_log_rows().select(list(columns)).to_batches(ROWS_PER_BATCH)

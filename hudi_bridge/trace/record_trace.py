@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.config import QueryType, TableConfig
-from hudi_bridge.merge.columnar import Meetings, SliceMerge, joined, no_meetings
+from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined, no_matches
 from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.record_map import build_record_map
@@ -125,7 +125,7 @@ def _trace_group(
     base_rows = base_versions(base, split, rule)
     log = _NO_LOG
     if rule is not None:
-        # Which of several base rows of a key the log meets may depend on the places that it tells.
+        # Which of several base rows of a key the log matches may depend on the places that it tells.
         with_places = len(base_rows) > 1
         log = find_log_versions(storage, split, rule, record_key, other_paths, with_places=with_places)
     if rule is None or not log.versions:
@@ -133,9 +133,9 @@ def _trace_group(
         sources = tuple((name, 1) for name in result.schema.names) if base_rows else ()
         judgement = Judgement(verdicts=(), winner=1 if base_rows else None, sources=sources)
     else:
-        result, met = _merged(base, log, split.context, rule)
-        met_row = None if met is None else (met + 1, base_rows[met])
-        judgement = judge(met_row, log.versions, log.blocks, len(base_rows) + 1, split.context, rule)
+        result, matched = _merged(base, log, split.context, rule)
+        base_row = None if matched is None else (matched + 1, base_rows[matched])
+        judgement = judge(base_row, log.versions, log.blocks, len(base_rows) + 1, split.context, rule)
     return FileGroupHistory(
         partition_path=split.partition_path,
         file_id=split.file_id,
@@ -152,28 +152,30 @@ def _trace_group(
 
 
 def _merged(base: BaseRows, log: LogVersions, context: ReadContext, rule: MergeRule) -> tuple[pa.Table, int | None]:
-    """What a snapshot makes of the rows of a key, and which of its base rows the log meets."""
+    """What a snapshot makes of the rows of a key, and which of its base rows the log matches."""
     defaults = field_defaults(context)
-    merge = SliceMerge(build_record_map(log.blocks, rule, context.schema, defaults), rule, defaults)
-    meetings = _meet(merge, base, log, context, rule)
+    merge = FileSliceMerger(build_record_map(log.blocks, rule, context.schema, defaults), rule, defaults)
+    matches = _match(merge, base, log, context, rule)
     stays = np.ones(base.rows.num_rows, dtype=np.bool_)
-    stays[merge.gone(meetings)] = False
+    stays[merge.superseded(matches)] = False
     pieces = [base.rows.filter(pa.array(stays))]
-    if merge.merges_rows and len(meetings.rows):
-        pieces.append(merge.merged_rows(base.rows.take(pa.array(meetings.rows, pa.int64())), meetings))
+    if merge.merges_rows and len(matches.rows):
+        pieces.append(merge.merged_rows(base.rows.take(pa.array(matches.rows, pa.int64())), matches))
     result = pa.concat_tables([pa.Table.from_batches(pieces), merge.remaining_log_rows()])
-    return result, int(meetings.rows[0]) if len(meetings.rows) else None
+    return result, int(matches.rows[0]) if len(matches.rows) else None
 
 
-def _meet(merge: SliceMerge, base: BaseRows, log: LogVersions, context: ReadContext, rule: MergeRule) -> Meetings:
+def _match(
+    merge: FileSliceMerger, base: BaseRows, log: LogVersions, context: ReadContext, rule: MergeRule
+) -> KeyMatches:
     ordering = [ordering_values(name, base.rows) for name in rule.ordering_fields] if rule.orders_base else []
     if log.base_rows_told is None or log.base_rows_told > base.file_rows:
-        return merge.meet(record_keys(base.rows, context), ordering)
+        return merge.match(record_keys(base.rows, context), ordering)
     by_row = (
-        merge.meet_at(int(place), 1, [column.slice(row, 1) for column in ordering])
+        merge.match_positions(int(place), 1, [column.slice(row, 1) for column in ordering])
         for row, place in enumerate(base.places)
     )
-    return joined([no_meetings(), *by_row])
+    return joined([no_matches(), *by_row])
 
 
 def _rule_text(rule: MergeRule | None) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.merge.arrays import Column
-from hudi_bridge.merge.columnar import Meetings, SliceMerge, joined, no_meetings
+from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined, no_matches
 from hudi_bridge.merge.log_records import data_records, delete_records
 from hudi_bridge.merge.ordering import COMMIT_TIME, DEFAULT_PAYLOAD, EVENT_TIME, OVERWRITE_LATEST, PAYLOAD_OF_11
 from hudi_bridge.merge.payloads import FieldFill, MergeRule
@@ -56,15 +56,15 @@ def merged(
             np.array([value is None for _, value in deletes], dtype=np.bool_),
         )
     )
-    merge = SliceMerge(build_record_map(blocks, merge_rule, SCHEMA, {}), merge_rule, {})
+    merge = FileSliceMerger(build_record_map(blocks, merge_rule, SCHEMA, {}), merge_rule, {})
     out = []
     for piece in (batch_of(base[start::batches], "base") for start in range(batches)):
-        met = merge.meet(piece.column("_hoodie_record_key"), ordering_of(merge_rule, piece))
+        matches = merge.match(piece.column("_hoodie_record_key"), ordering_of(merge_rule, piece))
         keep = np.ones(piece.num_rows, dtype=np.bool_)
-        keep[merge.gone(met)] = False
+        keep[merge.superseded(matches)] = False
         out.append(piece.filter(pa.array(keep)))
         if merge.merges_rows:
-            out.append(merge.merged_rows(piece.take(met.rows), met))
+            out.append(merge.merged_rows(piece.take(matches.rows), matches))
     table = pa.concat_tables([pa.Table.from_batches(out, SCHEMA), merge.remaining_log_rows()])
     assert table.column("_hoodie_record_key").null_count == 0
     return sorted((tuple(row.values())[1:] for row in table.to_pylist()), key=str)
@@ -142,21 +142,21 @@ def test_meta_columns_may_follow_the_log_even_if_it_loses() -> None:
         fills = rule(DEFAULT_PAYLOAD, fill=FieldFill.NULLS, newest_meta=newest_meta)
         of_log = batch_of([("k", 2, "late", "late")], "log")
         block = data_records(of_log, of_log.column("_hoodie_record_key"), fills)
-        merge = SliceMerge(build_record_map([block], fills, SCHEMA, {}), fills, {})
-        met = merge.meet(base.column("_hoodie_record_key"), ordering_of(fills, base))
-        assert merge.merged_rows(base, met).to_pylist() == [
+        merge = FileSliceMerger(build_record_map([block], fills, SCHEMA, {}), fills, {})
+        matches = merge.match(base.column("_hoodie_record_key"), ordering_of(fills, base))
+        assert merge.merged_rows(base, matches).to_pylist() == [
             dict(zip(SCHEMA.names, (commit, "k", 3, "a", "b"), strict=True))
         ]
 
 
-def test_meetings_are_cut_and_joined_by_base_rows() -> None:
-    meetings = Meetings(
+def test_matches_are_cut_and_joined_by_base_rows() -> None:
+    matches = KeyMatches(
         base_rows=6, rows=np.array([1, 4, 5]), records=np.array([7, 8, 9]), log_wins=np.array([True, False, True])
     )
-    cut = meetings.between(4, 5)
+    cut = matches.between(4, 5)
     assert (cut.base_rows, cut.rows.tolist(), cut.records.tolist(), cut.log_wins.tolist()) == (1, [0], [8], [False])
-    assert len(meetings.between(2, 4).rows) == 0
-    again = joined([no_meetings(), *(meetings.between(start, start + 2) for start in (0, 2, 4))])
-    assert again.base_rows == meetings.base_rows
+    assert len(matches.between(2, 4).rows) == 0
+    again = joined([no_matches(), *(matches.between(start, start + 2) for start in (0, 2, 4))])
+    assert again.base_rows == matches.base_rows
     for name in ("rows", "records", "log_wins"):
-        assert getattr(again, name).tolist() == getattr(meetings, name).tolist()
+        assert getattr(again, name).tolist() == getattr(matches, name).tolist()

@@ -16,7 +16,7 @@ from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.readable import why_keys_unreadable, why_unreadable
 from hudi_bridge.dispatch import reader_for
 from hudi_bridge.merge.arrays import Booleans, Column
-from hudi_bridge.merge.columnar import SliceMerge
+from hudi_bridge.merge.columnar import FileSliceMerger
 from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.readers.base_file import BaseFile
@@ -105,7 +105,7 @@ class _SliceReader:
         met = self._times_met(base, log)
         if met.max(initial=0) > 1:
             return self.whole("its base file has several rows of one record key")
-        merge = SliceMerge(log, rule, field_defaults(context))
+        merge = FileSliceMerger(log, rule, field_defaults(context))
         contested = (met > 0) & ~(merge.wins_always & (log.is_delete | ~np.bool_(merge.merges_rows)))
         return SliceContent(
             batches=[self._record_batch(log, contested, merges_fields=merge.merges_rows and rule.payload is None)],
