@@ -14,8 +14,8 @@ from pathlib import Path
 
 from hudi_bridge.config import QueryType, read_table_config
 from hudi_bridge.connectors.spark.plan import SplitPickles, pack
+from hudi_bridge.options import ReadOptions
 from hudi_bridge.splits.planner import SplitPlanner
-from hudi_bridge.splits.read_options import ReadOptions
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.timeline.timeline import load_timeline
 

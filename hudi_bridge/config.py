@@ -14,11 +14,11 @@ meanwhile, so either of the two may be missing or cut off.
 import re
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import TypeVar
 
-from hudi_bridge.errors import CorruptTimelineError, QueryError, TableNotFoundError, UnsupportedTableError
+from hudi_bridge.errors import CorruptTimelineError, TableNotFoundError, UnsupportedTableError
 from hudi_bridge.java_properties import parse_properties
 from hudi_bridge.storage import Storage
 
@@ -32,27 +32,13 @@ FIRST_VERSION_OF_1X = 8
 
 _TIMEBASED_PREFIX = "hoodie.keygen.timebased."
 _MERGE_PREFIX = "hoodie.record.merge.property."
-_DELETE_MARKER_KEYS = ("hoodie.payload.delete.field", "hoodie.payload.delete.marker")
-_RECORD_MERGERS_KEY = "hoodie.datasource.write.record.merger.impls"
-FULL_SCAN_FALLBACK_KEY = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
-HOLLOW_COMMITS_KEY = "hoodie.read.timeline.holes.resolution.policy"
-READ_AS_RELEASE_KEY = "hudi_bridge.read.as.release"
-READ_OPTION_KEYS = (
-    *_DELETE_MARKER_KEYS,
-    _RECORD_MERGERS_KEY,
-    READ_AS_RELEASE_KEY,
-    FULL_SCAN_FALLBACK_KEY,
-    HOLLOW_COMMITS_KEY,
-)
-"""The options that change how a table is read, by Hudi's names but for one."""
+DELETE_MARKER_KEYS = ("hoodie.payload.delete.field", "hoodie.payload.delete.marker")
 _MERGE_STRATEGY_KEYS = ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
 _ORDERING_KEYS = ("hoodie.table.ordering.fields", "hoodie.table.precombine.field")
 _BASE_FORMAT_KEYS = ("hoodie.table.base.file.format", "hoodie.table.ro.file.format")
 _FIRST_VERSION_OF_11 = 9
 _KEYS_OF_11 = (_ORDERING_KEYS[0], "hoodie.table.format")
 _KEYS_OF_1X = (*_KEYS_OF_11, _MERGE_STRATEGY_KEYS[0], "hoodie.record.merge.mode", "hoodie.table.initial.version")
-_OLDEST_RELEASES = {8: (1, 0), 9: (1, 1)}
-_RELEASE = re.compile(r"(0|1)\.([0-9]{1,3})(?:\.[0-9]{1,3})?")
 _REQUIRED_KEYS = ("hoodie.table.name", "hoodie.table.type")
 _HUDI_PACKAGES = ("org.apache.hudi", "org.apache.spark.sql.hudi")
 _KEY_GENERATOR_TYPES = {
@@ -122,7 +108,7 @@ class TimelineTimezone(StrEnum):
 class TableConfig:
     """The properties of a table that change how it is read.
 
-    ``timeline_path`` and ``history_path`` are relative to the table. ``key_generator`` is Hudi's name of the type
+    ``timeline_path`` and ``archived_path`` are relative to the table. ``key_generator`` is Hudi's name of the type
     (``SIMPLE``), the class name of a user's own, or None if the file names none. ``partition_field_kinds`` goes with
     ``partition_fields``. ``timebased_properties`` (``hoodie.keygen.timebased.*``) and ``merge_properties``
     (``hoodie.record.merge.property.*``) are pairs of a key without its prefix and a value. ``merge_mode`` is None
@@ -137,7 +123,7 @@ class TableConfig:
     table_version: int
     timeline_layout: int
     timeline_path: str
-    history_path: str
+    archived_path: str
     timeline_timezone: TimelineTimezone
     record_key_fields: tuple[str, ...]
     ordering_fields: tuple[str, ...]
@@ -203,7 +189,7 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
     _refuse_unsupported(properties, version, layout)
     partition_fields, partition_field_kinds = _partition_fields(properties)
     cdc_enabled = _flag(properties, "hoodie.table.cdc.enabled")
-    timeline_path, history_path = _timeline_paths(properties, layout)
+    timeline_path, archived_path = _timeline_paths(properties, layout)
     return TableConfig(
         table_path=table_path,
         name=properties["hoodie.table.name"],
@@ -212,14 +198,14 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
         table_version=version,
         timeline_layout=layout,
         timeline_path=timeline_path,
-        history_path=history_path,
+        archived_path=archived_path,
         timeline_timezone=_member(
             TimelineTimezone,
             properties.get("hoodie.table.timeline.timezone", "LOCAL").upper(),
             "timeline timezone",
         ),
-        record_key_fields=_names(properties.get("hoodie.table.recordkey.fields")),
-        ordering_fields=_names(_first(properties, _ORDERING_KEYS)),
+        record_key_fields=comma_separated(properties.get("hoodie.table.recordkey.fields")),
+        ordering_fields=comma_separated(_first(properties, _ORDERING_KEYS)),
         partition_fields=partition_fields,
         partition_field_kinds=partition_field_kinds,
         key_generator=_key_generator(properties),
@@ -234,7 +220,7 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
         create_schema=properties.get("hoodie.table.create.schema") or None,
         cdc_enabled=cdc_enabled,
         cdc_mode=_cdc_mode(properties) if cdc_enabled else None,
-        metadata_partitions=_names(properties.get("hoodie.table.metadata.partitions")),
+        metadata_partitions=comma_separated(properties.get("hoodie.table.metadata.partitions")),
         merge_mode=_merge_mode(properties),
         merge_strategy_id=_first(properties, _MERGE_STRATEGY_KEYS),
         payload_class=properties.get("hoodie.compaction.payload.class") or None,
@@ -245,49 +231,6 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
         written_by_1x=version >= FIRST_VERSION_OF_1X or any(key in properties for key in _KEYS_OF_1X),
         written_by_11=version >= _FIRST_VERSION_OF_11 or any(key in properties for key in _KEYS_OF_11),
     )
-
-
-def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableConfig:
-    """The configuration with a reader's options, nearly all of which have Hudi's names.
-
-    They stand for what a table of Hudi 0.x does not say of itself: its own delete marker, its record mergers, and
-    whether Hudi 1.x has taken it over without changing its properties. Those that concern single reads are accepted
-    here and heeded by ``ReadOptions``.
-
-    Raises:
-        QueryError: an option is none that changes how the table is read, or has a value that means nothing.
-    """
-    require_read_options(options)
-    markers = {name: options[name] for name in _DELETE_MARKER_KEYS if name in options}
-    if READ_AS_RELEASE_KEY in options:
-        config = _as_release(config, options[READ_AS_RELEASE_KEY])
-    return replace(
-        config,
-        merge_properties=tuple((dict(config.merge_properties) | markers).items()),
-        record_merger_impls=_names(options.get(_RECORD_MERGERS_KEY)),
-    )
-
-
-def _as_release(config: TableConfig, release: str) -> TableConfig:
-    match = _RELEASE.fullmatch(release.strip())
-    if match is None:
-        raise QueryError(f"options: {READ_AS_RELEASE_KEY}", repr(release), "a release of Hudi, such as 0.15 or 1.2")
-    number = (int(match[1]), int(match[2]))
-    if number < _OLDEST_RELEASES.get(config.table_version, number):
-        expected = f"a release that reads table version {config.table_version}"
-        raise QueryError(f"options: {READ_AS_RELEASE_KEY}", repr(release), expected)
-    return replace(config, written_by_1x=number >= (1, 0), written_by_11=number >= (1, 1))
-
-
-def require_read_options(names: Iterable[str]) -> None:
-    """Return only if all names are those of options that change how a table is read.
-
-    Raises:
-        QueryError: one is not.
-    """
-    for name in names:
-        if name not in READ_OPTION_KEYS:
-            raise QueryError("options", name, ", ".join(READ_OPTION_KEYS))
 
 
 def _parse_whole_file(content: bytes, path: str) -> dict[str, str]:
@@ -373,7 +316,7 @@ def _partition_fields(
         default = PartitionFieldKind.TIMESTAMP
     fields = []
     kinds = []
-    for entry in _names(properties.get("hoodie.table.partition.fields")):
+    for entry in comma_separated(properties.get("hoodie.table.partition.fields")):
         name, _, kind = entry.partition(":")
         fields.append(name)
         kinds.append(_member(PartitionFieldKind, kind.upper(), "partition field kind") if kind else default)
@@ -399,7 +342,7 @@ def _merge_mode(properties: Mapping[str, str]) -> MergeMode | None:
 
 def _merge_properties(properties: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     # Before table version 9 the delete marker stands without the prefix.
-    plain = {key: properties[key] for key in _DELETE_MARKER_KEYS if key in properties}
+    plain = {key: properties[key] for key in DELETE_MARKER_KEYS if key in properties}
     return tuple(sorted((plain | dict(_with_prefix(properties, _MERGE_PREFIX))).items()))
 
 
@@ -416,7 +359,8 @@ def _first(properties: Mapping[str, str], keys: Iterable[str]) -> str | None:
     return next((properties[key] for key in keys if properties.get(key)), None)
 
 
-def _names(text: str | None) -> tuple[str, ...]:
+def comma_separated(text: str | None) -> tuple[str, ...]:
+    """The names in a list of Hudi's, none of None."""
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 

@@ -9,10 +9,11 @@ import pyarrow.compute as pc
 
 from hudi_bridge.changes.plan import plan_changes
 from hudi_bridge.changes.split import ChangeFormat
-from hudi_bridge.config import QueryType, TableConfig, read_table_config, with_read_options
+from hudi_bridge.config import QueryType, TableConfig, read_table_config
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.options import ReadOptions, with_read_options
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.infer import SchemaProposal
 from hudi_bridge.schema_history import (
@@ -27,7 +28,6 @@ from hudi_bridge.splits.incremental import plan_incremental
 from hudi_bridge.splits.open_timeline import open_timeline
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.query_plan import SnapshotPlan
-from hudi_bridge.splits.read_options import ReadOptions
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.instant import parse_query_instant

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from hudi_bridge.config import (
-    READ_AS_RELEASE_KEY,
     CdcMode,
     MergeMode,
     PartitionFieldKind,
@@ -13,9 +12,9 @@ from hudi_bridge.config import (
     TableType,
     TimelineTimezone,
     read_table_config,
-    with_read_options,
 )
 from hudi_bridge.errors import CorruptTimelineError, QueryError, TableNotFoundError, UnsupportedTableError
+from hudi_bridge.options import READ_AS_RELEASE_KEY, with_read_options
 from hudi_bridge.storage import Storage
 from tests.timeline.timeline_files import make_table, properties
 
@@ -32,7 +31,7 @@ def test_defaults(tmp_path: Path) -> None:
         9,
         2,
     )
-    assert (config.timeline_path, config.history_path) == (".hoodie/timeline", ".hoodie/timeline/history")
+    assert (config.timeline_path, config.archived_path) == (".hoodie/timeline", ".hoodie/timeline/history")
     assert config.record_key_fields == config.ordering_fields == config.partition_fields == ()
     assert config.populates_meta_fields
     assert not config.drops_partition_columns
@@ -58,7 +57,7 @@ def test_a_table_of_0_15(tmp_path: Path) -> None:
         hoodie__payload__delete__marker="D",
         hoodie__table__create__schema=r"{\"type\"\:\"record\"}",
     )
-    assert (config.timeline_path, config.history_path) == (".hoodie", ".hoodie/archived")
+    assert (config.timeline_path, config.archived_path) == (".hoodie", ".hoodie/archived")
     assert config.ordering_fields == ("ts",)
     assert config.record_key_fields == ("id", "k2")
     assert config.partition_fields == ("region", "day")
@@ -84,7 +83,7 @@ def test_a_table_of_version_6_by_1_2(tmp_path: Path) -> None:
         hoodie__archivelog__folder="history",
         hoodie__table__ordering__fields="ts,seq",
     )
-    assert (config.timeline_path, config.history_path) == (".hoodie", ".hoodie/history")
+    assert (config.timeline_path, config.archived_path) == (".hoodie", ".hoodie/history")
     assert config.ordering_fields == ("ts", "seq")
     assert config.written_by_1x
 

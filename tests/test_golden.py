@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import HudiDataset, HudiReadError, HudiTable, InstantNotReadableError, UnsupportedTableError
-from hudi_bridge.config import HOLLOW_COMMITS_KEY, READ_AS_RELEASE_KEY
+from hudi_bridge.options import HOLLOW_COMMITS_KEY, READ_AS_RELEASE_KEY
 from hudi_bridge.timeline.instant_range import place_of
 from tests.change_replay import replay_differences
 from tests.compare import differences

@@ -24,10 +24,10 @@ from hudi_bridge.changes.retention import CommitWrites, FilesOfChanges, range_wr
 from hudi_bridge.changes.split import INSTANT, ChangeFormat, ChangeSplit, GroupChange, change_schema
 from hudi_bridge.changes.table_states import TableStates
 from hudi_bridge.config import CdcMode, QueryType, TableConfig
+from hudi_bridge.options import ReadOptions
 from hudi_bridge.splits.file_system_view import GroupId
 from hudi_bridge.splits.partitions import matching_partitions
 from hudi_bridge.splits.planner import SplitPlanner
-from hudi_bridge.splits.read_options import ReadOptions
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.instant_range import InstantRange, archived_commits

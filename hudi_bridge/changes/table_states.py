@@ -8,8 +8,8 @@ and so is a compaction, whose input is then read in place of its output.
 from collections.abc import Mapping
 
 from hudi_bridge.config import TableConfig, TableType
+from hudi_bridge.options import ReadOptions
 from hudi_bridge.splits.planner import SplitPlanner
-from hudi_bridge.splits.read_options import ReadOptions
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.timeline.commit_metadata import read_commit_metadata
 from hudi_bridge.timeline.instant import Action, Instant

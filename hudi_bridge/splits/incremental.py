@@ -23,11 +23,11 @@ import pyarrow.compute as pc
 from hudi_bridge.config import FIRST_VERSION_OF_1X, QueryType, TableConfig
 from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError, UnsupportedTableError
 from hudi_bridge.logformat.scan import scan_blocks
+from hudi_bridge.options import ReadOptions
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import TimelineFacts, build_file_groups, latest_snapshot_slice
 from hudi_bridge.splits.partitions import matching_partitions
 from hudi_bridge.splits.planner import SplitPlanner
-from hudi_bridge.splits.read_options import ReadOptions
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.threads import map_in_threads

@@ -15,6 +15,7 @@ from hudi_bridge.config import QueryType, TableConfig, TableType
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
 from hudi_bridge.merge.ordering_fields import ordering_path, ordering_type
 from hudi_bridge.merge.payloads import MergeRule, merge_rule
+from hudi_bridge.options import ReadOptions
 from hudi_bridge.splits.file_slice import FileGroup, FileSlice
 from hudi_bridge.splits.file_system_view import (
     GroupId,
@@ -30,7 +31,6 @@ from hudi_bridge.splits.partitions import (
     partition_values,
 )
 from hudi_bridge.splits.query_schema import QuerySchema, read_query_schema, schema_as_read
-from hudi_bridge.splits.read_options import ReadOptions
 from hudi_bridge.splits.split import FloatWidening, ReadContext, RealtimeFileSplit
 from hudi_bridge.splits.two_hands import warn_of_two_hands
 from hudi_bridge.storage import FileInfo, Storage

@@ -6,7 +6,8 @@ the version, leaves them as they are; and after a downgrade, 0.x writes to a tab
 
 import logging
 
-from hudi_bridge.config import FIRST_VERSION_OF_1X, READ_AS_RELEASE_KEY, TableConfig
+from hudi_bridge.config import FIRST_VERSION_OF_1X, TableConfig
+from hudi_bridge.options import READ_AS_RELEASE_KEY
 from hudi_bridge.splits.warn_once import warn_once
 
 _LOG = logging.getLogger(__name__)

@@ -12,11 +12,11 @@ Source: ``IncrementalQueryAnalyzer``, ``CompletionTimeQueryView``, ``TimelineUti
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from functools import partial
 
-from hudi_bridge.config import HOLLOW_COMMITS_KEY, TableConfig
+from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import InstantNotReadableError
+from hudi_bridge.options import HOLLOW_COMMITS_KEY, HollowCommitPolicy
 from hudi_bridge.storage import Storage
 from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_metadata
@@ -36,13 +36,6 @@ _READING_THREADS = 16
 _BEFORE_HUDI = "1971"
 _LONGEST_WRITE = timedelta(days=1)
 _INSTANT_FORMAT = "%Y%m%d%H%M%S%f"
-
-
-class HollowCommitPolicy(StrEnum):
-    """What becomes of a range in which a write is still running, by the names of Hudi's option."""
-
-    FAIL = "FAIL"
-    BLOCK = "BLOCK"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

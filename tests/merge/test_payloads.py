@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_bridge.config import MergeMode, TableConfig, parse_table_config, with_read_options
+from hudi_bridge.config import MergeMode, TableConfig, parse_table_config
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.ordering import (
     COMMIT_TIME,
@@ -17,6 +17,7 @@ from hudi_bridge.merge.ordering import (
 )
 from hudi_bridge.merge.payloads import FieldFill, MergeRule, infer_merge_mode
 from hudi_bridge.merge.payloads import merge_rule as merge_rule_with
+from hudi_bridge.options import with_read_options
 from tests.table_writer import TableWriter, at
 
 EVENT_TIME_ID = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"

@@ -16,7 +16,7 @@ from hudi_bridge import (
     UnsupportedTableError,
     open_reader,
 )
-from hudi_bridge.config import FULL_SCAN_FALLBACK_KEY, HOLLOW_COMMITS_KEY
+from hudi_bridge.options import FULL_SCAN_FALLBACK_KEY, HOLLOW_COMMITS_KEY
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from tests.compare import differences
 from tests.golden_cases import golden_table

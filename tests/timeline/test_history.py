@@ -66,9 +66,9 @@ def log_block(content: bytes, schema: str | None = json.dumps(ENTRY), block_type
 def archived_table(folder: Path, **files: bytes) -> tuple[Storage, TableConfig]:
     """A table of layout 1 with files ``.commits_.archive.<n>_1-0-1``; keyword names are ``f<n>``."""
     storage, config = make_layout_1(folder)
-    (folder / config.history_path).mkdir()
+    (folder / config.archived_path).mkdir()
     for name, data in files.items():
-        (folder / config.history_path / f".commits_.archive.{name[1:]}_1-0-1").write_bytes(data)
+        (folder / config.archived_path / f".commits_.archive.{name[1:]}_1-0-1").write_bytes(data)
     return storage, config
 
 
@@ -100,8 +100,8 @@ def two_log_files() -> dict[str, bytes]:
 
 def test_layout_1_lists_the_completed_instants_of_all_files(tmp_path: Path) -> None:
     storage, config = archived_table(tmp_path, **two_log_files())
-    (tmp_path / config.history_path / ".commits_.archive.2_1-0-1.crc").write_bytes(b"crc")
-    (tmp_path / config.history_path / "mergeArchivePlan").write_bytes(b"{}")
+    (tmp_path / config.archived_path / ".commits_.archive.2_1-0-1.crc").write_bytes(b"crc")
+    (tmp_path / config.archived_path / "mergeArchivePlan").write_bytes(b"{}")
     expected = (
         done(A, Action.DELTA_COMMIT, B),
         done(B, Action.COMMIT),
@@ -194,7 +194,7 @@ Row = tuple[str | None, str, str, bytes]
 def lsm_table(folder: Path, files: dict[str, list[Row]]) -> tuple[Storage, TableConfig, Path]:
     """A table of layout 2 whose manifest 7 lists the files; beside them an older manifest and a left-over."""
     storage, config = make_table(folder)
-    history = folder / config.history_path
+    history = folder / config.archived_path
     history.mkdir()
     for name, rows in files.items():
         records = [dict(zip(SCHEMA.names, (*row, b"", 1), strict=True)) for row in rows]

@@ -3,13 +3,8 @@ from pathlib import Path
 import pytest
 
 from hudi_bridge.errors import InstantNotReadableError, QueryError
-from hudi_bridge.timeline.instant_range import (
-    HollowCommitPolicy,
-    InstantRange,
-    next_after_snapshot,
-    read_range_metadata,
-    resolve_range,
-)
+from hudi_bridge.options import HollowCommitPolicy
+from hudi_bridge.timeline.instant_range import InstantRange, next_after_snapshot, read_range_metadata, resolve_range
 from hudi_bridge.timeline.timeline import load_timeline
 from tests.golden_cases import golden_table
 from tests.table_writer import TableWriter, at, completion_of

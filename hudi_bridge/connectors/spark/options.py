@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hudi_bridge.changes.split import ChangeFormat
-from hudi_bridge.config import READ_OPTION_KEYS
 from hudi_bridge.errors import QueryError
+from hudi_bridge.options import READ_OPTION_KEYS
 from hudi_bridge.timeline.instant import EARLIEST
 
 AS_OF = "as.of.instant"

@@ -18,13 +18,13 @@ from dataclasses import replace
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from hudi_bridge.config import FULL_SCAN_FALLBACK_KEY, HOLLOW_COMMITS_KEY
 from hudi_bridge.connectors.spark.errors import noting_facts
 from hudi_bridge.connectors.spark.options import SparkOptions, SparkQuery
 from hudi_bridge.connectors.spark.plan import PinnedQuery
 from hudi_bridge.connectors.spark.tasks import read_task
+from hudi_bridge.options import FULL_SCAN_FALLBACK_KEY, HOLLOW_COMMITS_KEY, HollowCommitPolicy
 from hudi_bridge.timeline.instant import EARLIEST
-from hudi_bridge.timeline.instant_range import HollowCommitPolicy, place_of
+from hudi_bridge.timeline.instant_range import place_of
 
 try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow

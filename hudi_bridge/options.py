@@ -1,0 +1,123 @@
+"""What a user asks of all reads of a table: options by Hudi's names, payloads, memory.
+
+Some options correct what a table of Hudi 0.x does not say of itself, and become part of its ``TableConfig``; the others
+concern single reads.
+
+Source: ``HoodieReaderConfig``, ``DataSourceReadOptions``, ``HoodieCommonConfig`` of Hudi.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Self
+
+from hudi_bridge.config import DELETE_MARKER_KEYS, TableConfig, comma_separated
+from hudi_bridge.errors import QueryError
+from hudi_bridge.merge.custom_payload import RecordPayload
+
+_RECORD_MERGERS_KEY = "hoodie.datasource.write.record.merger.impls"
+FULL_SCAN_FALLBACK_KEY = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
+HOLLOW_COMMITS_KEY = "hoodie.read.timeline.holes.resolution.policy"
+READ_AS_RELEASE_KEY = "hudi_bridge.read.as.release"
+READ_OPTION_KEYS = (
+    *DELETE_MARKER_KEYS,
+    _RECORD_MERGERS_KEY,
+    READ_AS_RELEASE_KEY,
+    FULL_SCAN_FALLBACK_KEY,
+    HOLLOW_COMMITS_KEY,
+)
+"""The options that change how a table is read, by Hudi's names but for one."""
+_OLDEST_RELEASES = {8: (1, 0), 9: (1, 1)}
+_RELEASE = re.compile(r"(0|1)\.([0-9]{1,3})(?:\.[0-9]{1,3})?")
+
+
+class HollowCommitPolicy(StrEnum):
+    """What becomes of a range in which a write is still running, by the names of Hudi's option."""
+
+    FAIL = "FAIL"
+    BLOCK = "BLOCK"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """``payloads`` are a user's own, by the Java class that a table names; ``log_memory_bytes`` is as in a split.
+
+    ``full_scan_fallback`` says whether an incremental query of which files are gone reads the whole table instead; None
+    leaves that to the table's version. ``hollow_commits`` is what becomes of a range with a write still running in it.
+    ``tells_release`` is whether the user has said which release's rules hold.
+    """
+
+    payloads: Mapping[str, RecordPayload] = field(default_factory=dict)
+    log_memory_bytes: int | None = None
+    full_scan_fallback: bool | None = None
+    hollow_commits: HollowCommitPolicy = HollowCommitPolicy.FAIL
+    tells_release: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        options: Mapping[str, str],
+        payloads: Mapping[str, RecordPayload] | None = None,
+        log_memory_bytes: int | None = None,
+    ) -> Self:
+        """The options of which some have Hudi's names.
+
+        Raises:
+            QueryError: a value is none of Hudi's.
+        """
+        fallback = options.get(FULL_SCAN_FALLBACK_KEY)
+        if fallback is not None and fallback.lower() not in ("true", "false"):
+            raise QueryError(f"options: {FULL_SCAN_FALLBACK_KEY}", repr(fallback), "true or false")
+        policy = options.get(HOLLOW_COMMITS_KEY, HollowCommitPolicy.FAIL).upper()
+        if policy not in set(HollowCommitPolicy):
+            raise QueryError(f"options: {HOLLOW_COMMITS_KEY}", repr(policy), " or ".join(HollowCommitPolicy))
+        return cls(
+            payloads=dict(payloads or {}),
+            log_memory_bytes=log_memory_bytes,
+            full_scan_fallback=None if fallback is None else fallback.lower() == "true",
+            hollow_commits=HollowCommitPolicy(policy),
+            tells_release=READ_AS_RELEASE_KEY in options,
+        )
+
+
+def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableConfig:
+    """The configuration as corrected by a reader's options.
+
+    They stand for what a table of Hudi 0.x does not say of itself: its own delete marker, its record mergers, and
+    whether Hudi 1.x has taken it over without changing its properties. Those of single reads change nothing here.
+
+    Raises:
+        QueryError: an option is none that changes how the table is read, or has a value that means nothing.
+    """
+    require_read_options(options)
+    markers = {name: options[name] for name in DELETE_MARKER_KEYS if name in options}
+    if READ_AS_RELEASE_KEY in options:
+        config = _as_release(config, options[READ_AS_RELEASE_KEY])
+    return replace(
+        config,
+        merge_properties=tuple((dict(config.merge_properties) | markers).items()),
+        record_merger_impls=comma_separated(options.get(_RECORD_MERGERS_KEY)),
+    )
+
+
+def _as_release(config: TableConfig, release: str) -> TableConfig:
+    match = _RELEASE.fullmatch(release.strip())
+    if match is None:
+        raise QueryError(f"options: {READ_AS_RELEASE_KEY}", repr(release), "a release of Hudi, such as 0.15 or 1.2")
+    number = (int(match[1]), int(match[2]))
+    if number < _OLDEST_RELEASES.get(config.table_version, number):
+        expected = f"a release that reads table version {config.table_version}"
+        raise QueryError(f"options: {READ_AS_RELEASE_KEY}", repr(release), expected)
+    return replace(config, written_by_1x=number >= (1, 0), written_by_11=number >= (1, 1))
+
+
+def require_read_options(names: Iterable[str]) -> None:
+    """Raises unless all names are those of options that change how a table is read.
+
+    Raises:
+        QueryError: one is not.
+    """
+    for name in names:
+        if name not in READ_OPTION_KEYS:
+            raise QueryError("options", name, ", ".join(READ_OPTION_KEYS))
