@@ -150,6 +150,11 @@ def golden_payload_tables() -> list[Path]:
     return sorted(_unpacked(ARCHIVES / "payloads.tar.xz").iterdir())
 
 
+def golden_trips() -> Path:
+    """The folder of the table of README and docs: ``trips``, and ``trips.parquet`` (see golden/trips.py)."""
+    return _unpacked(ARCHIVES / "trips.tar.xz")
+
+
 def golden_variant_queries() -> tuple[GoldenQuery, ...]:
     """The queries to tables with a VARIANT column, which engines show in forms of their own."""
     folders = sorted(_unpacked(ARCHIVES / "variants.tar.xz").iterdir())
