@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hudi_bridge import HudiTable
-from hudi_bridge.connectors.locations import Locations
+from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.trino.publish import publish_log_records
 from hudi_bridge.connectors.trino.sql_text import Dialect, identifier, literal
 from hudi_bridge.connectors.trino.sql_text import options as with_options

@@ -9,8 +9,8 @@ from pyiceberg.table import StaticTable
 
 import hudi_bridge.connectors.duckdb
 from hudi_bridge.connectors.iceberg.publish import publish_table
-from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.schema.avro_types import is_variant
 from hudi_bridge.storage import Storage
 from tests.compare import differences

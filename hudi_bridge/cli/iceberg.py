@@ -16,8 +16,8 @@ from hudi_bridge.cli import options
 from hudi_bridge.cli.opening import load_payloads, parse_options
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.storage import Storage
 
 serve_app = typer.Typer(no_args_is_help=True, help="Serve tables to engines, live.")

@@ -11,8 +11,8 @@ from hudi_bridge.cli.opening import load_payloads, open_table
 from hudi_bridge.cli.output import Destination, Format, write
 from hudi_bridge.cli.session import table_name
 from hudi_bridge.cli.terminal import print_note
-from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.connectors.trino.explain import explain_routes
 from hudi_bridge.connectors.trino.publication import Publication
 from hudi_bridge.connectors.trino.publish import publish_log_records

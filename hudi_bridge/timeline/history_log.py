@@ -92,7 +92,7 @@ def _is_completed(headline: Record, path: str) -> bool:
 
 def _iter_blocks(storage: Storage, config: TableConfig) -> Iterator[LogBlock]:
     """The blocks of entries. Hudi steps over damaged ones, and so over the commits in them."""
-    for info in storage.list_directory(config.history_path):
+    for info in storage.list_directory(config.archived_path):
         if info.is_dir or _FILE_NAME.fullmatch(info.name) is None:
             continue
         scan = scan_blocks(read_timeline_file(storage, info.path), info.path)

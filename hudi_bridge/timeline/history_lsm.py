@@ -68,7 +68,7 @@ def iter_commits(storage: Storage, config: TableConfig, wanted: frozenset[str]) 
 
 def _data_files(storage: Storage, config: TableConfig) -> Iterator[tuple[str, str, str]]:
     """Path, first and last instant of the files of the valid manifest."""
-    folder = config.history_path
+    folder = config.archived_path
     version = _manifest_version(storage, folder)
     if version is None:
         return

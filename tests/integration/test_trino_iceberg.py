@@ -16,8 +16,8 @@ from trino.exceptions import TrinoQueryError
 
 from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.iceberg.server import IcebergService
-from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.storage import Storage
 from tests.compare import differences
 from tests.connectors.iceberg.iceberg_service import running, service_options
@@ -136,7 +136,7 @@ def test_time_travel_in_sql(trino: Trino, live: str, table: TableWriter) -> None
     assert trino.query(count) == [[402]]
     assert trino.query(f"{count} FOR VERSION AS OF {at(1)}") == [[400]]
     assert trino.query(f"{count} FOR TIMESTAMP AS OF TIMESTAMP '2026-01-01 00:00:00.150 UTC'") == [[400]]
-    # No view of the second commit has been made; what there was before it is not the answer.
+    # No snapshot of the second commit has been built; what there was before it is not the answer.
     between = f"{count} FOR TIMESTAMP AS OF TIMESTAMP '2026-01-01 00:00:00.250 UTC'"
     with pytest.raises(TrinoQueryError, match=at(2)):
         trino.query(between)

@@ -13,7 +13,7 @@ import pytest
 from trino.exceptions import TrinoUserError
 
 from hudi_bridge import HudiTable
-from hudi_bridge.connectors.locations import Locations
+from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.trino.publication import Publication
 from hudi_bridge.connectors.trino.publish import publish_log_records
 from hudi_bridge.connectors.trino.sql_text import Dialect

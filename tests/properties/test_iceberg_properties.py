@@ -1,4 +1,4 @@
-"""Random histories: the Iceberg view of every commit has the rows of the snapshot, whatever was reused to make it."""
+"""Random histories: the Iceberg snapshot of every commit has the rows of Hudi's, whatever was reused to build it."""
 
 import contextlib
 import tempfile
@@ -16,9 +16,9 @@ from pyiceberg.table import StaticTable
 from hudi_bridge import HudiTable, InstantNotReadableError
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.counters import Counters
-from hudi_bridge.connectors.iceberg.table_views import TableViews, ViewSettings
-from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.iceberg.table_snapshots import SnapshotSettings, TableSnapshots
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.logformat.layout import BlockType, HeaderKey
 from hudi_bridge.storage import Storage
 from tests.compare import differences
@@ -74,7 +74,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_views_made_on_the_way_have_the_rows_of_views_made_from_nothing(name: str) -> None:
+def test_snapshots_built_on_the_way_have_the_rows_of_those_built_from_nothing(name: str) -> None:
     version, options = TABLES[name]
 
     @settings(max_examples=6, deadline=None)
@@ -90,25 +90,25 @@ def test_views_made_on_the_way_have_the_rows_of_views_made_from_nothing(name: st
             ).create()
             history = History(writer=writer)
             scratch = Path(folder) / "on the way"
-            views = views_of(writer.folder, scratch, builders)
+            snapshots = snapshots_of(writer.folder, scratch, builders)
             for step in (None, *steps):
                 if step is not None and step.kind == "forget":
-                    views = views_of(writer.folder, scratch, builders)
+                    snapshots = snapshots_of(writer.folder, scratch, builders)
                     continue
                 history.take(step)
-                assert rows_of(views) == snapshot_of(writer.folder)
-            again = views_of(writer.folder, Path(folder) / "from nothing", builders)
+                assert rows_of(snapshots) == snapshot_of(writer.folder)
+            again = snapshots_of(writer.folder, Path(folder) / "from nothing", builders)
             for instant in readable_instants(writer.folder):
                 expected = snapshot_of(writer.folder, instant)
-                assert rows_of(views, instant) == expected
+                assert rows_of(snapshots, instant) == expected
                 assert rows_of(again, instant) == expected
 
     check()
 
 
-def views_of(table: Path, scratch: Path, builders: ThreadPoolExecutor) -> TableViews:
-    made = ViewSettings(locations=Locations(), builders=builders, at_once=2, counters=Counters())
-    return TableViews(Storage.open(str(table)), QueryType.SNAPSHOT, Scratch.open(str(scratch)), made)
+def snapshots_of(table: Path, scratch: Path, builders: ThreadPoolExecutor) -> TableSnapshots:
+    made = SnapshotSettings(locations=Locations(), builders=builders, at_once=2, counters=Counters())
+    return TableSnapshots(Storage.open(str(table)), QueryType.SNAPSHOT, Scratch.open(str(scratch)), made)
 
 
 class Rows:
@@ -126,8 +126,8 @@ class Rows:
         return repr(sorted(self.table.to_pylist(), key=repr))
 
 
-def rows_of(views: TableViews, as_of: str | None = None) -> Rows:
-    return Rows(StaticTable.from_metadata(views.load(as_of).location).scan().to_arrow())
+def rows_of(snapshots: TableSnapshots, as_of: str | None = None) -> Rows:
+    return Rows(StaticTable.from_metadata(snapshots.load(as_of).location).scan().to_arrow())
 
 
 def snapshot_of(table: Path, as_of: str | None = None) -> Rows:

@@ -11,8 +11,8 @@ from pyarrow import fs  # noqa: TID251 - a file system that URIs stand for
 from hudi_bridge import HudiReadError, HudiTable, RealtimeFileSplit, StorageError, TableNotFoundError, open_reader
 from hudi_bridge.cli.main import run
 from hudi_bridge.connectors.iceberg.publish import publish_table
-from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.masking import child, masked, without_secrets
 from hudi_bridge.storage import Storage
 from tests.robustness.failing_files import Faults, failing

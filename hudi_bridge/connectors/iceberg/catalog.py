@@ -1,4 +1,4 @@
-"""Folders of Hudi tables as a catalog: which namespaces and tables there are, and the views of each.
+"""Folders of Hudi tables as a catalog: which namespaces and tables there are, and the snapshots of each.
 
     ROOT/trips            default.trips
     ROOT/sales/orders     sales.orders
@@ -18,8 +18,8 @@ from typing import Self, TypeAlias
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.merge_settings import MergingByTable
 from hudi_bridge.connectors.iceberg.names import is_plain, parse_table_name
-from hudi_bridge.connectors.iceberg.table_views import Published, TableViews, ViewSettings
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.iceberg.table_snapshots import Published, SnapshotSettings, TableSnapshots
+from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.errors import QueryError, TableNotFoundError
 from hudi_bridge.masking import masked
 from hudi_bridge.storage import Storage
@@ -166,15 +166,15 @@ class Roots:
 
 
 class Catalog:
-    """The tables of some roots, and the views of those that have been asked for."""
+    """The tables of some roots, and the snapshots of those that have been asked for."""
 
-    def __init__(self, roots: Roots, scratch: Scratch, settings: ViewSettings, merging: MergingByTable) -> None:
+    def __init__(self, roots: Roots, scratch: Scratch, settings: SnapshotSettings, merging: MergingByTable) -> None:
         self.roots = roots
         self._scratch = scratch
         self._settings = settings
         self._merging = merging
         self._lock = Lock()
-        self._views: dict[tuple[str, QueryType], TableViews] = {}
+        self._snapshots: dict[tuple[str, QueryType], TableSnapshots] = {}
 
     def load(self, namespace: Namespace, name: str) -> Published:
         """The table of a name, as it is now.
@@ -185,39 +185,39 @@ class Catalog:
         """
         own = self.roots.find(namespace, name)
         if own is not None:
-            return self._views_of(own, QueryType.SNAPSHOT).load()
+            return self._snapshots_of(own, QueryType.SNAPSHOT).load()
         asked = parse_table_name(name)
         found = self.roots.find(namespace, asked.table)
         if found is None:
             raise TableNotFoundError(".".join((*namespace, name)), "there is no table of that name")
-        return self._views_of(found, asked.query_type).load(asked.as_of)
+        return self._snapshots_of(found, asked.query_type).load(asked.as_of)
 
     def has_table(self, namespace: Namespace, name: str) -> bool:
         """Whether there is a table of that name."""
         return any(self.roots.find(namespace, one) is not None for one in (name, parse_table_name(name).table))
 
     def follow(self, namespace: Namespace, name: str) -> None:
-        """Make views of all commits of a table since its newest view.
+        """Build snapshots of all commits of a table since its newest snapshot.
 
         Raises:
             HudiReadError: the table cannot be read.
         """
         found = self.roots.find(namespace, name)
         if found is not None:
-            self._views_of(found, QueryType.SNAPSHOT).follow()
+            self._snapshots_of(found, QueryType.SNAPSHOT).follow()
 
-    def _views_of(self, storage: Storage, query_type: QueryType) -> TableViews:
+    def _snapshots_of(self, storage: Storage, query_type: QueryType) -> TableSnapshots:
         with self._lock:
             key = (storage.table_path, query_type)
-            if key not in self._views:
+            if key not in self._snapshots:
                 folder = scratch_name(storage, query_type)
                 scratch, merging = self._scratch.below(folder), self._merging.of(storage)
-                self._views[key] = TableViews(storage, query_type, scratch, self._settings, merging)
-            return self._views[key]
+                self._snapshots[key] = TableSnapshots(storage, query_type, scratch, self._settings, merging)
+            return self._snapshots[key]
 
 
 def scratch_name(storage: Storage, query_type: QueryType) -> str:
-    """The name of the folder for a table's views: whose it is for the eye, and which one for certain."""
+    """The name of the folder for a table's snapshots: whose it is for the eye, and which one for certain."""
     name = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in storage.location().rpartition("/")[2])
     digest = hashlib.sha256(storage.location().encode()).hexdigest()[:12]
     return f"{name[:40]}-{digest}/{query_type.value}"

@@ -68,7 +68,7 @@ _PRIMITIVES: Mapping[pa.DataType, IcebergType] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """The columns of a view. ``ids`` holds that of each column and of each field within one."""
+    """The columns of a snapshot. ``ids`` holds that of each column and of each field within one."""
 
     schema: Schema
     ids: Ids
@@ -76,15 +76,15 @@ class Columns:
 
     @property
     def arrow(self) -> pa.Schema:
-        """The schema of the Parquet files that are written for the view; it carries the ids."""
+        """The schema of the Parquet files that are written for the snapshot; it carries the ids."""
         return pa.schema([_arrow_field(field) for field in self.schema.fields])
 
 
 def columns_of(query_schema: pa.Schema, schema_ids: str | None, schema_history: str | None, known: Ids) -> Columns:
     """The columns of a query.
 
-    ``schema_ids`` and ``schema_history`` are those of a ``ReadContext``; ``known`` are the ids of views that were made
-    earlier, which count where there is no history.
+    ``schema_ids`` and ``schema_history`` are those of a ``ReadContext``; ``known`` are the ids of earlier
+    snapshots, which count where there is no history.
 
     Raises:
         UnsupportedTableError: a column has a type that Iceberg does not have, or there are none.

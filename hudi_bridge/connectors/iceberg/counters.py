@@ -10,10 +10,10 @@ _PREFIX = "hudi_bridge_iceberg_"
 _HELP: Mapping[str, tuple[str, str]] = {
     "requests_total": ("counter", "Requests by kind and status."),
     "request_seconds_total": ("counter", "Time spent on requests by kind."),
-    "views_built_total": ("counter", "Views of tables that were put together."),
+    "views_built_total": ("counter", "Snapshots of tables that were built."),
     "views_reused_total": ("counter", "Loads of tables that had not changed."),
     "slices_built_total": ("counter", "File slices of which data files were read."),
-    "slices_reused_total": ("counter", "File slices that had not changed when a view was put together."),
+    "slices_reused_total": ("counter", "File slices that had not changed when a snapshot was built."),
     "build_seconds_total": ("counter", "Time spent on file slices."),
     "builds_in_progress": ("gauge", "File slices that are being worked on."),
     "files_removed_total": ("counter", "Files that nothing referred to any more."),

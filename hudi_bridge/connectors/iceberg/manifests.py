@@ -37,8 +37,8 @@ from pyiceberg.typedef import Record
 from hudi_bridge.connectors.iceberg.data_files import DataFile
 from hudi_bridge.connectors.iceberg.partitioning import WITHOUT_PARTITION
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
-from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.scratch import Scratch
 
 METADATA = "metadata"
 SEQUENCE_NUMBER = 1
@@ -92,7 +92,7 @@ class _DeleteManifestWriter(ManifestWriterV2):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestWriter:
-    """Writes the manifests of one view; ``written`` are those that are there already, by name."""
+    """Writes the manifests of one snapshot; ``written`` are those that are there already, by name."""
 
     scratch: Scratch
     locations: Locations

@@ -1,8 +1,8 @@
-"""Views -> the metadata of an Iceberg table.
+"""Snapshots of a Hudi table -> the metadata of an Iceberg table.
 
-Each view is a snapshot, with its own schema. The log of snapshots names every commit that the Hudi table can still be
-read as of, whether or not a view of it has been made: a client that asks for a time gets the view of the last commit
-before it, or an error that names the instant, and never an older view.
+Each snapshot has its own schema. The log of snapshots names every commit that the Hudi table can still be read as of,
+whether or not its snapshot has been built: a client that asks for a time gets the snapshot of the last commit before
+it, or an error that names the instant, and never an older snapshot.
 
 Source: the Iceberg specification, "Table Metadata Fields", and Iceberg's ``SnapshotUtil.snapshotIdAsOfTime``.
 """
@@ -23,27 +23,27 @@ from hudi_bridge.config import TimelineTimezone
 from hudi_bridge.connectors.iceberg.manifests import METADATA
 from hudi_bridge.connectors.iceberg.name_mapping import complete, mapped_ids, names_to_ids
 from hudi_bridge.connectors.iceberg.partitioning import WITHOUT_PARTITION
-from hudi_bridge.connectors.iceberg.view import View
+from hudi_bridge.connectors.iceberg.snapshot import IcebergSnapshot
 
 _TIME_DIGITS = 17
 
 
 def table_metadata(
     location: str,
-    views: Sequence[View],
+    snapshots: Sequence[IcebergSnapshot],
     retained: Iterable[tuple[str, int]],
     *,
     properties: dict[str, str],
 ) -> TableMetadataV2:
-    """The metadata of a table whose current view is the last of ``views``, which are in the order of their instants.
+    """The metadata of a table whose current snapshot is the last of ``snapshots``, which are ordered by their instants.
 
-    ``location`` is the folder of the view's files. ``retained`` are the instants that can be read, each with its time
-    in milliseconds.
+    ``location`` is the folder of the snapshots' files. ``retained`` are the instants that can be read, each with its
+    time in milliseconds.
     """
-    current = views[-1]
+    current = snapshots[-1]
     own = current.spec
-    mapping = _mapping(views)
-    listed = [view for view in views if view.spec == own and view.reads_alike(mapping)]
+    mapping = _mapping(snapshots)
+    listed = [snapshot for snapshot in snapshots if snapshot.spec == own and snapshot.reads_alike(mapping)]
     schemas = _distinct_schemas(listed)
     log = list(_log(current, listed, retained)) if current.snapshot_id else []
     ids = {id_ for schema in schemas for id_ in schema.field_ids} | mapped_ids(mapping)
@@ -64,66 +64,72 @@ def table_metadata(
             "properties": properties | {"schema.name-mapping.default": mapping.model_dump_json()},
             # Before the first commit there is nothing to point at.
             "current-snapshot-id": current.snapshot_id or None,
-            "snapshots": [_snapshot(location, view, _schema_id(view, schemas)) for view in listed if view.snapshot_id],
+            "snapshots": [
+                _snapshot(location, snapshot, _schema_id(snapshot, schemas))
+                for snapshot in listed
+                if snapshot.snapshot_id
+            ],
             "snapshot-log": log,
         }
     )
 
 
-def _mapping(views: Sequence[View]) -> NameMapping:
-    """The mapping of the current view, with the columns that base files have and the view has not.
+def _mapping(snapshots: Sequence[IcebergSnapshot]) -> NameMapping:
+    """The mapping of the current snapshot, with the columns that base files have and the snapshot has not.
 
-    Where an earlier view has them, they have their ids there, so that it can be read beside the current one.
+    Where an earlier snapshot has them, they have their ids there, so that it can be read beside the current one.
     """
-    current = views[-1].columns
+    current = snapshots[-1].columns
     paths: dict[str, int | None] = {}
-    for view in reversed(views):
-        ids = names_to_ids(view.columns.mapping, view.columns.schema)
-        for path in view.stored_paths:
+    for snapshot in reversed(snapshots):
+        ids = names_to_ids(snapshot.columns.mapping, snapshot.columns.schema)
+        for path in snapshot.stored_paths:
             id_ = paths.get(path) or ids.get(path)
             paths[path] = None if id_ in current.schema.field_ids else id_
-    first_id = 1 + max(id_ for view in views for id_ in view.columns.schema.field_ids)
+    first_id = 1 + max(id_ for snapshot in snapshots for id_ in snapshot.columns.schema.field_ids)
     return complete(current.mapping, paths, first_id)
 
 
-def _distinct_schemas(views: Sequence[View]) -> list[Schema]:
-    """The schemas of all views, numbered from 0; the current one comes last."""
-    texts = dict.fromkeys(_schema_text(view) for view in views)
+def _distinct_schemas(snapshots: Sequence[IcebergSnapshot]) -> list[Schema]:
+    """The schemas of all snapshots, numbered from 0; the current one comes last."""
+    texts = dict.fromkeys(_schema_text(snapshot) for snapshot in snapshots)
     return [Schema.model_validate(json.loads(text) | {"schema-id": number}) for number, text in enumerate(texts)]
 
 
-def _schema_text(view: View) -> str:
-    document = view.columns.schema.model_dump(mode="json")
+def _schema_text(snapshot: IcebergSnapshot) -> str:
+    document = snapshot.columns.schema.model_dump(mode="json")
     return json.dumps(document | {"schema-id": 0})
 
 
-def _schema_id(view: View, schemas: Sequence[Schema]) -> int:
-    return next(schema.schema_id for schema in schemas if schema == view.columns.schema)
+def _schema_id(snapshot: IcebergSnapshot, schemas: Sequence[Schema]) -> int:
+    return next(schema.schema_id for schema in schemas if schema == snapshot.columns.schema)
 
 
-def _snapshot(location: str, view: View, schema_id: int) -> Snapshot:
+def _snapshot(location: str, snapshot: IcebergSnapshot, schema_id: int) -> Snapshot:
     facts = {
-        "hudi.instant": view.instant,
-        "total-data-files": str(view.data_files),
-        "total-delete-files": str(view.delete_files),
-        "total-position-deletes": str(view.position_deletes),
+        "hudi.instant": snapshot.instant,
+        "total-data-files": str(snapshot.data_files),
+        "total-delete-files": str(snapshot.delete_files),
+        "total-position-deletes": str(snapshot.position_deletes),
         "total-equality-deletes": "0",
-        "total-records": str(view.rows),
+        "total-records": str(snapshot.rows),
     }
     return Snapshot.model_validate(
         {
-            "snapshot-id": view.snapshot_id,
-            "sequence-number": view.snapshot_id,
-            "timestamp-ms": view.timestamp_ms,
-            "manifest-list": f"{location}/{METADATA}/{view.manifest_list}",
+            "snapshot-id": snapshot.snapshot_id,
+            "sequence-number": snapshot.snapshot_id,
+            "timestamp-ms": snapshot.timestamp_ms,
+            "manifest-list": f"{location}/{METADATA}/{snapshot.manifest_list}",
             "summary": Summary(Operation.OVERWRITE, **facts),
             "schema-id": schema_id,
         }
     )
 
 
-def _log(current: View, views: Sequence[View], retained: Iterable[tuple[str, int]]) -> Iterable[SnapshotLogEntry]:
-    times = dict(retained) | {view.instant: view.timestamp_ms for view in views}
+def _log(
+    current: IcebergSnapshot, snapshots: Sequence[IcebergSnapshot], retained: Iterable[tuple[str, int]]
+) -> Iterable[SnapshotLogEntry]:
+    times = dict(retained) | {snapshot.instant: snapshot.timestamp_ms for snapshot in snapshots}
     latest = 0
     for instant in sorted(times):
         if instant <= current.instant:

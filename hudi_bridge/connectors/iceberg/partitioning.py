@@ -27,7 +27,7 @@ _EPOCH = date(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partitioning:
-    """The partition columns of a view, none where Iceberg is not told of partitions."""
+    """The partition columns of a snapshot, none where Iceberg is not told of partitions."""
 
     names: tuple[str, ...]
 

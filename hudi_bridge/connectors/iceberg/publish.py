@@ -12,9 +12,9 @@ from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.manifests import METADATA
 from hudi_bridge.connectors.iceberg.merge_settings import MergeSettings
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
-from hudi_bridge.connectors.iceberg.table_views import TableViews, ViewSettings
-from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.iceberg.table_snapshots import SnapshotSettings, TableSnapshots
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.storage import Storage
 
 _HINT = f"{METADATA}/version-hint.text"
@@ -57,7 +57,7 @@ def publish_table(
     """
     counters = Counters()
     with ThreadPoolExecutor(builds) as builders:
-        settings = ViewSettings(
+        settings = SnapshotSettings(
             locations=locations,
             builders=builders,
             at_once=builds,
@@ -66,7 +66,7 @@ def publish_table(
             keep_seconds=keep_seconds,
             rewriting=rewriting or Rewriting(),
         )
-        published = TableViews(table, query_type, folder, settings, merging).load(as_of)
+        published = TableSnapshots(table, query_type, folder, settings, merging).load(as_of)
     name = _write_version(folder, published.metadata.encode())
     return PublishedTable(
         location=locations.uri(folder.storage),

@@ -1,5 +1,6 @@
-"""Runs the catalog service until it is told to stop."""
+"""Runs the catalog service until it is told to stop; on demand, it builds snapshots of all commits ahead of clients."""
 
+import logging
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,14 +17,14 @@ from hudi_bridge.connectors.iceberg.http_limits import ImpatientProtocol, is_loo
 from hudi_bridge.connectors.iceberg.merge_settings import MergingByTable
 from hudi_bridge.connectors.iceberg.rest import create_app
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
-from hudi_bridge.connectors.iceberg.table_views import ViewSettings
-from hudi_bridge.connectors.iceberg.watching import watch
-from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.scratch import Scratch
-from hudi_bridge.connectors.scratch_lock import locked
+from hudi_bridge.connectors.iceberg.table_snapshots import SnapshotSettings
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.publishing.scratch_lock import locked
 from hudi_bridge.errors import QueryError
 
 _SHUTDOWN_SECONDS = 30
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class ServiceOptions:
     rewriting: Rewriting = field(default_factory=Rewriting)
 
     def validate(self) -> None:
-        """Return only if it is safe to begin.
+        """Raises unless it is safe to begin.
 
         Raises:
             QueryError: everybody could read the tables.
@@ -81,7 +82,7 @@ class IcebergService:
         options = self._options
         pool = ThreadPoolExecutor(options.builds, thread_name_prefix="hudi-bridge-build")
         with self._held, pool as builders, self._socket:
-            settings = ViewSettings(
+            settings = SnapshotSettings(
                 locations=options.locations,
                 builders=builders,
                 at_once=options.builds,
@@ -117,7 +118,7 @@ class IcebergService:
 
 @contextmanager
 def _watching(catalog: Catalog, seconds: float | None) -> Iterator[None]:
-    """Have views made of all commits as they come."""
+    """Has snapshots built of all commits as they come."""
     ended = Event()
     thread = Thread(target=watch, args=(catalog, seconds, ended), name="hudi-bridge-watch", daemon=True)
     if seconds is not None:
@@ -145,3 +146,39 @@ def read_token(path: Path | None) -> str | None:
     if not token:
         raise QueryError("--token-file", f"{path}, which is empty", "a file that holds a token")
     return token
+
+
+def watch(catalog: Catalog, seconds: float | None, ended: Event) -> None:
+    """Look at all tables again and again; what cannot be listed or read keeps nobody else waiting."""
+    troubles = _Troubles()
+    while not ended.is_set():
+        for namespace, name in catalog.roots.walk(troubles.note):
+            if ended.is_set():
+                return
+            table = ".".join((*namespace, name))
+            try:
+                catalog.follow(namespace, name)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the others are followed
+                troubles.note(table, error)
+        troubles.end_look()
+        ended.wait(seconds)
+
+
+class _Troubles:
+    """What could not be listed or read: said when it begins, when it changes, and when it is over."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, str] = {}
+        self._now: dict[str, str] = {}
+
+    def note(self, name: str, error: Exception) -> None:
+        """Take note of an error of a folder or table."""
+        self._now[name] = f"{type(error).__name__}: {error}"
+        if self._before.get(name) != self._now[name]:
+            _LOG.warning("%s is not watched until it can be read again: %s", ascii(name), self._now[name])
+
+    def end_look(self) -> None:
+        """All tables have been looked at."""
+        for name in self._before.keys() - self._now.keys():
+            _LOG.warning("%s is watched again", ascii(name))
+        self._before, self._now = self._now, {}

@@ -17,16 +17,16 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_bridge.connectors.iceberg.as_is import reason_to_rewrite, stored_paths
 from hudi_bridge.connectors.iceberg.columns import PATH_ID, POSITION_DELETES, POSITION_ID, Columns
+from hudi_bridge.connectors.iceberg.compatibility import reason_to_rewrite, stored_paths
 from hudi_bridge.connectors.iceberg.data_files import DataFile, data_file
 from hudi_bridge.connectors.iceberg.name_mapping import names_to_ids
 from hudi_bridge.connectors.iceberg.partitioning import Partitioning, in_path_and_file
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
-from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.payload_identity import payload_identity
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.payload_identity import payload_identity
+from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.dispatch import reader_for
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFile
@@ -45,7 +45,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, kw_only=True)
 class SliceBuilder:
-    """Builds the files of the slices of one view; ``at_once`` slices share the memory for logs."""
+    """Builds the files of the slices of one snapshot; ``at_once`` slices share the memory for logs."""
 
     storage: Storage
     scratch: Scratch
@@ -89,7 +89,7 @@ class SliceBuilder:
         return hashlib.sha256(f"{self.fingerprint}{files!r}".encode()).hexdigest()[:32]
 
     def counts(self, instant: str) -> bool:
-        """Whether log blocks of an instant count in this view."""
+        """Whether log blocks of an instant count in this snapshot."""
         return instant <= self.context.latest_instant and self.context.is_committed(instant)
 
     def build(self, split: RealtimeFileSplit) -> SliceFiles:

@@ -1,6 +1,6 @@
 """The merge rules of a table as Trino functions in Python.
 
-A function is the text of ``merge.ordering`` and of the guest modules beside this one, what the table has to say as
+A function is the text of ``merge.ordering`` and of the ``*_udf`` modules beside this one, what the table has to say as
 constants, and a handler of a few lines. Nothing else is imported but the standard library.
 
 Source: "User-defined functions, Python language" of Trino's documentation.
@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_bridge.connectors.trino import decode_guest, merge_guest, payload_guest
+from hudi_bridge.connectors.trino import decode_udf, merge_udf, payload_udf
 from hudi_bridge.connectors.trino.conditions import is_number
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.payload_text import INSTANCE, payload_text, without_imports
@@ -52,7 +52,7 @@ def create_fields_function(names: ObjectNames, context: ReadContext, rule: Merge
     sides = [f"{side}_{position} {kind}" for side in ("base", "log") for position, kind in enumerate(kinds)]
     parameters = ["is_delete boolean", "is_explicit boolean", "always_deletes boolean"]
     parameters += ["base_lacks array(boolean)", "log_lacks array(boolean)", *sides]
-    text = "\n\n\n".join((_text_of(ordering), _text_of(merge_guest), handler))
+    text = "\n\n\n".join((_text_of(ordering), _text_of(merge_udf), handler))
     return _create(names.of_part(MERGE), parameters, "array(boolean)", text)
 
 
@@ -68,7 +68,7 @@ def create_payload_function(names: ObjectNames, context: ReadContext, payload: R
         f"def {_HANDLER}(base, log):\n"
         f"    return combined({INSTANCE}, base, log, SHAPE)"
     )
-    text = "\n\n\n".join((payload_text(payload), _text_of(payload_guest), handler))
+    text = "\n\n\n".join((payload_text(payload), _text_of(payload_udf), handler))
     kind = row_type(context.schema)
     return _create(names.of_part(MERGE), [f"base {kind}", f"log {kind}"], kind, text)
 
@@ -76,7 +76,7 @@ def create_payload_function(names: ObjectNames, context: ReadContext, payload: R
 def create_decode_function(names: ObjectNames) -> str:
     """The statement for ``hudi_decode``: records of a log block, and their writer's schema, to JSON texts."""
     handler = f"def {_HANDLER}(chunk, writer_schema):\n    return decode_chunk(chunk, writer_schema)"
-    text = "\n\n\n".join((_text_of(decode_guest), handler))
+    text = "\n\n\n".join((_text_of(decode_udf), handler))
     name = f"{names.of_schema}.{identifier('hudi_decode')}"
     return _create(name, ["chunk varbinary", "writer_schema varchar"], "array(varchar)", text)
 
@@ -103,7 +103,7 @@ def _text_of(module: ModuleType) -> str:
     return without_imports(inspect.getsource(module), "hudi_bridge", "typing", "collections")
 
 
-def _shape(kind: Any) -> Any:  # noqa: ANN401 - an Arrow type; a shape of ``payload_guest``
+def _shape(kind: Any) -> Any:  # noqa: ANN401 - an Arrow type; a shape of ``payload_udf``
     if pa.types.is_struct(kind):
         fields = (kind.field(position) for position in range(kind.num_fields))
         return "row", tuple((field.name, _shape(field.type)) for field in fields)

@@ -19,7 +19,7 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.connectors.trino.sql_types import published_type
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload

@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_bridge.connectors.leftovers import remove_leftovers
-from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.payload_identity import payload_identity
-from hudi_bridge.connectors.scratch import UNFINISHED, Scratch
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.orphan_files import remove_orphan_files
+from hudi_bridge.connectors.publishing.payload_identity import payload_identity
+from hudi_bridge.connectors.publishing.scratch import UNFINISHED, Scratch
 from hudi_bridge.connectors.trino.blocks import BLOCKS_SCHEMA, block_rows
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.publication import (
@@ -251,7 +251,7 @@ class _Publisher:
                 logs |= _log_files(self._scratch, f"{folder}/{SLICES}/{name}")
             for part, names in ((LOG, logs), (SLICES, kept), (BLOCKS, kept)):
                 needed[f"{folder}/{part}"] = (names, (_SUFFIX, UNFINISHED))
-        return remove_leftovers(self._scratch, needed, leave_seconds)
+        return remove_orphan_files(self._scratch, needed, leave_seconds)
 
 
 def _log_files(scratch: Scratch, name: str) -> set[str]:

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.connectors.trino.compatibility import why_keys_unreadable, why_unreadable
 from hudi_bridge.connectors.trino.log_columns import LogColumns
-from hudi_bridge.connectors.trino.readable import why_keys_unreadable, why_unreadable
 from hudi_bridge.dispatch import reader_for
 from hudi_bridge.merge.arrays import Booleans, Column
 from hudi_bridge.merge.columnar import FileSliceMerger

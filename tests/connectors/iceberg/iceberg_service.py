@@ -13,8 +13,8 @@ from pyiceberg.table import Table
 
 from hudi_bridge.connectors.iceberg.catalog import Roots
 from hudi_bridge.connectors.iceberg.server import IcebergService, ServiceOptions
-from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.scratch import Scratch
 
 
 def service_options(scratch: Path, roots: Sequence[Path], tables: Sequence[str] = (), **changes: Any) -> ServiceOptions:

@@ -17,14 +17,14 @@ from pyiceberg.table import StaticTable
 from pyiceberg.types import NestedField, StringType
 
 from hudi_bridge import HudiTable
-from hudi_bridge.connectors.iceberg.as_is import has_lists_of_two_levels
 from hudi_bridge.connectors.iceberg.columns import columns_of
+from hudi_bridge.connectors.iceberg.compatibility import has_lists_of_two_levels
 from hudi_bridge.connectors.iceberg.data_files import data_file
 from hudi_bridge.connectors.iceberg.name_mapping import complete, names_to_ids
 from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
-from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.storage import Storage
 from tests.compare import differences

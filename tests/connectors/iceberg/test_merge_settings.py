@@ -14,9 +14,9 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.catalog import Roots
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.merge_settings import MergeSettings, MergingByTable
-from hudi_bridge.connectors.iceberg.table_views import TableViews, ViewSettings
-from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.iceberg.table_snapshots import SnapshotSettings, TableSnapshots
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import Row
 from hudi_bridge.storage import Storage
@@ -80,15 +80,15 @@ def test_nothing_is_used_again_that_another_payload_has_merged(tmp_path: Path) -
     for payload, expected, built in ((Adding(), 3, 2), (Adding(), 3, 0), (Adding(times=10), 21, 2)):
         tally = Counters()
         with ThreadPoolExecutor(1) as builders:
-            settings = ViewSettings(locations=Locations(), builders=builders, at_once=1, counters=tally)
-            views = TableViews(
+            settings = SnapshotSettings(locations=Locations(), builders=builders, at_once=1, counters=tally)
+            snapshots = TableSnapshots(
                 Storage.open(str(table.folder)),
                 QueryType.SNAPSHOT,
                 Scratch.open(str(tmp_path / "scratch")),
                 settings,
                 MergeSettings(payloads={CLASS: payload}),
             )
-            found = StaticTable.from_metadata(views.load().location).scan().to_arrow()
+            found = StaticTable.from_metadata(snapshots.load().location).scan().to_arrow()
         assert sums(found) == {"a": expected, "b": 5}
         assert tally.value("slices_built_total") == built
 

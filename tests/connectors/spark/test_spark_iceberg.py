@@ -10,8 +10,8 @@ import pytest
 
 from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
-from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.storage import Storage
 from tests.compare import differences
 from tests.connectors.iceberg.iceberg_service import running, service_options

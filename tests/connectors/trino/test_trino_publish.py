@@ -4,8 +4,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.connectors.trino.publication import CURRENT, Publication, PublishedSlice, read_slices
 from hudi_bridge.connectors.trino.publish import publish_log_records
 from hudi_bridge.errors import QueryError, UnsupportedTableError

@@ -1,4 +1,4 @@
-"""A query to a Hudi table -> a view, with all the files that an Iceberg client reads for it."""
+"""A query to a Hudi table -> an Iceberg snapshot, with all the files that a client reads for it."""
 
 import hashlib
 from collections.abc import Sequence
@@ -10,16 +10,16 @@ from pyiceberg.manifest import ManifestFile
 
 from hudi_bridge.connectors.iceberg.columns import columns_of
 from hudi_bridge.connectors.iceberg.counters import Counters
-from hudi_bridge.connectors.iceberg.known_slices import KnownSlices
 from hudi_bridge.connectors.iceberg.manifests import METADATA, ManifestWriter, manifest_list
 from hudi_bridge.connectors.iceberg.metadata import epoch_ms
 from hudi_bridge.connectors.iceberg.name_mapping import Ids
 from hudi_bridge.connectors.iceberg.partitioning import partitioning_of
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
-from hudi_bridge.connectors.iceberg.view import View
-from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.iceberg.slice_cache import SliceCache
+from hudi_bridge.connectors.iceberg.snapshot import IcebergSnapshot
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.split import RealtimeFileSplit
@@ -28,8 +28,8 @@ from hudi_bridge.table import HudiTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ViewMaker:
-    """Makes the views of one table; what has been made of slices and manifests is used again."""
+class SnapshotBuilder:
+    """Builds the snapshots of one table; what has been made of slices and manifests is used again."""
 
     storage: Storage
     scratch: Scratch
@@ -38,12 +38,12 @@ class ViewMaker:
     at_once: int
     counters: Counters
     roots: tuple[Path, ...] | None
-    slices: KnownSlices
+    slices: SliceCache
     rewriting: Rewriting
     manifests: dict[str, ManifestFile] = field(default_factory=dict)
 
-    def make(self, table: HudiTable, dataset: HudiDataset, state: str, known_ids: Ids) -> View:
-        """The view of a dataset of the table; ``known_ids`` are those of the columns of earlier views.
+    def build(self, table: HudiTable, dataset: HudiDataset, state: str, known_ids: Ids) -> IcebergSnapshot:
+        """The snapshot of a dataset of the table; ``known_ids`` are those of the columns of earlier snapshots.
 
         Raises:
             HudiReadError: the table cannot be read.
@@ -74,7 +74,7 @@ class ViewMaker:
             written=self.manifests,
         )
         manifests = writer.manifests(files, [f"{split.partition_path}/{split.file_id}" for split in splits])
-        return View(
+        return IcebergSnapshot(
             instant=dataset.instant,
             state=state,
             timestamp_ms=epoch_ms(dataset.instant, table.config.timeline_timezone),

@@ -1,4 +1,4 @@
-"""What a load costs, what it builds, and what is left behind: views over tables of the test's own."""
+"""What a load costs, what it builds, and what is left behind: snapshots of tables of the test's own."""
 
 import os
 import shutil
@@ -17,9 +17,9 @@ from pyiceberg.table import StaticTable
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
-from hudi_bridge.connectors.iceberg.table_views import Published, TableViews, ViewSettings
-from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.iceberg.table_snapshots import Published, SnapshotSettings, TableSnapshots
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.errors import CorruptLogFileError, QueryError, UnsupportedTableError
 from hudi_bridge.readers import base_file, log_record_scanner
 from hudi_bridge.storage import Storage
@@ -51,16 +51,18 @@ def update(table: TableWriter, commit: int, number: int) -> None:
 
 
 class Client:
-    """One process's views of a table."""
+    """One process's snapshots of a table."""
 
     def __init__(self, table: TableWriter, scratch: Path, builders: ThreadPoolExecutor, **settings: Any) -> None:
         self.counters = Counters()
         self.scratch = scratch
-        made = ViewSettings(locations=Locations(), builders=builders, at_once=2, counters=self.counters, **settings)
-        self.views = TableViews(Storage.open(str(table.folder)), QueryType.SNAPSHOT, Scratch.open(str(scratch)), made)
+        made = SnapshotSettings(locations=Locations(), builders=builders, at_once=2, counters=self.counters, **settings)
+        self.snapshots = TableSnapshots(
+            Storage.open(str(table.folder)), QueryType.SNAPSHOT, Scratch.open(str(scratch)), made
+        )
 
     def load(self, as_of: str | None = None) -> Published:
-        return self.views.load(as_of)
+        return self.snapshots.load(as_of)
 
     @property
     def built(self) -> int:
@@ -98,7 +100,9 @@ def opened_data_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return opened
 
 
-def test_a_view_has_the_rows_of_the_snapshot(table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor) -> None:
+def test_an_iceberg_snapshot_has_the_rows_of_hudi_s(
+    table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
+) -> None:
     published = Client(table, tmp_path / "scratch", builders).load()
     assert differences(table.open().snapshot().to_table(), iceberg_rows(published)) == []
 
@@ -163,9 +167,7 @@ def test_a_block_counts_from_the_completion_of_its_write_on(
     assert client.built == 2
 
 
-def test_views_of_earlier_commits_are_snapshots(
-    table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
-) -> None:
+def test_earlier_commits_are_snapshots(table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor) -> None:
     client = Client(table, tmp_path / "scratch", builders)
     client.load()
     update(table, 3, 0)
@@ -177,7 +179,7 @@ def test_views_of_earlier_commits_are_snapshots(
     assert differences(table.open().snapshot(at(2)).to_table(), earlier) == []
 
 
-def test_a_time_never_finds_an_older_view_than_the_commit_before_it(
+def test_a_time_never_finds_an_older_snapshot_than_the_commit_before_it(
     table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
 ) -> None:
     client = Client(table, tmp_path / "scratch", builders)
@@ -187,41 +189,43 @@ def test_a_time_never_finds_an_older_view_than_the_commit_before_it(
     iceberg = StaticTable.from_metadata(client.load().location)
     times = {entry.snapshot_id: entry.timestamp_ms for entry in iceberg.history()}
     assert list(times) == [int(at(1)), int(at(2)), int(at(3))]
-    # No view of the second commit has been made.
+    # No snapshot of the second commit has been built.
     assert iceberg.snapshot_as_of_timestamp(times[int(at(2))]) is None
     found = iceberg.snapshot_as_of_timestamp(times[int(at(2))] - 1)
     assert found is not None
     assert found.snapshot_id == int(at(1))
 
 
-def test_following_makes_a_view_of_each_commit(
+def test_following_builds_a_snapshot_of_each_commit(
     table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
 ) -> None:
     client = Client(table, tmp_path / "scratch", builders)
     client.load(at(1))
-    client.views.follow()
+    client.snapshots.follow()
     iceberg = StaticTable.from_metadata(client.load().location)
     assert [snapshot.snapshot_id for snapshot in iceberg.snapshots()] == [int(at(1)), int(at(2))]
 
 
-def test_old_views_go_with_all_their_files(table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor) -> None:
+def test_old_snapshots_go_with_all_their_files(
+    table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
+) -> None:
     client = Client(table, tmp_path / "scratch", builders, keep=1, keep_seconds=0)
     client.load()
-    before = {folder: client.names(folder) for folder in ("data", "slices", "metadata", "views")}
+    before = {folder: client.names(folder) for folder in ("data", "slices", "metadata", "snapshots")}
     update(table, 3, 0)
     table.commit(at(3))
     published = client.load()
     after = {folder: client.names(folder) for folder in before}
     # The rows and deletes of one slice are new; the manifests list other files.
-    assert {folder: len(before[folder] - after[folder]) for folder in ("data", "slices", "views")} == {
+    assert {folder: len(before[folder] - after[folder]) for folder in ("data", "slices", "snapshots")} == {
         "data": 2,
         "slices": 1,
-        "views": 1,
+        "snapshots": 1,
     }
     assert {folder: len(names) for folder, names in after.items()} == {
         folder: len(names) for folder, names in before.items()
     }
-    assert before["views"].isdisjoint(after["views"])
+    assert before["snapshots"].isdisjoint(after["snapshots"])
     assert differences(table.open().snapshot().to_table(), iceberg_rows(published)) == []
 
 
@@ -237,7 +241,7 @@ def test_files_stay_as_long_as_queries_may_take(
     assert differences(expected, iceberg_rows(first)) == []
 
 
-def test_a_crash_leaves_no_view_and_no_harm(
+def test_a_crash_leaves_no_snapshot_and_no_harm(
     table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Wherever the process ends, what is on disk is read as if the unfinished part were not there."""
@@ -252,7 +256,7 @@ def test_a_crash_leaves_no_view_and_no_harm(
                 client.load()
             except Crash:
                 complete = crashed[0].endswith(".metadata.json")
-                assert complete == bool(list(scratch.glob("views/*.json")))
+                assert complete == bool(list(scratch.glob("snapshots/*.json")))
         published = Client(table, scratch, builders).load()
         assert differences(expected, iceberg_rows(published)) == []
         if not crashed:
@@ -284,7 +288,7 @@ def crashing_after(monkeypatch: pytest.MonkeyPatch, files: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "lost", ["", "data", "metadata", "tables", "views", "slices", "data/*-rows*", "metadata/snap*"]
+    "lost", ["", "data", "metadata", "tables", "snapshots", "slices", "data/*-rows*", "metadata/snap*"]
 )
 def test_files_that_are_gone_from_the_scratch_folder_are_made_again(
     table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, lost: str
@@ -315,7 +319,7 @@ def test_only_what_is_gone_is_built_again(table: TableWriter, tmp_path: Path, bu
     assert client.built == SLICES + 1
 
 
-def test_a_view_some_of_whose_files_are_gone_is_no_snapshot_any_more(
+def test_a_snapshot_some_of_whose_files_are_gone_is_not_listed_any_more(
     table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
 ) -> None:
     client = Client(table, tmp_path / "scratch", builders)
@@ -330,7 +334,7 @@ def test_damaged_records_are_made_again(
     table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, content: bytes
 ) -> None:
     expected = iceberg_rows(Client(table, tmp_path / "scratch", builders).load())
-    for record in (*(tmp_path / "scratch").glob("*/*.json"), tmp_path / "scratch" / "leftovers.json"):
+    for record in (*(tmp_path / "scratch").glob("*/*.json"), tmp_path / "scratch" / "orphan_files.json"):
         record.write_bytes(content)
     assert differences(expected, iceberg_rows(Client(table, tmp_path / "scratch", builders).load())) == []
 
@@ -356,7 +360,7 @@ def test_nothing_is_written_into_the_table(table: TableWriter, tmp_path: Path, b
     Client(table, tmp_path / "scratch", builders).load()
     assert {path: path.stat().st_mtime_ns for path in table.folder.rglob("*")} == before
     (tmp_path / "link").symlink_to(table.folder)
-    for folder in (table.folder / "views", tmp_path / "link" / "views"):
+    for folder in (table.folder / "snapshots", tmp_path / "link" / "snapshots"):
         with pytest.raises(QueryError, match="lies in the table"):
             Client(table, folder, builders)
 
@@ -403,7 +407,7 @@ def test_what_is_left_over_goes_when_its_time_has_come(
     assert remaining == [(True, SLICES), (True, SLICES), (False, SLICES - 1)]
 
 
-def test_a_view_that_changes_leaves_its_files_to_queries_that_have_begun(
+def test_a_snapshot_that_changes_leaves_its_files_to_queries_that_have_begun(
     table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
 ) -> None:
     """The newest commit is the same, but one before it is taken back."""

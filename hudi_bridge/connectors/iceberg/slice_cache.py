@@ -7,14 +7,14 @@ from concurrent.futures import Executor, Future
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles, slice_from_json, slice_to_json
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.splits.split import RealtimeFileSplit
 
 SLICES = "slices"
 _SUFFIX = ".json"
 
 
-class KnownSlices:
+class SliceCache:
     """What belongs to each slice, by its key: one version for each set of log blocks that counted.
 
     What is on disk counts once ``forget_without`` has told which data files are there.

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_bridge.connectors.trino.decode_guest import decode_chunk
-from hudi_bridge.connectors.trino.merge_guest import comparable, contested_fields, float_rank
-from hudi_bridge.connectors.trino.payload_guest import combined
+from hudi_bridge.connectors.trino.decode_udf import decode_chunk
+from hudi_bridge.connectors.trino.merge_udf import comparable, contested_fields, float_rank
+from hudi_bridge.connectors.trino.payload_udf import combined
 from hudi_bridge.merge import ordering
 from hudi_bridge.merge.custom_payload import RecordPayload, Row
 

@@ -1,4 +1,4 @@
-"""The folder of the view's own files: each appears whole or not at all, and none is ever changed.
+"""The folder of a connector's own files: each appears whole or not at all, and none is ever changed.
 
 Nothing is written anywhere else, least of all into the Hudi table. On a local disk a file is written under another name
 and renamed; an object store shows an object once its upload is complete, so that what is to be uploaded is written to a
@@ -41,20 +41,18 @@ class Scratch:
         try:
             return cls(storage=Storage.open(path))
         except TableNotFoundError as error:
-            raise QueryError("folder for the view's files", masked(path), f"a path or URI ({error.reason})") from error
+            raise QueryError("folder for published files", masked(path), f"a path or URI ({error.reason})") from error
 
     def require_outside(self, table: Storage) -> None:
-        """Return only if the folder does not lie in a table.
+        """Raises unless the folder lies outside of a table.
 
         Raises:
-            QueryError: it does.
+            QueryError: it lies within.
         """
         own, other = (_real_path(storage) for storage in (self.storage, table))
         if f"{own}/".startswith(f"{other}/"):
             found = f"{self.storage.shown_path}, which lies in the table {table.shown_path}"
-            raise QueryError(
-                "folder for the view's files", found, "a folder elsewhere: nothing is written into a table"
-            )
+            raise QueryError("folder for published files", found, "a folder elsewhere: nothing is written into a table")
 
     def below(self, name: str) -> "Scratch":
         """A folder within."""

@@ -7,8 +7,8 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from hudi_bridge.connectors.leftovers import remove_leftovers
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.publishing.orphan_files import remove_orphan_files
+from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.storage import Storage
 
 
@@ -55,14 +55,14 @@ def test_a_full_disk_is_said_with_the_file(tmp_path: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_leftovers_wait(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_orphan_files_wait(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("needed.json", "left.json", "of-others.txt", "left.json.part"):
         scratch.write(f"a/{name}", b"")
     needed = {"a": ({"needed.json"}, (".json", ".part"))}
     removed = []
     for now in (0, 59, 60):
         monkeypatch.setattr(time, "time", lambda now=now: float(now))
-        removed.append(remove_leftovers(scratch, needed, 60))
+        removed.append(remove_orphan_files(scratch, needed, 60))
     assert removed == [0, 0, 2]
     assert set(scratch.all_names("a")) == {"needed.json", "of-others.txt"}
-    assert remove_leftovers(scratch, {"a": (set(), (".json",))}, 0) == 1
+    assert remove_orphan_files(scratch, {"a": (set(), (".json",))}, 0) == 1

@@ -1,13 +1,13 @@
-"""A Hudi table -> its views in a folder of their own, made when they are asked for and kept as long as they are needed.
+"""A Hudi table -> its Iceberg snapshots, built when they are asked for and kept in a folder as long as they are needed.
 
     data/        rows and position deletes of file slices
     slices/      what belongs to each slice; written when the slice's files are complete
     metadata/    manifests and manifest lists
-    views/       one record a view; written when its manifests are complete
+    snapshots/   one record a snapshot; written when its manifests are complete
     tables/      metadata of the table; written last
 
 Whatever is on disk has a name that says what it was made from, so that a process that has crashed leaves nothing behind
-that could be mistaken for a view, and what it had finished is used again.
+that could be mistaken for a snapshot, and what it had finished is used again.
 """
 
 import contextlib
@@ -23,20 +23,19 @@ from threading import Lock
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.counters import Counters
-from hudi_bridge.connectors.iceberg.known_slices import SLICES, KnownSlices
-from hudi_bridge.connectors.iceberg.known_views import KnownViews
 from hudi_bridge.connectors.iceberg.manifests import METADATA
 from hudi_bridge.connectors.iceberg.merge_settings import MergeSettings
 from hudi_bridge.connectors.iceberg.metadata import epoch_ms, table_metadata
-from hudi_bridge.connectors.iceberg.present_files import TABLES, PresentFiles
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.slice_builder import DATA, FORMAT
-from hudi_bridge.connectors.iceberg.view import View
-from hudi_bridge.connectors.iceberg.view_maker import ViewMaker
-from hudi_bridge.connectors.leftovers import remove_leftovers
-from hudi_bridge.connectors.locations import Locations
-from hudi_bridge.connectors.payload_identity import payload_identities
-from hudi_bridge.connectors.scratch import UNFINISHED, Scratch
+from hudi_bridge.connectors.iceberg.slice_cache import SLICES, SliceCache
+from hudi_bridge.connectors.iceberg.snapshot import IcebergSnapshot
+from hudi_bridge.connectors.iceberg.snapshot_builder import SnapshotBuilder
+from hudi_bridge.connectors.iceberg.snapshot_records import TABLES, PresentFiles, SnapshotRecords
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.orphan_files import remove_orphan_files
+from hudi_bridge.connectors.publishing.payload_identity import payload_identities
+from hudi_bridge.connectors.publishing.scratch import UNFINISHED, Scratch
 from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError
 from hudi_bridge.storage import Storage
 from hudi_bridge.table import HudiTable
@@ -51,11 +50,11 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ViewSettings:
-    """How views are made: by whom, ``at_once`` slices of all tables at the same time, and how long they are kept.
+class SnapshotSettings:
+    """How snapshots are built: by whom, ``at_once`` slices of all tables at the same time, and how long they are kept.
 
-    Data files must lie below the ``roots``, if there are any, once links have been followed. The newest ``keep`` views
-    are listed as snapshots. Files that are not needed any more are kept for ``keep_seconds``: queries that have begun
+    Data files must lie below the ``roots``, if there are any, once links have been followed. The newest ``keep``
+    snapshots are listed. Files that are not needed any more are kept for ``keep_seconds``: queries that have begun
     can end.
     """
 
@@ -79,18 +78,18 @@ class Published:
     location: str
 
 
-class TableViews:
-    """The views of one table for one kind of query. Safe for threads: what one of them makes, the others wait for."""
+class TableSnapshots:
+    """The snapshots of one table for one kind of query. Safe for threads: what one builds, the others wait for."""
 
     def __init__(
         self,
         storage: Storage,
         query_type: QueryType,
         scratch: Scratch,
-        settings: ViewSettings,
+        settings: SnapshotSettings,
         merging: MergeSettings | None = None,
     ) -> None:
-        """The views of the table in a storage; ``scratch`` is a folder that nobody else writes to.
+        """The snapshots of the table in a storage; ``scratch`` is a folder that nobody else writes to.
 
         Raises:
             QueryError: the folder lies in the table.
@@ -103,8 +102,8 @@ class TableViews:
         self._merging = merging or MergeSettings()
         self._payloads = payload_identities(self._merging.payloads)
         self._lock = Lock()
-        self._views = KnownViews(scratch)
-        self._maker = ViewMaker(
+        self._snapshots = SnapshotRecords(scratch)
+        self._builder = SnapshotBuilder(
             storage=storage,
             scratch=scratch,
             locations=settings.locations,
@@ -112,14 +111,14 @@ class TableViews:
             at_once=settings.at_once,
             counters=settings.counters,
             roots=settings.roots,
-            slices=KnownSlices(scratch),
+            slices=SliceCache(scratch),
             rewriting=settings.rewriting,
         )
         self._published: dict[str, Published] = {}
         self._checked = -math.inf
 
     def load(self, as_of: str | None = None) -> Published:
-        """The table as of now with earlier views as snapshots, or as of an instant alone.
+        """The table as of now with its earlier snapshots, or as of an instant alone.
 
         Raises:
             HudiReadError: the table cannot be read.
@@ -135,14 +134,15 @@ class TableViews:
         raise AssertionError
 
     def follow(self) -> None:
-        """Make views of all commits since the newest view, so that clients find them by their times.
+        """Build snapshots of all commits since the newest snapshot, so that clients find them by their times.
 
         Raises:
             HudiReadError: the table cannot be read.
         """
         commits = [commit.requested_time for commit in self._open().timeline.commits()]
         newest = max(
-            (view.instant for view in self._views.all() if view.instant <= max(commits, default="")), default=None
+            (snapshot.instant for snapshot in self._snapshots.all() if snapshot.instant <= max(commits, default="")),
+            default=None,
         )
         if newest is not None:
             for commit in commits:
@@ -156,19 +156,19 @@ class TableViews:
         return HudiTable.of(self._storage, self._merging.options, self._merging.payloads)
 
     def _load(self, table: HudiTable, as_of: str | None) -> Published:
-        # Columns keep their ids, also those of views that are made again.
-        known_ids = self._views.ids()
+        # Columns keep their ids, also those of snapshots that are built again.
+        known_ids = self._snapshots.ids()
         self._forget_what_is_gone()
         dataset = table.read_optimized(as_of) if self._query_type is QueryType.READ_OPTIMIZED else table.snapshot(as_of)
         state = self._state(table, dataset.instant)
-        view = self._views.get(dataset.instant)
-        is_known = view is not None and view.state == state
-        if view is None or not is_known:
-            view = self._maker.make(table, dataset, state, known_ids)
-            self._views.publish(view)
+        snapshot = self._snapshots.get(dataset.instant)
+        is_known = snapshot is not None and snapshot.state == state
+        if snapshot is None or not is_known:
+            snapshot = self._builder.build(table, dataset, state, known_ids)
+            self._snapshots.publish(snapshot)
         self._settings.counters.add("views_reused_total" if is_known else "views_built_total")
-        listed = [view] if as_of is not None else self._views.up_to(view.instant, self._settings.keep)
-        self._views.use(listed)
+        listed = [snapshot] if as_of is not None else self._snapshots.up_to(snapshot.instant, self._settings.keep)
+        self._snapshots.use(listed)
         published = self._publish(table, listed)
         if not is_known:
             self._remove_unused()
@@ -180,25 +180,27 @@ class TableViews:
             return
         present = PresentFiles.of(self._scratch)
         self._checked = time.monotonic()
-        broken = [view for view in self._views.all() if not present.has_all_of(view)]
+        broken = [snapshot for snapshot in self._snapshots.all() if not present.has_all_of(snapshot)]
         if broken:
             _LOG.warning(
-                "%s: files of %d views are gone from the scratch folder", ascii(self._storage.shown_path), len(broken)
+                "%s: files of %d snapshots are gone from the scratch folder",
+                ascii(self._storage.shown_path),
+                len(broken),
             )
-        self._views.remove(broken)
-        self._maker.slices.forget_without(present.data)
-        for name in self._maker.manifests.keys() - present.metadata:
-            del self._maker.manifests[name]
+        self._snapshots.remove(broken)
+        self._builder.slices.forget_without(present.data)
+        for name in self._builder.manifests.keys() - present.metadata:
+            del self._builder.manifests[name]
         self._published = {key: one for key, one in self._published.items() if one.name in present.tables}
 
     def _state(self, table: HudiTable, instant: str) -> str:
-        """What the view of an instant is made from, without a look at any data file."""
+        """What the snapshot of an instant is made from, without a look at any data file."""
         settings = (self._settings.locations, self._settings.rewriting, self._payloads)
         facts = (FORMAT, table.config, table.timeline.instants, instant, *settings)
         return hashlib.sha256(repr(facts).encode()).hexdigest()
 
-    def _publish(self, table: HudiTable, views: Sequence[View]) -> Published:
-        key = repr([(view.instant, view.state) for view in views])
+    def _publish(self, table: HudiTable, snapshots: Sequence[IcebergSnapshot]) -> Published:
+        key = repr([(snapshot.instant, snapshot.state) for snapshot in snapshots])
         if key not in self._published:
             location = self._settings.locations.uri(self._scratch.storage)
             properties = {
@@ -207,12 +209,12 @@ class TableViews:
                 # Whoever removes old snapshots must not remove base files with them: they are Hudi's.
                 "gc.enabled": "false",
             }
-            metadata = table_metadata(location, views, self._retained(table), properties=properties)
+            metadata = table_metadata(location, snapshots, self._retained(table), properties=properties)
             text = metadata.model_dump_json()
-            name = f"{views[-1].instant}-{hashlib.sha256(text.encode()).hexdigest()[:16]}{_TABLE_METADATA}"
+            name = f"{snapshots[-1].instant}-{hashlib.sha256(text.encode()).hexdigest()[:16]}{_TABLE_METADATA}"
             self._scratch.write(f"{TABLES}/{name}", text.encode())
             self._published[key] = Published(
-                instant=views[-1].instant, metadata=text, name=name, location=f"{location}/{TABLES}/{name}"
+                instant=snapshots[-1].instant, metadata=text, name=name, location=f"{location}/{TABLES}/{name}"
             )
             for oldest in list(self._published)[:-_MOST_PUBLISHED]:
                 del self._published[oldest]
@@ -226,21 +228,21 @@ class TableViews:
                 yield commit.requested_time, epoch_ms(commit.requested_time, table.config.timeline_timezone)
 
     def _remove_unused(self) -> None:
-        self._views.refresh()
-        self._views.drop(self._settings.keep, self._settings.keep_seconds)
-        views = self._views.all()
-        instants = {view.instant for view in views}
+        self._snapshots.refresh()
+        self._snapshots.drop(self._settings.keep, self._settings.keep_seconds)
+        snapshots = self._snapshots.all()
+        instants = {snapshot.instant for snapshot in snapshots}
         self._published = {key: one for key, one in self._published.items() if one.instant in instants}
-        slices = {name for view in views for name in view.slices}
-        manifests = {name for view in views for name in view.manifests}
-        lists = {view.manifest_list for view in views}
+        slices = {name for snapshot in snapshots for name in snapshot.slices}
+        manifests = {name for snapshot in snapshots for name in snapshot.manifests}
+        lists = {snapshot.manifest_list for snapshot in snapshots}
         published = {one.name for one in self._published.values()}
         needed = {
-            DATA: ({name for view in views for name in view.own_files}, (".parquet", UNFINISHED)),
+            DATA: ({name for snapshot in snapshots for name in snapshot.own_files}, (".parquet", UNFINISHED)),
             SLICES: ({f"{name}.json" for name in slices}, (".json", UNFINISHED)),
             METADATA: (manifests | lists, (".avro", UNFINISHED)),
             TABLES: (published, (_TABLE_METADATA, UNFINISHED)),
         }
-        gone = remove_leftovers(self._scratch, needed, self._settings.keep_seconds)
+        gone = remove_orphan_files(self._scratch, needed, self._settings.keep_seconds)
         self._settings.counters.add("files_removed_total", gone)
-        self._maker.forget_but(slices, manifests)
+        self._builder.forget_but(slices, manifests)

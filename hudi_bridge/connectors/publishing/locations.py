@@ -1,4 +1,4 @@
-"""What the clients of a view call its files: the same file may have another URI on their side."""
+"""What an engine calls files: the same file may have another URI on its side."""
 
 from dataclasses import dataclass
 from typing import Self

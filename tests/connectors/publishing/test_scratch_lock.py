@@ -11,17 +11,17 @@ from threading import Event
 import fsspec
 import pytest
 
-from hudi_bridge.connectors import scratch_lock
-from hudi_bridge.connectors.scratch import Scratch
-from hudi_bridge.connectors.scratch_lock import locked
+from hudi_bridge.connectors.publishing import scratch_lock
+from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.publishing.scratch_lock import locked
 from hudi_bridge.errors import QueryError
 from hudi_bridge.storage import Storage
 
 LOCK = ".hudi-bridge.lock"
 HOLDER = """
 import sys, time
-from hudi_bridge.connectors.scratch import Scratch
-from hudi_bridge.connectors.scratch_lock import locked
+from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.publishing.scratch_lock import locked
 with locked(Scratch.open(sys.argv[1]), print):
     print("held", flush=True)
     time.sleep(60)

@@ -1,6 +1,6 @@
-"""A view: the table as of one instant, as an Iceberg snapshot; and its record on disk, which makes it visible.
+"""The table as of one instant, as an Iceberg snapshot; and its record on disk, which makes it visible.
 
-The record is written when all files of the view are complete. It names them, so that what no record names can be
+The record is written when all files of the snapshot are complete. It names them, so that what no record names can be
 removed.
 """
 
@@ -15,15 +15,15 @@ from pyiceberg.table.name_mapping import NameMapping
 from hudi_bridge.connectors.iceberg.columns import Columns
 from hudi_bridge.connectors.iceberg.name_mapping import names_to_ids
 
-VIEWS = "views"
+SNAPSHOTS = "snapshots"
 _FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class IcebergSnapshot:
     """The table as of an instant.
 
-    ``state`` stands for all that the view was made from: the timeline, the properties, and how files are called.
+    ``state`` stands for all that the snapshot was made from: the timeline, the properties, and how files are called.
     ``manifest_list`` and ``manifests`` are names of files; ``slices`` those of ``SliceFiles`` and ``own_files`` those
     of the data files that were written. ``stored_paths`` are the columns of all base files that are read where they
     lie.
@@ -60,21 +60,21 @@ class View:
         return all(own.get(path) == other.get(path) for path in self.stored_paths)
 
 
-def view_to_json(view: View) -> bytes:
-    """The text that ``view_from_json`` reads."""
-    plain = {name: getattr(view, name) for name in _PLAIN}
+def snapshot_to_json(snapshot: IcebergSnapshot) -> bytes:
+    """The text that ``snapshot_from_json`` reads."""
+    plain = {name: getattr(snapshot, name) for name in _PLAIN}
     document = plain | {
         "format": _FORMAT,
-        "schema": view.columns.schema.model_dump(mode="json"),
-        "ids": dict(view.columns.ids),
-        "mapping": view.columns.mapping.model_dump(mode="json"),
-        "spec": view.spec.model_dump(mode="json"),
+        "schema": snapshot.columns.schema.model_dump(mode="json"),
+        "ids": dict(snapshot.columns.ids),
+        "mapping": snapshot.columns.mapping.model_dump(mode="json"),
+        "spec": snapshot.spec.model_dump(mode="json"),
     }
     return json.dumps(document, separators=(",", ":")).encode()
 
 
-def view_from_json(text: bytes) -> View | None:
-    """The view that ``view_to_json`` wrote; None for a text of another release."""
+def snapshot_from_json(text: bytes) -> IcebergSnapshot | None:
+    """The snapshot that ``snapshot_to_json`` wrote; None for a text of another release."""
     document = json.loads(text)
     if document.pop("format", None) != _FORMAT:
         return None
@@ -84,7 +84,7 @@ def view_from_json(text: bytes) -> View | None:
         mapping=NameMapping.model_validate(document["mapping"]),
     )
     plain: dict[str, Any] = {name: _as_tuple(document[name]) for name in _PLAIN}
-    return View(**plain, columns=columns, spec=PartitionSpec.model_validate(document["spec"]))
+    return IcebergSnapshot(**plain, columns=columns, spec=PartitionSpec.model_validate(document["spec"]))
 
 
 _PLAIN = (

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from threading import Event, Thread
 from uuid import uuid4
 
-from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.errors import QueryError
 
 try:

@@ -1,0 +1,107 @@
+"""The snapshots of a table that are on disk, which of them are listed, and which nobody needs any more."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from hudi_bridge.connectors.iceberg.manifests import METADATA
+from hudi_bridge.connectors.iceberg.name_mapping import Ids
+from hudi_bridge.connectors.iceberg.slice_builder import DATA
+from hudi_bridge.connectors.iceberg.snapshot import SNAPSHOTS, IcebergSnapshot, snapshot_from_json, snapshot_to_json
+from hudi_bridge.connectors.publishing.scratch import Scratch
+
+TABLES = "tables"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PresentFiles:
+    """The names of the files that are there, folder by folder: a scratch folder may be wiped, or lose files.
+
+    A listing for each folder tells them, however many there are.
+    """
+
+    data: frozenset[str]
+    metadata: frozenset[str]
+    tables: frozenset[str]
+
+    @classmethod
+    def of(cls, scratch: Scratch) -> Self:
+        """Those in a folder."""
+        data, metadata, tables = (frozenset(scratch.names(folder)) for folder in (DATA, METADATA, TABLES))
+        return cls(data=data, metadata=metadata, tables=tables)
+
+    def has_all_of(self, snapshot: IcebergSnapshot) -> bool:
+        """Whether clients find all files of a snapshot."""
+        return self.data.issuperset(snapshot.own_files) and self.metadata.issuperset(
+            (snapshot.manifest_list, *snapshot.manifests)
+        )
+
+
+class SnapshotRecords:
+    """The records of snapshots in a folder; those that another process has written are found by ``refresh``."""
+
+    def __init__(self, scratch: Scratch) -> None:
+        self._scratch = scratch
+        self._snapshots: dict[str, IcebergSnapshot] = {}
+        self._used: dict[str, float] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the records that are not known yet."""
+        names = self._scratch.names(SNAPSHOTS)
+        known = {snapshot.record_name: snapshot for snapshot in self._snapshots.values()}
+        for name in names:
+            text = None if name in known else self._scratch.read(f"{SNAPSHOTS}/{name}")
+            snapshot = None if text is None else _snapshot(text)
+            if snapshot is not None:
+                self._snapshots[snapshot.instant] = snapshot
+
+    def get(self, instant: str) -> IcebergSnapshot | None:
+        """The snapshot of an instant, None if there is none."""
+        return self._snapshots.get(instant)
+
+    def ids(self) -> Ids:
+        """The ids that snapshots have given to columns."""
+        ids: dict[str, int] = {}
+        for snapshot in self.all():
+            ids |= snapshot.columns.ids
+        return ids
+
+    def all(self) -> Sequence[IcebergSnapshot]:
+        """All snapshots, by their instants."""
+        return [self._snapshots[instant] for instant in sorted(self._snapshots)]
+
+    def up_to(self, instant: str, most: int) -> Sequence[IcebergSnapshot]:
+        """The snapshots to list with that of an instant, which is the last."""
+        return [snapshot for snapshot in self.all() if snapshot.instant <= instant][-most:]
+
+    def publish(self, snapshot: IcebergSnapshot) -> None:
+        """Make a snapshot visible, all files of which are complete."""
+        self._scratch.write(f"{SNAPSHOTS}/{snapshot.record_name}", snapshot_to_json(snapshot))
+        self._snapshots[snapshot.instant] = snapshot
+
+    def use(self, snapshots: Sequence[IcebergSnapshot]) -> None:
+        """Take note that clients have been told of some snapshots."""
+        self._used |= dict.fromkeys((snapshot.instant for snapshot in snapshots), time.time())
+
+    def drop(self, keep: int, keep_seconds: float) -> None:
+        """Remove the records of all snapshots but the newest ones, and those that clients have been told of of late."""
+        used_since = time.time() - keep_seconds
+        for snapshot in self.all()[:-keep]:
+            if self._used.get(snapshot.instant, 0) <= used_since:
+                self.remove([snapshot])
+
+    def remove(self, snapshots: Sequence[IcebergSnapshot]) -> None:
+        """Remove the records of some snapshots."""
+        for snapshot in snapshots:
+            self._scratch.remove(f"{SNAPSHOTS}/{snapshot.record_name}")
+            del self._snapshots[snapshot.instant]
+
+
+def _snapshot(text: bytes) -> IcebergSnapshot | None:
+    """The snapshot of a record; None for one that is damaged, which is made again."""
+    try:
+        return snapshot_from_json(text)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None

@@ -1,0 +1,1 @@
+"""What connectors that write files beside a table share: the folder, its lock, orphan files, what files are called."""
