@@ -13,6 +13,7 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.merge.payloads import infer_merge_mode
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.table import HudiTable
+from hudi_bridge.timeline.instant import InstantLike
 
 
 def _schema(**types: Any) -> pa.Schema:  # noqa: ANN401 - pyarrow has no common class in its stubs
@@ -86,7 +87,7 @@ def inspect_timeline(table: HudiTable) -> pa.Table:
     )
 
 
-def inspect_file_slices(table: HudiTable, as_of: str | None = None) -> pa.Table:
+def inspect_file_slices(table: HudiTable, as_of: InstantLike | None = None) -> pa.Table:
     """One row per file slice of a snapshot, by partition and file id; ``as_of`` as for ``HudiTable.snapshot``.
 
     ``base_size_bytes`` is null where there is no base file.
@@ -107,12 +108,14 @@ def inspect_file_slices(table: HudiTable, as_of: str | None = None) -> pa.Table:
     )
 
 
-def inspect_files(table: HudiTable, as_of: str | None = None) -> pa.Table:
+def inspect_files(table: HudiTable, as_of: InstantLike | None = None) -> pa.Table:
     """One row per file that a snapshot reads: base files, and log files in the order in which they are merged."""
     return _table(FILES_SCHEMA, _iter_files(table, as_of))
 
 
-def inspect_splits(table: HudiTable, as_of: str | None = None, query_type: QueryType = QueryType.SNAPSHOT) -> pa.Table:
+def inspect_splits(
+    table: HudiTable, as_of: InstantLike | None = None, query_type: QueryType = QueryType.SNAPSHOT
+) -> pa.Table:
     """One row per split of a query; ``as_of`` as for ``HudiTable.snapshot``."""
     return splits_to_table(table.splits(as_of, query_type))
 
@@ -135,7 +138,7 @@ def splits_to_table(splits: Iterable[RealtimeFileSplit]) -> pa.Table:
     )
 
 
-def inspect_columns(table: HudiTable, as_of: str | None = None) -> pa.Table:
+def inspect_columns(table: HudiTable, as_of: InstantLike | None = None) -> pa.Table:
     """One row per column, in the table's order, with its Arrow type."""
     return _table(
         COLUMNS_SCHEMA,
@@ -146,7 +149,7 @@ def inspect_columns(table: HudiTable, as_of: str | None = None) -> pa.Table:
     )
 
 
-def inspect_table(table: HudiTable, as_of: str | None = None) -> pa.Table:
+def inspect_table(table: HudiTable, as_of: InstantLike | None = None) -> pa.Table:
     """One row that describes the table; ``latest_instant`` is null before the first commit."""
     config = table.config
     slices = table.file_slices(as_of)
@@ -171,7 +174,7 @@ def inspect_table(table: HudiTable, as_of: str | None = None) -> pa.Table:
     return _table(TABLE_SCHEMA, [row])
 
 
-def _iter_files(table: HudiTable, as_of: str | None) -> Iterable[Mapping[str, Any]]:
+def _iter_files(table: HudiTable, as_of: InstantLike | None) -> Iterable[Mapping[str, Any]]:
     for piece in table.file_slices(as_of):
         files = [("log", log.name.instant_time, log.size_bytes, log.path) for log in piece.log_files]
         if piece.base_file is not None:

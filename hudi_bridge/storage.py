@@ -8,6 +8,7 @@ taken for the end of a file, or for an empty folder, that is not.
 
 import errno
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,8 +16,8 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
-from typing import Any, Self, TypeVar
+from pathlib import Path, PurePath
+from typing import Any, Self, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ from hudi_bridge.waiting import limit_seconds, within
 # What is asked for at once of a store, and has to arrive within the limit of time.
 _PIECE_BYTES = 1 << 24
 _MARK_BYTES = 16
+_SHORTENED_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfss"}
 
 # How long Arrow's own clients wait for a connection, for bytes to arrive, or with all that they try again: without
@@ -39,7 +41,23 @@ _CLIENT_LIMITS: dict[str, dict[str, Any]] = {
     "GcsFileSystem": {"retry_time_limit": timedelta(seconds=60)},
 }
 
+PathLike: TypeAlias = str | os.PathLike[str]
+"""A path or, as text alone, a URI."""
+
 _Answer = TypeVar("_Answer")
+
+
+def path_text(path: PathLike) -> str:
+    """A path or URI as text.
+
+    Raises:
+        TableNotFoundError: it is a URI that has been made a path.
+    """
+    text = os.fspath(path)
+    if isinstance(path, PurePath) and (uri := _SHORTENED_URI.match(text)):
+        meant = masked(f"{uri[1]}://{text[uri.end() :]}")
+        raise TableNotFoundError(meant, "pathlib has taken a slash from the URI; pass it as text")
+    return text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +87,14 @@ class Storage:
     filesystem: fs.FileSystem
 
     @classmethod
-    def open(cls, table_path: str, filesystem: Any = None) -> Self:  # noqa: ANN401 - of any library
+    def open(cls, path: PathLike, filesystem: Any = None) -> Self:  # noqa: ANN401 - of any library
         """The storage for a local path or a URI, or for a path on the pyarrow or fsspec ``filesystem`` given.
 
         Raises:
             TableNotFoundError: no file system can be opened for the path.
             StorageError: the file system does not answer.
         """
+        table_path = path_text(path)
         if filesystem is not None:
             if isinstance(filesystem, fs.FileSystem):
                 root = table_path.partition("://")[2] if "://" in table_path else table_path

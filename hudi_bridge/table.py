@@ -1,5 +1,6 @@
 """A Hudi table: opened once, read as of any instant it still has."""
 
+import os
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Self
@@ -29,8 +30,8 @@ from hudi_bridge.splits.open_timeline import open_timeline
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.query_plan import SnapshotPlan
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
-from hudi_bridge.storage import Storage
-from hudi_bridge.timeline.instant import parse_query_instant
+from hudi_bridge.storage import PathLike, Storage
+from hudi_bridge.timeline.instant import InstantLike, parse_query_instant
 from hudi_bridge.timeline.instant_range import InstantRange, resolve_range
 from hudi_bridge.timeline.time_travel import validate_not_cleaned, validate_time_travel
 from hudi_bridge.timeline.timeline import Timeline
@@ -51,7 +52,7 @@ class HudiTable:
     @classmethod
     def open(
         cls,
-        path: str,
+        path: PathLike,
         filesystem: Any = None,  # noqa: ANN401 - of any library
         options: Mapping[str, str] | None = None,
         payloads: Mapping[str, RecordPayload] | None = None,
@@ -59,10 +60,11 @@ class HudiTable:
     ) -> Self:
         """The table in a folder.
 
-        ``path`` is a local path or a URI that pyarrow can open (s3, gs, abfs, hdfs, file), or a path on the pyarrow or
-        fsspec ``filesystem`` given. ``options`` are options by Hudi's names, for what a table of Hudi 0.x does not
-        say of itself: ``hoodie.payload.delete.field`` and ``.marker``, ``hoodie.datasource.write.record.merger.impls``;
-        and ``hudi_bridge.read.as.release`` names the release whose rules hold, where 0.x and 1.x have both written.
+        ``path`` is a local path, or text with a URI that pyarrow can open (s3, gs, abfs, hdfs, file), or a path on the
+        pyarrow or fsspec ``filesystem`` given. ``options`` are options by Hudi's names, for what a table of Hudi 0.x
+        does not say of itself: ``hoodie.payload.delete.field`` and ``.marker``,
+        ``hoodie.datasource.write.record.merger.impls``; and ``hudi_bridge.read.as.release`` names the release whose
+        rules hold, where 0.x and 1.x have both written.
         ``payloads`` says what stands for the payload classes of your own, by the Java class that a table names.
         ``log_memory_bytes`` is what the log records of one file slice may take in memory, by default a quarter of the
         machine's for all that are read at once; larger ones are merged in several passes.
@@ -127,30 +129,34 @@ class HudiTable:
         """The columns as of the newest commit."""
         return self._latest.schema(QueryType.SNAPSHOT)
 
-    def snapshot(self, as_of: str | None = None) -> HudiDataset:
+    def snapshot(self, as_of: InstantLike | None = None) -> HudiDataset:
         """The true rows: base files merged with their logs, as of the newest commit or of an instant.
 
-        ``as_of`` takes Hudi's spellings: ``2026-01-31``, ``2026-01-31 12:00:00[.000]``, or 14 or 17 digits.
+        ``as_of`` takes Hudi's spellings: ``2026-01-31``, ``2026-01-31 12:00:00[.000]``, or 14 or 17 digits; or a
+        ``date``, which is its midnight, or a ``datetime``, which is its millisecond. They are in the time zone of the
+        table's timeline; a ``datetime`` with a zone of its own is converted to it.
 
         Raises:
             InstantNotReadableError: files of that instant are gone, or a write before it has not completed.
-            QueryError: the spelling is none of Hudi's.
+            QueryError: the spelling is none of Hudi's, or has a zone that cannot be related to the timeline's: a table
+                does not say what local time its writers are in.
         """
         return HudiDataset(self._storage, SnapshotPlan(self._planner(as_of), QueryType.SNAPSHOT))
 
-    def read_optimized(self, as_of: str | None = None) -> HudiDataset:
+    def read_optimized(self, as_of: InstantLike | None = None) -> HudiDataset:
         """The rows of the base files alone, without the changes that are still in logs.
 
         ``left_out_log_files()`` of the result says how many log files are not read. ``as_of`` as for ``snapshot``.
         """
         return HudiDataset(self._storage, SnapshotPlan(self._planner(as_of), QueryType.READ_OPTIMIZED))
 
-    def incremental(self, after: str, up_to: str | None = None) -> HudiDataset:
+    def incremental(self, after: InstantLike, up_to: InstantLike | None = None) -> HudiDataset:
         """The rows written by commits in ``(after, up_to]``, in their latest state; rows deleted since are absent.
 
         Commits lie in the range by their completion time, in table versions up to 6 by their requested time. Both ends
-        take the spellings of ``snapshot``; ``after`` may be ``earliest`` or zeros as well, and without ``up_to`` the
-        range reaches to the newest commit. ``next_after`` of the result is the ``after`` to carry on with.
+        take what ``as_of`` of ``snapshot`` takes; ``after`` may be ``earliest`` or zeros as well, and without
+        ``up_to`` the range reaches to the newest commit. ``next_after`` of the result is the ``after`` to carry on
+        with.
 
         Raises:
             InstantNotReadableError: files of the range are gone, or a write before one in it is still running.
@@ -161,7 +167,7 @@ class HudiTable:
         instants = self.instant_range(after, up_to)
         return HudiDataset(storage, plan_incremental(storage, config, self.timeline, self._latest, instants, options))
 
-    def instant_range(self, after: str, up_to: str | None = None) -> InstantRange:
+    def instant_range(self, after: InstantLike, up_to: InstantLike | None = None) -> InstantRange:
         """The commits of an incremental query with these ends.
 
         Raises:
@@ -172,8 +178,8 @@ class HudiTable:
 
     def changes(
         self,
-        after: str,
-        up_to: str | None = None,
+        after: InstantLike,
+        up_to: InstantLike | None = None,
         *,
         format: ChangeFormat | str = ChangeFormat.ROWS,  # noqa: A002 - of the rows
     ) -> HudiDataset:
@@ -199,7 +205,7 @@ class HudiTable:
 
     def splits(
         self,
-        as_of: str | None = None,
+        as_of: InstantLike | None = None,
         query_type: QueryType = QueryType.SNAPSHOT,
         filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
     ) -> list[RealtimeFileSplit]:
@@ -214,11 +220,11 @@ class HudiTable:
         request = RowRequest.of(planner.schema(query_type), row_filter=filter)
         return list(planner.splits(query_type, request.row_filter))
 
-    def read_context(self, as_of: str | None = None) -> ReadContext:
+    def read_context(self, as_of: InstantLike | None = None) -> ReadContext:
         """What the splits of a snapshot have in common, whether or not there are any."""
         return self._planner(as_of).context(QueryType.SNAPSHOT)
 
-    def file_slices(self, as_of: str | None = None) -> tuple[FileSlice, ...]:
+    def file_slices(self, as_of: InstantLike | None = None) -> tuple[FileSlice, ...]:
         """The file slices of a snapshot."""
         return self._planner(as_of).file_slices(QueryType.SNAPSHOT)
 
@@ -231,7 +237,7 @@ class HudiTable:
         """A history with column ids for a table that keeps none; nothing is written."""
         return propose_schema_history(self._storage, self.config, self.timeline)
 
-    def file_columns(self, path: str, as_of: str | None = None) -> tuple[FileColumns, ...]:
+    def file_columns(self, path: PathLike, as_of: InstantLike | None = None) -> tuple[FileColumns, ...]:
         """How the columns of a base file, or of each data block of a log file, become those of a snapshot.
 
         ``path`` is relative to the table.
@@ -240,10 +246,10 @@ class HudiTable:
             QueryError: the path is not that of a data file of the table.
         """
         instant = self._planner(as_of).query_instant
-        return read_file_columns(self._storage, self.config, self.timeline, instant, path)
+        return read_file_columns(self._storage, self.config, self.timeline, instant, os.fspath(path))
 
     def history_of(
-        self, record_key: str, *, partition_path: str | None = None, as_of: str | None = None
+        self, record_key: str, *, partition_path: str | None = None, as_of: InstantLike | None = None
     ) -> RecordHistory:
         """The story of a record: each of its versions, which of them win and why, and the row that a snapshot returns.
 
@@ -259,7 +265,7 @@ class HudiTable:
     def _latest(self) -> SplitPlanner:
         return SplitPlanner(self._storage, self.config, self.timeline, self.latest_instant, self._read_options)
 
-    def _planner(self, as_of: str | None) -> SplitPlanner:
+    def _planner(self, as_of: InstantLike | None) -> SplitPlanner:
         if as_of is None:
             return self._latest
         instant = parse_query_instant(as_of, self.config.timeline_timezone)

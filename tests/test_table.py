@@ -1,11 +1,14 @@
 """A table as users open it."""
 
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
+from pyarrow import fs  # noqa: TID251 - a user brings a file system
 
-from hudi_bridge import HudiTable, InstantNotReadableError, QueryError, QueryType
+from hudi_bridge import HudiTable, InstantNotReadableError, QueryError, QueryType, TableNotFoundError
+from hudi_bridge.inspection import inspect_columns, inspect_file_slices, inspect_files, inspect_splits, inspect_table
 from tests.table_writer import META_FIELDS, TableWriter, at, sorted_column
 
 
@@ -53,6 +56,47 @@ def test_spellings_of_an_instant(writer: TableWriter) -> None:
     for text in ("yesterday", "", "20260101", "2026-13-01"):
         with pytest.raises(QueryError, match="as_of"):
             table.snapshot(text)
+
+
+def test_dates_and_datetimes_are_taken_wherever_an_instant_is(writer: TableWriter) -> None:
+    with (writer.folder / ".hoodie" / "hoodie.properties").open("a") as properties:
+        properties.write("\nhoodie.table.timeline.timezone=utc\n")
+    table = writer.open()
+    moment, text = datetime(2026, 1, 1, 0, 0, 0, 200_000), at(2)  # noqa: DTZ001 - without a zone, as users have it
+    for again in (
+        moment,
+        moment.replace(tzinfo=UTC),
+        moment.replace(tzinfo=UTC).astimezone(timezone(timedelta(hours=-7))),
+    ):
+        assert table.snapshot(again).instant == table.read_optimized(again).instant == text
+        assert table.splits(again) == table.splits(text)
+        assert table.file_slices(again) == table.file_slices(text)
+        assert table.read_context(again) == table.read_context(text)
+        assert table.history_of("a", as_of=again).instant == text
+        ours = table.instant_range(again)
+        assert ours == table.instant_range(text)
+        assert table.instant_range("earliest", again) == table.instant_range("earliest", text)
+        assert table.incremental(again).to_table() == table.incremental(text).to_table()
+        ours = table.instant_range(date(2026, 1, 1), again)
+        assert ours.commits
+        assert ours == table.instant_range("2026-01-01", text)
+        changes = table.changes(date(2026, 1, 1), again)
+        assert changes.next_after == table.changes("2026-01-01", text).next_after
+        (base,) = (piece.base_path for piece in table.splits(text))
+        assert base is not None
+        assert table.file_columns(Path(base), again) == table.file_columns(base, text)
+        for inspect in (inspect_table, inspect_files, inspect_file_slices, inspect_splits, inspect_columns):
+            assert inspect(table, again) == inspect(table, text)
+    assert table.snapshot(date(2026, 1, 1)).count_rows() == 0
+    assert table.snapshot(date(2026, 1, 2)).count_rows() == 2
+
+
+def test_a_path_may_be_one_of_pathlib(writer: TableWriter) -> None:
+    for path in (writer.folder, str(writer.folder)):
+        assert HudiTable.open(path).path == str(writer.folder)
+        assert HudiTable.open(path, fs.LocalFileSystem()).path == str(writer.folder)
+    with pytest.raises(TableNotFoundError, match=r"s3://\*\*\*@bucket/trips.*pass it as text"):
+        HudiTable.open(Path("s3://key:secret@bucket/trips"))
 
 
 def test_time_travel_beyond_an_incomplete_write_is_refused(writer: TableWriter) -> None:

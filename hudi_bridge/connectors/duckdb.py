@@ -14,7 +14,6 @@ them, so that a query holds no more of the table than its operators do.
 """
 
 import copy
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,8 +37,9 @@ from hudi_bridge.inspection import (
     inspect_files,
     inspect_timeline,
 )
+from hudi_bridge.storage import PathLike
 from hudi_bridge.table import HudiTable
-from hudi_bridge.timeline.instant import EARLIEST
+from hudi_bridge.timeline.instant import EARLIEST, InstantLike
 
 with needing_extra("duckdb", "duckdb"):
     import duckdb
@@ -55,13 +55,13 @@ _Read = Callable[[Sequence[str], pc.Expression | None], Iterable[pa.RecordBatch]
 
 def attach(
     connection: duckdb.DuckDBPyConnection,
-    path_or_table: str | os.PathLike[str] | HudiTable,
+    path_or_table: PathLike | HudiTable,
     name: str = "trips",
     *,
     filesystem: Any = None,  # noqa: ANN401 - of any library
-    as_of: str | None = None,
-    after: str | None = None,
-    up_to: str | None = None,
+    as_of: InstantLike | None = None,
+    after: InstantLike | None = None,
+    up_to: InstantLike | None = None,
 ) -> "Attached":
     """Views of a table under a name of your choice, and names derived from it.
 
@@ -69,6 +69,7 @@ def attach(
     ``refresh``. Views that have these names are replaced. In an in-memory database the connection's cursors see the
     views, too; in a database file they are temporary, and each connection or cursor attaches the table for itself.
 
+    ``path_or_table`` is a path, or text with a URI, as for ``HudiTable.open``, or a table that is open already.
     ``filesystem`` and ``as_of`` are those of ``HudiTable.open`` and ``HudiTable.snapshot``. With ``after``, and
     with ``up_to`` if you like, there are views of that range of commits as well, as of ``HudiTable.incremental`` and
     ``HudiTable.changes``.
@@ -79,10 +80,7 @@ def attach(
         TableNotFoundError: there is no Hudi table.
         UnsupportedTableError: the table uses something that cannot be read correctly.
     """
-    if isinstance(path_or_table, HudiTable):
-        table = path_or_table
-    else:
-        table = HudiTable.open(os.fspath(path_or_table), filesystem)
+    table = path_or_table if isinstance(path_or_table, HudiTable) else HudiTable.open(path_or_table, filesystem)
     if up_to is not None and after is None:
         raise QueryError("up_to", repr(up_to), "an after as well, where the range begins")
     attached = Attached(connection, table, name, as_of, None if after is None else (after, up_to))
@@ -98,8 +96,8 @@ class Attached:
         connection: duckdb.DuckDBPyConnection,
         table: HudiTable,
         name: str,
-        as_of: str | None,
-        commits: tuple[str, str | None] | None,
+        as_of: InstantLike | None,
+        commits: tuple[InstantLike, InstantLike | None] | None,
     ) -> None:
         self.connection = connection
         self._place = _Place.of(connection)

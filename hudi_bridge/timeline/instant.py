@@ -14,8 +14,9 @@ Source: ``InstantFileNameParserV1``, ``InstantFileNameParserV2``, ``HoodieInstan
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import IntEnum, StrEnum
+from typing import TypeAlias
 
 from hudi_bridge.config import TimelineTimezone
 from hudi_bridge.errors import QueryError
@@ -29,13 +30,17 @@ EARLIEST = "earliest"
 """Hudi's word for a begin before every instant."""
 
 _FILE_NAME = re.compile(r"([0-9]{1,32})(?:_([0-9]{1,32}))?(?:\.([a-z]+))?(?:\.(requested|inflight))?")
-_EXPECTED_INSTANT = "yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS], yyyyMMddHHmmss or yyyyMMddHHmmssSSS"
+_EXPECTED_INSTANT = "yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS], yyyyMMddHHmmss, yyyyMMddHHmmssSSS, a date or a datetime"
 _DATE_AND_TIME = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})(?:[ T](\d{2}):(\d{2}):(\d{2})(?:\.(\d{3})(?:\d{3})?)?(Z|[+-]\d{2}:\d{2})?)?",
     re.ASCII,
 )
 _ISO_MARKS = str.maketrans("", "", "-T:")
 _DIGITS = re.compile(r"[0-9]{14}(?:[0-9]{3})?")
+
+
+InstantLike: TypeAlias = str | date
+"""What a user may say an instant with: one of Hudi's spellings, or a date or datetime."""
 
 
 class Action(StrEnum):
@@ -136,17 +141,24 @@ def instant_file_name(instant: Instant) -> str:
     return f"{time}.{instant.action}.{instant.state.name.lower()}"
 
 
-def parse_query_instant(text: str, timezone: TimelineTimezone, argument: str = "as_of") -> str:
-    """The instant of 17 digits that a user's spelling stands for; ``argument`` names it in errors.
+def parse_query_instant(moment: InstantLike, timezone: TimelineTimezone, argument: str = "as_of") -> str:
+    """The instant of 17 digits that a user means; ``argument`` names it in errors.
 
     A date is its first millisecond, a time without milliseconds the last one of its second, as in Hudi.
     Fourteen digits are such a time, too: Hudi compares them as they are, so that it sees no instant of that
-    second. Dates and times are in the timeline's own zone; a spelling that ends in ``Z`` or ``+hh:mm`` is
-    converted, if the timeline is known to be in UTC.
+    second. A ``datetime`` is its own millisecond, also where that is the first of a second. Dates and times are in the
+    timeline's own zone; a spelling that ends in ``Z`` or ``+hh:mm``, or a ``datetime`` with a time zone, is converted,
+    if the timeline is known to be in UTC.
 
     Raises:
-        QueryError: the text is no time, or its zone cannot be related to the timeline's.
+        QueryError: it is no time, or its zone cannot be related to the timeline's.
     """
+    try:
+        text = _spelling(moment)
+    except (OverflowError, ValueError) as error:
+        raise QueryError(argument, str(moment), _EXPECTED_INSTANT) from error
+    if not isinstance(text, str):
+        raise QueryError(argument, repr(text), _EXPECTED_INSTANT)
     if _DIGITS.fullmatch(text):
         instant = text if len(text) == MILLIS_LENGTH else text + MISSING_MILLIS
         zone = None
@@ -164,15 +176,23 @@ def parse_query_instant(text: str, timezone: TimelineTimezone, argument: str = "
         raise QueryError(argument, repr(text), _EXPECTED_INSTANT) from error
 
 
-def parse_begin_instant(text: str, timezone: TimelineTimezone, argument: str = "after") -> str:
+def parse_begin_instant(moment: InstantLike, timezone: TimelineTimezone, argument: str = "after") -> str:
     """As ``parse_query_instant``, or zeros for Hudi's spellings of the time before every instant.
 
     Raises:
-        QueryError: the text is neither.
+        QueryError: it is neither.
     """
-    if text.lower() == EARLIEST or (text and not text.strip("0")):
+    if isinstance(moment, str) and (moment.lower() == EARLIEST or (moment and not moment.strip("0"))):
         return "0" * MILLIS_LENGTH
-    return parse_query_instant(text, timezone, argument)
+    return parse_query_instant(moment, timezone, argument)
+
+
+def _spelling(moment: InstantLike) -> str:
+    """The same in one of Hudi's spellings; with a zone if the moment has one."""
+    if isinstance(moment, datetime):
+        known = moment if moment.utcoffset() is None else moment.astimezone(UTC)
+        return known.isoformat(timespec="milliseconds")
+    return moment.isoformat() if isinstance(moment, date) else moment
 
 
 def _in_utc(instant: str, zone: str) -> str:

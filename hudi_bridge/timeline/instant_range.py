@@ -25,6 +25,7 @@ from hudi_bridge.timeline.instant import (
     COMMIT_ACTIONS,
     MILLIS_LENGTH,
     Instant,
+    InstantLike,
     parse_begin_instant,
     parse_query_instant,
 )
@@ -73,8 +74,8 @@ def resolve_range(
     storage: Storage,
     config: TableConfig,
     timeline: Timeline,
-    after: str,
-    up_to: str | None = None,
+    after: InstantLike,
+    up_to: InstantLike | None = None,
     hollow_commits: HollowCommitPolicy = HollowCommitPolicy.FAIL,
 ) -> InstantRange:
     """The range between two of a user's spellings; ``after`` may be ``earliest`` or zeros, for all that there is.

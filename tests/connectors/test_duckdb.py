@@ -1,6 +1,7 @@
 import random
 import shutil
 from collections.abc import Iterator
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +210,17 @@ def test_time_travel_stays_where_it_is(connection: duckdb.DuckDBPyConnection) ->
     attached.refresh()
     assert count(connection, "trips") == 60
     assert connection.execute("SELECT DISTINCT kind FROM trips_files").fetchall() == [("base",)]
+
+
+def test_instants_may_be_datetimes(connection: duckdb.DuckDBPyConnection) -> None:
+    table = HudiTable.open(golden_table(STORY))
+    first, second, *_ = table.timeline.commits()
+    moments = [datetime.strptime(one.requested_time, "%Y%m%d%H%M%S%f") for one in (first, second)]  # noqa: DTZ007
+    as_text = attach(connection, table, "texts", as_of=second.requested_time, after=first.requested_time)
+    as_moments = attach(connection, table, "moments", as_of=moments[1], after=moments[0], up_to=date(2100, 1, 1))
+    assert as_moments.instant == as_text.instant == second.requested_time
+    for one, other in zip(as_text.names, as_moments.names, strict=True):
+        assert differences(to_arrow(connection, f"FROM {one}"), to_arrow(connection, f"FROM {other}")) == []
 
 
 def test_columns_and_conditions_reach_the_files(

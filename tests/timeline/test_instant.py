@@ -1,5 +1,8 @@
 import pickle
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
 
+import pandas as pd  # type: ignore[import-untyped]
 import pytest
 
 from hudi_bridge.config import TimelineTimezone
@@ -176,6 +179,40 @@ def test_what_is_no_instant(text: str) -> None:
     assert caught.value.argument == "as of"
     assert caught.value.found == repr(text)
     assert "yyyy-MM-dd" in caught.value.expected
+
+
+@pytest.mark.parametrize(
+    ("moment", "expected"),
+    [
+        (date(2024, 1, 2), "20240102000000000"),
+        (datetime(2024, 1, 2, 3, 4, 5, 678_999), T),  # noqa: DTZ001 - without a zone, as users have it
+        (datetime(2024, 1, 2, 3, 4, 5), "20240102030405000"),  # noqa: DTZ001
+        (pd.Timestamp("2024-01-02 03:04:05.678901234"), T),
+    ],
+)
+def test_a_date_and_a_datetime_without_a_zone_are_in_the_zone_of_the_timeline(moment: date, expected: str) -> None:
+    for zone in TimelineTimezone:
+        assert parse_query_instant(moment, zone) == expected
+        assert parse_begin_instant(moment, zone) == expected
+
+
+@pytest.mark.parametrize("hours", [0, 2, -5.5])
+def test_a_datetime_with_a_zone_is_converted_to_a_timeline_in_utc(hours: float) -> None:
+    zone = timezone(timedelta(hours=hours))
+    moment = datetime(2024, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC).astimezone(zone)
+    assert parse_query_instant(moment, TimelineTimezone.UTC) == T
+    with pytest.raises(QueryError, match="without a zone"):
+        parse_query_instant(moment, LOCAL)
+
+
+@pytest.mark.parametrize(
+    "moment", [None, 20240102, b"2024-01-02", pd.NaT, datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1)))]
+)
+def test_what_is_no_moment(moment: Any) -> None:
+    for parse in (parse_query_instant, parse_begin_instant):
+        with pytest.raises(QueryError) as caught:
+            parse(moment, TimelineTimezone.UTC, "up_to")
+        assert caught.value.argument == "up_to"
 
 
 @pytest.mark.parametrize("zone", ["+99:99", "+24:00", "-23:60"])

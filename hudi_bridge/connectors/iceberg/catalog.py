@@ -22,7 +22,7 @@ from hudi_bridge.connectors.iceberg.table_snapshots import Published, SnapshotSe
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.errors import QueryError, TableNotFoundError
 from hudi_bridge.masking import masked
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage import PathLike, Storage
 
 DEFAULT_NAMESPACE = ("default",)
 _PROPERTIES = ".hoodie/hoodie.properties"
@@ -39,7 +39,7 @@ class Roots:
     tables: Mapping[tuple[Namespace, str], Storage]
 
     @classmethod
-    def of(cls, folders: Sequence[str], tables: Sequence[str]) -> Self:
+    def of(cls, folders: Sequence[PathLike], tables: Sequence[str]) -> Self:
         """The roots of paths or URIs, and of texts like ``sales.orders=s3://bucket/orders``.
 
         Raises:

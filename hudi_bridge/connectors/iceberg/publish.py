@@ -16,6 +16,7 @@ from hudi_bridge.connectors.iceberg.table_snapshots import SnapshotSettings, Tab
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.storage import Storage
+from hudi_bridge.timeline.instant import InstantLike
 
 _HINT = f"{METADATA}/version-hint.text"
 _VERSIONS_KEPT = 100
@@ -43,7 +44,7 @@ def publish_table(
     builds: int,
     merging: MergeSettings | None = None,
     query_type: QueryType = QueryType.SNAPSHOT,
-    as_of: str | None = None,
+    as_of: InstantLike | None = None,
     keep: int = 20,
     keep_seconds: float = 3600.0,
     rewriting: Rewriting | None = None,

@@ -39,6 +39,7 @@ from hudi_bridge.connectors.publishing.scratch import UNFINISHED, Scratch
 from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError
 from hudi_bridge.storage import Storage
 from hudi_bridge.table import HudiTable
+from hudi_bridge.timeline.instant import InstantLike
 from hudi_bridge.timeline.time_travel import earliest_readable_instant
 
 _TABLE_METADATA = ".metadata.json"
@@ -117,7 +118,7 @@ class TableSnapshots:
         self._published: dict[str, Published] = {}
         self._checked = -math.inf
 
-    def load(self, as_of: str | None = None) -> Published:
+    def load(self, as_of: InstantLike | None = None) -> Published:
         """The table as of now with its earlier snapshots, or as of an instant alone.
 
         Raises:
@@ -155,7 +156,7 @@ class TableSnapshots:
     def _open(self) -> HudiTable:
         return HudiTable.of(self._storage, self._merging.options, self._merging.payloads)
 
-    def _load(self, table: HudiTable, as_of: str | None) -> Published:
+    def _load(self, table: HudiTable, as_of: InstantLike | None) -> Published:
         # Columns keep their ids, also those of snapshots that are built again.
         known_ids = self._snapshots.ids()
         self._forget_what_is_gone()

@@ -17,8 +17,7 @@ from typing import BinaryIO, Self
 from uuid import uuid4
 
 from hudi_bridge.errors import QueryError, TableNotFoundError
-from hudi_bridge.masking import masked
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage import PathLike, Storage
 
 _COPY_BYTES = 1 << 22
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
@@ -32,7 +31,7 @@ class Scratch:
     storage: Storage
 
     @classmethod
-    def open(cls, path: str) -> Self:
+    def open(cls, path: PathLike) -> Self:
         """The folder of a local path or a URI; it need not exist yet.
 
         Raises:
@@ -41,7 +40,7 @@ class Scratch:
         try:
             return cls(storage=Storage.open(path))
         except TableNotFoundError as error:
-            raise QueryError("folder for published files", masked(path), f"a path or URI ({error.reason})") from error
+            raise QueryError("folder for published files", error.path, f"a path or URI ({error.reason})") from error
 
     def require_outside(self, table: Storage) -> None:
         """Raises unless the folder lies outside of a table.

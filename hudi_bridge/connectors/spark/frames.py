@@ -20,6 +20,7 @@ from hudi_bridge.connectors.spark.options import QUERY_TYPE, parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, Plan, selected
 from hudi_bridge.connectors.spark.tasks import read_task
 from hudi_bridge.connectors.spark.types import spark_schema
+from hudi_bridge.storage import PathLike, path_text
 
 T = TypeVar("T")
 
@@ -29,7 +30,7 @@ _EVERYTHING = ParsedFilter(columns=(), conditions=())
 
 def read(
     spark: SparkSession,
-    path: str,
+    path: PathLike,
     columns: Sequence[str] | None = None,
     filter: str | None = None,  # noqa: A002 - as pyarrow and DataFrames call it
     query_type: str | None = None,
@@ -46,7 +47,7 @@ def read(
         UnsupportedTableError: the table uses something that cannot be read correctly.
         pyspark.errors.AnalysisException: the condition does not fit the table.
     """
-    given = {**(options or {}), "path": path} | ({} if query_type is None else {QUERY_TYPE: query_type})
+    given = {**(options or {}), "path": path_text(path)} | ({} if query_type is None else {QUERY_TYPE: query_type})
     query = PinnedQuery.of(parse_options(given))
     wanted = selected(query.full_schema, query.options.columns if columns is None else columns).names
     parsed = _EVERYTHING

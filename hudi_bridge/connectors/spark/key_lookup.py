@@ -35,6 +35,7 @@ from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, SplitPickles
 from hudi_bridge.errors import QueryError
 from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import PathLike, path_text
 
 _SLICES_PER_TASK = 64
 _LOCATION = ("partition_path", "file_id", "instant")
@@ -42,7 +43,7 @@ _LOCATION = ("partition_path", "file_id", "instant")
 
 def locate_keys(
     spark: SparkSession,
-    path: str,
+    path: PathLike,
     keys: DataFrame,
     *,
     key_column: str | None = None,
@@ -63,7 +64,7 @@ def locate_keys(
         TableNotFoundError: there is no Hudi table.
         UnsupportedTableError: the table uses something that cannot be read correctly.
     """
-    query = PinnedQuery.of(parse_options({**(options or {}), "path": path}))
+    query = PinnedQuery.of(parse_options({**(options or {}), "path": path_text(path)}))
     wanted = _wanted(keys, key_column, partition_column)
     dataset = query.dataset
     splits = [piece for split in dataset.iter_splits() for piece in split.slices]

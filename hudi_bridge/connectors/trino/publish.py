@@ -36,7 +36,7 @@ from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.readers.parallel import most_at_once
 from hudi_bridge.readers.path_columns import path_values
 from hudi_bridge.splits.split import RealtimeFileSplit, context_to_json
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage import PathLike, Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.threads import map_in_threads
 
@@ -56,7 +56,7 @@ class Published:
 
 def publish_log_records(
     table: HudiTable,
-    folder: str,
+    folder: PathLike,
     *,
     locations: Locations | None = None,
     keep: int = 2,

@@ -223,7 +223,7 @@ def test_paths_that_no_uri_can_hold_are_rewritten(tmp_path: Path, partition: str
     table.base_file(at(1), [{"id": "a", "ts": 1, "part": partition}], partition=partition)
     table.commit(at(1))
     published = publish_table(
-        Storage.open(str(table.folder)), Scratch.open(str(tmp_path / "scratch")), locations=Locations(), builds=1
+        Storage.open(table.folder), Scratch.open(tmp_path / "scratch"), locations=Locations(), builds=1
     )
     assert StaticTable.from_metadata(published.metadata_location).scan().to_arrow()["part"].to_pylist() == [partition]
 

@@ -137,7 +137,7 @@ def test_partial_updates_are_refused_where_there_are_no_functions(tmp_path: Path
     writer.log_file(at(2), [writer.data_block(at(2), [{"id": "a", "ts": 2}], only=("id", "ts"))])
     writer.commit(at(1))
     writer.commit(at(2))
-    publication = publish_log_records(writer.open(), str(tmp_path / "own")).publication
+    publication = publish_log_records(writer.open(), tmp_path / "own").publication
     with pytest.raises(UnsupportedTableError, match="of partial updates in the logs"):
         ansi(publication)
 
