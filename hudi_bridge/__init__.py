@@ -3,7 +3,7 @@
 from hudi_bridge.changes.split import ChangeFormat, ChangeSplit
 from hudi_bridge.config import QueryType
 from hudi_bridge.dataset import HudiDataset
-from hudi_bridge.dispatch import open_reader
+from hudi_bridge.dispatch import SplitReader, open_reader
 from hudi_bridge.errors import (
     CorruptBaseFileError,
     CorruptLogFileError,
@@ -20,7 +20,6 @@ from hudi_bridge.errors import (
     UnsupportedTableError,
 )
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.readers.realtime_compacted import RealtimeCompactedReader
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.table import HudiTable
 
@@ -41,10 +40,10 @@ __all__ = [
     "MergeError",
     "QueryError",
     "QueryType",
-    "RealtimeCompactedReader",
     "RealtimeFileSplit",
     "RecordPayload",
     "SchemaEvolutionError",
+    "SplitReader",
     "StorageError",
     "TableNotFoundError",
     "UnsupportedTableError",

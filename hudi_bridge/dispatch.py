@@ -1,8 +1,9 @@
-"""The one place that picks the reader of a split."""
+"""The one place that picks the reader of a split, and what users get of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
+from weakref import WeakSet
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,13 +20,80 @@ from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
 
-class SplitReader(Protocol):
+class BatchReader(Protocol):
     """Reads one split."""
 
     schema: pa.Schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows of the split."""
+
+
+class SplitReader:
+    """The rows of one split; made by ``open_reader``.
+
+    Nothing is read before rows are asked for; each method that returns rows reads them anew. Holds in memory what the
+    log files of the split say of its rows, and a few batches. A context manager: on its end, and with ``close``, open
+    files and threads are released, whether or not all rows have been taken.
+    """
+
+    def __init__(self, reader: BatchReader) -> None:
+        self._reader: BatchReader | None = reader
+        self._schema = reader.schema
+        self._begun: WeakSet[Generator[pa.RecordBatch, None, None]] = WeakSet()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows."""
+        return self._schema
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch, read as they are consumed; their order is not promised.
+
+        Raises:
+            QueryError: the reader has been closed, be it after some of the batches.
+            HudiReadError: a file cannot be read.
+        """
+        if self._reader is None:
+            raise _closed()
+        return self._until_closed(_batches_of(self._reader))
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self.batches()
+
+    def to_table(self) -> pa.Table:
+        """All rows; errors as of ``batches``."""
+        return pa.Table.from_batches(self.batches(), self._schema)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as Arrow's own reader, read as they are consumed; errors as of ``batches``."""
+        return pa.RecordBatchReader.from_batches(self._schema, self.batches())
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:  # noqa: ANN401 - as Arrow has it
+        """The rows as an Arrow C stream."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
+
+    def close(self) -> None:
+        """Release what reading holds: files, threads, log records. Nothing can be read any more.
+
+        Not to be called while another thread is waiting for a batch.
+        """
+        self._reader = None
+        for batches in tuple(self._begun):
+            batches.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _until_closed(self, batches: Generator[pa.RecordBatch, None, None]) -> Iterator[pa.RecordBatch]:
+        self._begun.add(batches)
+        yield from batches
+        # A part of the rows must not look like all of them.
+        if self._reader is None:
+            raise _closed()
 
 
 def open_reader(
@@ -37,16 +105,18 @@ def open_reader(
 ) -> SplitReader:
     """The reader of a split, which needs nothing but the split; ``filesystem`` as for ``HudiTable.open``.
 
+    ``columns`` are those to read, by default all; ``row_filter`` is applied exactly.
+
     Raises:
         QueryError: a column or the filter does not fit the table.
     """
     storage = Storage.open(split.context.table_path, filesystem)
-    return reader_for(storage, split, RowRequest.of(split.context.schema, columns, row_filter))
+    return SplitReader(reader_for(storage, split, RowRequest.of(split.context.schema, columns, row_filter)))
 
 
 def reader_for(
     storage: Storage, split: Split, request: RowRequest, *, use_threads: bool = True, at_once: int = 1
-) -> SplitReader:
+) -> BatchReader:
     """The reader of a split in a storage that is already open; with ``use_threads``, one split uses several cores.
 
     Splits that are read ``at_once``, this one among them, share the memory for logs.
@@ -65,3 +135,11 @@ def reader_for(
     if split.base_path is None:
         raise QueryError("split", "neither a base file nor log files to merge", "a split of a planner")
     return ReadOptimizedReader(storage, split, split.base_path, request, use_threads=use_threads)
+
+
+def _batches_of(reader: BatchReader) -> Generator[pa.RecordBatch, None, None]:
+    yield from reader.batches()
+
+
+def _closed() -> QueryError:
+    return QueryError("reader", "one that has been closed", "an open one; open_reader makes another")

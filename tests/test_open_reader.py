@@ -1,15 +1,18 @@
 """A split that has travelled gives the same rows as the dataset it comes from."""
 
+import gc
 import pickle
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_bridge import HudiTable, QueryError, QueryType, RealtimeFileSplit, open_reader
+from hudi_bridge import HudiTable, QueryError, QueryType, RealtimeFileSplit, SplitReader, open_reader
 from hudi_bridge.errors import CorruptTableError
 from tests.compare import differences
 from tests.table_writer import KEY_AND_VALUE, TableWriter, at
@@ -19,17 +22,18 @@ from tests.table_writer import KEY_AND_VALUE, TableWriter, at
 def table(tmp_path: Path, request: Any) -> HudiTable:
     fields = (*KEY_AND_VALUE, ("part", "string"))
     writer = TableWriter(folder=tmp_path, version=request.param, fields=fields, partition_fields=("part",)).create()
+    old, new = [], []
     for part in "pq":
         where: dict[str, Any] = {"partition": part, "file_id": f"f{part}-0"}
         rows = [{"id": key, "ts": 1, "value": "old", "part": part} for key in "abc"]
-        writer.base_file(at(1), rows, row_group_size=2, **where)
+        old.append(writer.base_file(at(1), rows, row_group_size=2, **where))
         blocks = [
             writer.data_block(at(2), [{"id": "a", "ts": 2, "value": "new", "part": part}], **where),
             writer.delete_block(at(2), [("b", 1)], partition=part),
         ]
-        writer.log_file(at(2), blocks, base_instant=at(1), **where)
-    writer.commit(at(1))
-    writer.commit(at(2))
+        new.append(writer.log_file(at(2), blocks, base_instant=at(1), **where))
+    writer.commit(at(1), wrote=old)
+    writer.commit(at(2), wrote=new)
     return writer.open()
 
 
@@ -68,6 +72,77 @@ def test_a_split_whose_paths_leave_the_table_is_refused(table: HudiTable) -> Non
     for path in ("../secret.parquet", "/etc/passwd", "p/../../x"):
         with pytest.raises(CorruptTableError, match="leaves the table"):
             list(open_reader(replace(split, base_path=path)).batches())
+
+
+def test_a_reader_is_iterable(table: HudiTable) -> None:
+    split = table.splits()[0]
+    reader = open_reader(split, columns=["id", "value"])
+    expected = pa.table({"id": ["a", "c"], "value": ["new", "old"]})
+    for _ in range(2):
+        assert differences(expected, pa.Table.from_batches(list(reader))) == []
+        assert differences(expected, reader.to_table()) == []
+    assert differences(expected, reader.to_reader().read_all()) == []
+    assert differences(expected, pa.table(reader)) == []
+    assert pl.DataFrame(reader).height == 2
+    assert reader.schema == reader.to_table().schema == reader.to_reader().schema == expected.schema
+
+
+def all_readers(table: HudiTable) -> list[SplitReader]:
+    changes = table.changes("earliest").splits()
+    assert changes
+    splits = [*table.splits(), *table.splits(query_type=QueryType.READ_OPTIMIZED), *changes]
+    return [open_reader(split) for split in splits]
+
+
+def test_readers_of_all_splits_are_context_managers(table: HudiTable) -> None:
+    for reader in all_readers(table):
+        with reader as entered:
+            assert entered is reader
+            assert sum(batch.num_rows for batch in entered) == reader.to_table().num_rows
+
+
+def test_whoever_leaves_early_leaves_nothing_open(table: HudiTable) -> None:
+    before, threads, is_open = open_files(), threading.active_count(), False
+    for reader in all_readers(table):
+        with reader:
+            begun = [iter(reader), reader.to_reader(), iter(reader)]
+            assert next(begun[0]).num_rows
+            assert next(begun[1]).num_rows
+            is_open |= open_files() > before
+        assert open_files() == before
+        assert threading.active_count() == threads
+        for batches in begun:
+            # What has been taken is not all: it must not look so.
+            with pytest.raises(QueryError, match="closed"):
+                list(batches)
+        for again in (reader.batches, reader.to_table, reader.to_reader, reader.__arrow_c_stream__):
+            with pytest.raises(QueryError, match="closed"):
+                again()
+        reader.close()
+    assert is_open
+
+
+def test_a_reader_that_is_not_closed_ends_with_its_consumer(table: HudiTable) -> None:
+    before, threads = open_files(), threading.active_count()
+    for reader in all_readers(table):
+        for batch in reader:
+            assert batch.num_rows
+            break
+    del reader, batch
+    gc.collect()
+    assert (open_files(), threading.active_count()) == (before, threads)
+
+
+def test_an_error_within_leaves_as_it_is(table: HudiTable) -> None:
+    with pytest.raises(ZeroDivisionError), open_reader(table.splits()[0]) as reader:  # noqa: PT012
+        next(iter(reader))
+        raise ZeroDivisionError
+
+
+def open_files() -> list[str]:
+    """The files of tables that this process has open."""
+    links = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    return sorted(str(link) for link in links if link.suffix == ".parquet" or ".log." in link.name)
 
 
 def test_a_split_of_no_files_is_refused(table: HudiTable) -> None:
