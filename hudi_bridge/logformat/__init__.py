@@ -1,1 +1,1 @@
-"""Log files: bytes -> blocks -> records, without opening a file."""
+"""The log file format: bytes to blocks to records. Nothing here opens a file."""

@@ -1,7 +1,6 @@
-"""Cursors in front of a value of one Avro type -> the Arrow array of those values.
+"""Reads Avro values of one type, one per cursor, into an Arrow array.
 
-Every value on the wire takes one of a few forms; the Arrow type then says what its bits mean, so that
-timestamps, dates and times are their numbers as they stand.
+Logical types need no conversion: Arrow stores timestamps, dates and times as the same numbers as Avro.
 """
 
 from collections.abc import Callable
@@ -31,7 +30,7 @@ from hudi_bridge.schema.avro_types import (
 Array: TypeAlias = "pa.Array[Any]"
 
 _TOP_BIT = 0x80
-_PARTS_OF_A_DAY = {"ms": 86_400_000, "us": 86_400_000_000}
+_UNITS_PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000}
 _STRING = AvroPrimitive(kind="string")
 
 
@@ -84,13 +83,13 @@ def _integers(avro: AvroPrimitive, cursors: Cursors) -> Array:
     arrow = arrow_type(avro)
     low, high = -(2**63), 2**63 - 1
     if pa.types.is_time(arrow):
-        low, high = 0, _PARTS_OF_A_DAY[arrow.unit] - 1
+        low, high = 0, _UNITS_PER_DAY[arrow.unit] - 1
     elif avro.kind == "int":
         low, high = -(2**31), 2**31 - 1
-    beyond = (numbers < low) | (numbers > high)
-    if beyond.any():
-        place = int(beyond.argmax())
-        raise cursors.source.corrupt(int(first[place]), f"the number {numbers[place]}", f"{arrow}: {low} to {high}")
+    is_outside = (numbers < low) | (numbers > high)
+    if is_outside.any():
+        row = int(is_outside.argmax())
+        raise cursors.source.corrupt(int(first[row]), f"the number {numbers[row]}", f"{arrow}: {low} to {high}")
     values = numbers.astype(np.int32) if avro.kind == "int" else numbers
     return pa.Array.from_buffers(arrow, values.size, [None, arrow_buffer(values)])
 
@@ -115,7 +114,7 @@ def _from_bytes(avro: AvroPrimitive | AvroFixed, cursors: Cursors, lengths: Ints
 
 
 def _vectors(avro: AvroFixed, cursors: Cursors) -> Array:
-    """Little-endian numbers side by side (``VectorConversionUtils``)."""
+    """Vectors, stored as little-endian numbers (``VectorConversionUtils``)."""
     values = cursors.fixed(avro.size_bytes, "a vector")
     vectors: Any = arrow_type(avro)
     numbers = pa.Array.from_buffers(vectors.value_type, len(cursors) * vectors.list_size, [None, arrow_buffer(values)])
@@ -127,26 +126,26 @@ def _enums(avro: AvroEnum, cursors: Cursors) -> Array:
     symbols = cursors.varints("an enum")
     unknown = (symbols < 0) | (symbols >= len(avro.symbols))
     if unknown.any():
-        place = int(unknown.argmax())
+        row = int(unknown.argmax())
         raise cursors.source.corrupt(
-            int(first[place]),
-            f"symbol {symbols[place]} of {avro.name}",
+            int(first[row]),
+            f"symbol {symbols[row]} of {avro.name}",
             f"one of {len(avro.symbols)} symbols",
         )
     return pa.array(avro.symbols, pa.string()).take(symbols)
 
 
 def _lists(avro: AvroArray, cursors: Cursors) -> Array:
-    counts, at_items = step_into_items(avro.items, cursors)
-    items = read_array(avro.items, at_items)
+    counts, item_cursors = step_into_items(avro.items, cursors)
+    items = read_array(avro.items, item_cursors)
     return nested_array(arrow_type(avro), counts.size, [None, _offsets(counts)], [items])
 
 
 def _maps(avro: AvroMap, cursors: Cursors) -> Array:
-    counts, at_entries = step_into_items(avro.entry, cursors)
-    children = [read_array(_STRING, at_entries), read_array(avro.values, at_entries)]
+    counts, entry_cursors = step_into_items(avro.entry, cursors)
+    children = [read_array(_STRING, entry_cursors), read_array(avro.values, entry_cursors)]
     entry = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", children[1].type)])
-    entries = nested_array(entry, len(at_entries), [None], children)
+    entries = nested_array(entry, len(entry_cursors), [None], children)
     return nested_array(arrow_type(avro), counts.size, [None, _offsets(counts)], [entries])
 
 
@@ -158,24 +157,24 @@ def _union(avro: AvroUnion, cursors: Cursors) -> Array:
     branches = cursors.branches(len(avro.branches))
     widened = avro.widened
     members = []
-    for place, branch in enumerate(avro.branches):
+    for index, branch in enumerate(avro.branches):
         if branch == NULL:
             continue
-        wire = AvroPrimitive(kind=branch.kind) if widened and isinstance(branch, AvroPrimitive) else branch
-        members.append(_member(wire, cursors, branches == place))
+        member = AvroPrimitive(kind=branch.kind) if widened and isinstance(branch, AvroPrimitive) else branch
+        members.append(_member(member, cursors, branches == index))
     if not members:
         return pa.nulls(len(cursors))
     if len(members) == 1:
         return members[0]
     if widened is not None:
-        return pc.coalesce(*[member.cast(arrow_type(widened)) for member in members])
+        return pc.coalesce(*[values.cast(arrow_type(widened)) for values in members])
     chosen = np.array([branch != NULL for branch in avro.branches])[branches]
     validity = pa.array(chosen).buffers()[1]
     return nested_array(arrow_type(avro), len(cursors), [validity], members)
 
 
 def _member(avro: AvroType, cursors: Cursors, chosen: Bools) -> Array:
-    """The values of one branch of a union, null where another branch was chosen."""
+    """The values of one branch of a union, null where it was not ``chosen``."""
     if chosen.all():
         return read_array(avro, cursors)
     index = np.flatnonzero(chosen)
@@ -198,34 +197,34 @@ _PRIMITIVE_READERS: dict[str, Callable[[AvroPrimitive, Cursors], Array]] = {
 
 
 def arrow_buffer(values: npt.NDArray[Any]) -> pa.Buffer:
-    """The memory of a contiguous array, not a copy."""
+    """A buffer on the memory of a contiguous array, not a copy."""
     return pa.py_buffer(values.data)
 
 
 def binary_array(source: DatumBytes, starts: Ints, lengths: Ints) -> Array:
-    """A binary array of the spans, which ascend and do not overlap."""
+    """A binary array of the byte ranges, which ascend and do not overlap."""
     count = starts.size
     if not count:
         return pa.array([], pa.binary())
     width = int(lengths[0])
     if (lengths == width).all():
-        # Keys and instants of one length are the rule: whole windows are copied at once.
+        # Keys and instants mostly have one length, so that whole windows can be copied at once.
         offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
         values = source.windows(starts, width)
         return pa.Array.from_buffers(pa.binary(), count, [None, arrow_buffer(offsets), arrow_buffer(values)])
-    # The source itself holds the values of an array of spans and gaps; every second value is a span.
+    # An array over the source whose values are, in turn, a range and the gap after it; every second one is taken.
     edges = np.empty(2 * count, np.int32)
     edges[0::2] = starts
     edges[1::2] = starts + lengths
-    spans_and_gaps = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, arrow_buffer(edges), source.buffer])
-    return spans_and_gaps.take(np.arange(0, 2 * count, 2, dtype=np.int32))
+    ranges_and_gaps = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, arrow_buffer(edges), source.buffer])
+    return ranges_and_gaps.take(np.arange(0, 2 * count, 2, dtype=np.int32))
 
 
 def string_array(source: DatumBytes, starts: Ints, lengths: Ints) -> Array:
-    """A string array of the spans.
+    """A string array of the byte ranges, which ascend and do not overlap.
 
     Raises:
-        CorruptLogFileError: a span is not UTF-8.
+        CorruptLogFileError: a range is not UTF-8.
     """
     binary = binary_array(source, starts, lengths)
     _, offsets, values = binary.buffers()
@@ -235,15 +234,15 @@ def string_array(source: DatumBytes, starts: Ints, lengths: Ints) -> Array:
     try:
         return binary.cast(pa.string())
     except pa.ArrowInvalid as error:
-        place = next(place for place, value in enumerate(binary) if not _is_utf8(value.as_py()))
-        raise source.corrupt(int(starts[place]), "bytes that are not UTF-8", "a string") from error
+        row = next(row for row, value in enumerate(binary) if not _is_utf8(value.as_py()))
+        raise source.corrupt(int(starts[row]), "bytes that are not UTF-8", "a string") from error
 
 
 def decimal_array(source: DatumBytes, starts: Ints, lengths: Ints, arrow: pa.DataType) -> Array:
-    """An array of the decimals whose unscaled values the spans hold, big-endian in two's complement.
+    """A decimal array of the byte ranges, which hold unscaled values, big-endian in two's complement.
 
     Raises:
-        CorruptLogFileError: a span is empty, or its number has more digits than the type.
+        CorruptLogFileError: a range is empty, or its number has more digits than the type.
     """
     width = arrow.bit_width // 8
     numbers = np.empty((starts.size, width), np.uint8)
@@ -255,22 +254,22 @@ def decimal_array(source: DatumBytes, starts: Ints, lengths: Ints, arrow: pa.Dat
     try:
         decimals.validate(full=True)
     except pa.ArrowInvalid as error:
-        place = next(place for place in range(starts.size) if not _is_valid(decimals[place : place + 1]))
-        raise source.corrupt(int(starts[place]), "a decimal with too many digits", str(arrow)) from error
+        row = next(row for row in range(starts.size) if not _is_valid(decimals[row : row + 1]))
+        raise source.corrupt(int(starts[row]), "a decimal with too many digits", str(arrow)) from error
     return decimals
 
 
 def _sign_extended(source: DatumBytes, starts: Ints, length: int, width: int) -> Bytes:
-    """Big-endian numbers of ``length`` bytes in ``width`` bytes."""
+    """The big-endian numbers of ``length`` bytes, extended or cut to ``width`` bytes."""
     if not length:
         raise source.corrupt(int(starts[0]), "a decimal of no bytes", "at least one byte")
     raw = source.windows(starts, length)
     extra = max(length - width, 0)
     sign = np.where(raw[:, extra : extra + 1] < _TOP_BIT, 0, 0xFF).astype(np.uint8)
-    beyond = (raw[:, :extra] != sign).any(axis=1)
-    if beyond.any():
+    is_too_large = (raw[:, :extra] != sign).any(axis=1)
+    if is_too_large.any():
         found = f"a decimal of {length} significant bytes"
-        raise source.corrupt(int(starts[beyond.argmax()]), found, f"at most {width} bytes")
+        raise source.corrupt(int(starts[is_too_large.argmax()]), found, f"at most {width} bytes")
     numbers = np.empty((starts.size, width), np.uint8)
     numbers[:, : width - length + extra] = sign
     numbers[:, width - length + extra :] = raw[:, extra:]

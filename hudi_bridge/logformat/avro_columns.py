@@ -1,6 +1,6 @@
-"""Avro datums of a log block -> one Arrow RecordBatch in the writer's schema.
+"""Decodes the Avro records of a log block, column by column, into a RecordBatch in the writer's schema.
 
-An Avro data block's content is that of ``HoodieAvroDataBlock``:
+The content of an Avro data block (``HoodieAvroDataBlock``):
 
 ====== ======= ==================================================
 offset bytes   meaning, big-endian
@@ -10,8 +10,8 @@ offset bytes   meaning, big-endian
 8      4 + len length of a record, the record as one Avro datum
 ====== ======= ==================================================
 
-The walk takes every Avro type; a type that contains itself is refused where the schema is parsed. Columns
-that nobody wants are stepped over, not built, but their bytes are still checked.
+All Avro types are supported; ``parse_avro_schema`` has refused recursive ones. Columns that are not asked for are
+skipped, but their bytes are still checked.
 """
 
 from array import array
@@ -33,9 +33,9 @@ _CONTENT_HEAD = Struct(">ii")
 _LENGTH = Struct(">i")
 _CONTENT_VERSIONS = range(1, 4)
 
-# Each field is read by a pass of its own over the records: over as many at a time as a CPU cache keeps.
+# Each field is read in a pass of its own over the records, over as many at a time as fit a CPU cache.
 _CACHED_BYTES = 2**21
-_LEAST_ROWS = 1024
+_MIN_ROWS = 1024
 
 
 def decode_avro_block(
@@ -45,13 +45,19 @@ def decode_avro_block(
     path: str,
     offset: int,
 ) -> pa.RecordBatch:
-    """The records of an Avro data block: its ``columns``, all where None, in the writer's order.
+    """The records of an Avro data block.
 
-    ``path`` and ``offset`` are those of the block, for errors. Columns that the writer lacks are left out.
+    Args:
+        content: the content of the block.
+        writer: the schema of the block.
+        columns: the columns to read, None for all; those that the writer does not have are left out. The batch has
+            them in the writer's order.
+        path: the log file, for errors.
+        offset: where the block begins, for errors.
 
     Raises:
         CorruptLogFileError: the content is not whole records of the writer's schema.
-        UnsupportedTableError: the content's version, size or a column's type is not known here.
+        UnsupportedTableError: the version or size of the content, or the type of a column, is not supported.
     """
     buffer = pa.py_buffer(content)
     starts, ends = content_bounds(buffer, path, offset)
@@ -59,11 +65,11 @@ def decode_avro_block(
 
 
 def content_bounds(buffer: pa.Buffer, path: str, offset: int) -> tuple[Ints, Ints]:
-    """Where each record of an Avro data block's content begins and ends.
+    """Where each record in the content of an Avro data block begins and ends.
 
     Raises:
-        CorruptLogFileError: the records do not fill the content.
-        UnsupportedTableError: the content's version is not known here.
+        CorruptLogFileError: the records do not add up to the content.
+        UnsupportedTableError: the version of the content is not supported.
     """
     if buffer.size < _CONTENT_HEAD.size:
         raise CorruptLogFileError(path, offset, f"an Avro block of {buffer.size} bytes", "a version and a count")
@@ -76,32 +82,32 @@ def content_bounds(buffer: pa.Buffer, path: str, offset: int) -> tuple[Ints, Int
 def record_bounds(
     buffer: pa.Buffer | bytes | memoryview, offset: int, count: int, path: str, block_offset: int
 ) -> tuple[Ints, Ints]:
-    """Where each of ``count`` records begins and ends, from the length of the first at ``offset`` to the end.
+    """Where each of ``count`` records begins and ends; the length of the first one is at ``offset``.
 
     Raises:
-        CorruptLogFileError: the lengths do not add up to the buffer.
+        CorruptLogFileError: the records do not end where the buffer does.
     """
     view = memoryview(buffer)
     if not 0 <= count <= (len(view) - offset) // _LENGTH.size:
         raise CorruptLogFileError(path, block_offset, f"a count of {count} records", "records that fit the block")
-    places = array("q")
-    place, unpack = offset, _LENGTH.unpack_from
+    length_offsets = array("q")
+    position, unpack = offset, _LENGTH.unpack_from
     try:
         for _ in range(count):
-            places.append(place)
-            place += _LENGTH.size + unpack(view, place)[0]
+            length_offsets.append(position)
+            position += _LENGTH.size + unpack(view, position)[0]
     except StructError as error:
-        found = f"no length for record {len(places) - 1} of {count}"
+        found = f"no length for record {len(length_offsets) - 1} of {count}"
         raise CorruptLogFileError(path, block_offset, found, "a length before each record") from error
-    starts = np.frombuffer(places, np.int64) + _LENGTH.size
-    # A record ends where the length of the next one begins, the last one with the buffer.
-    ends = np.append(starts[1:] - _LENGTH.size, np.full(min(count, 1), place))
+    starts = np.frombuffer(length_offsets, np.int64) + _LENGTH.size
+    # A record ends where the length of the next one begins.
+    ends = np.append(starts[1:] - _LENGTH.size, np.full(min(count, 1), position))
     negative = ends < starts
     if negative.any():
         found = f"a negative length for record {negative.argmax()} of {count}"
         raise CorruptLogFileError(path, block_offset, found, "a length before each record")
-    if place != len(view):
-        found = f"{count} records that end at byte {place} of {len(view)}"
+    if position != len(view):
+        found = f"{count} records that end at byte {position} of {len(view)}"
         raise CorruptLogFileError(path, block_offset, found, "records that fill the block")
     return starts, ends
 
@@ -115,14 +121,13 @@ def decode_avro_records(
     path: str,
     block_offset: int,
 ) -> pa.RecordBatch:
-    """One row for each datum, with its ``columns``, all where None, in the writer's order.
+    """One row for each of the datums at ``[starts[i], ends[i])``, which ascend and do not overlap.
 
-    The datums lie at ``[starts[i], ends[i])`` of the buffer, ascend and do not overlap. ``path`` and
-    ``block_offset`` are those of their block, for errors. Columns that the writer lacks are left out.
+    ``columns``, and ``path`` and ``block_offset`` of their block, are as for ``decode_avro_block``.
 
     Raises:
         CorruptLogFileError: a datum is not exactly one record of the writer's schema.
-        UnsupportedTableError: the buffer's size or a column's type is not known here.
+        UnsupportedTableError: the size of the buffer, or the type of a column, is not supported.
     """
     source = DatumBytes.of(pa.py_buffer(buffer), starts, path, block_offset)
     edges = np.stack([starts, ends], axis=1).ravel()
@@ -130,12 +135,12 @@ def decode_avro_records(
         raise CorruptLogFileError(path, block_offset, "records that overlap or leave their block", "whole records")
     wanted = tuple(field for field in writer.fields if columns is None or field.name in columns)
     schema = arrow_schema(AvroRecord(name=writer.name, fields=wanted))
-    rows = max(_LEAST_ROWS, _CACHED_BYTES * starts.size // max(int((ends - starts).sum()), 1))
+    rows = max(_MIN_ROWS, _CACHED_BYTES * starts.size // max(int((ends - starts).sum()), 1))
     parts = []
     for first in range(0, max(starts.size, 1), rows):
         cursors = Cursors(source, starts[first : first + rows], ends[first : first + rows])
         parts.append(_read_rows(writer, schema, cursors))
-    # As structs, since a batch of no columns would forget its number of rows.
+    # Structs keep their number of rows even without columns.
     return pa.RecordBatch.from_struct_array(parts[0] if len(parts) == 1 else pa.concat_arrays(parts))
 
 

@@ -1,7 +1,7 @@
-"""One read position per record, moved together through the bytes of many Avro datums.
+"""Reads many Avro datums at once: one cursor per datum, all moved together.
 
-The wire forms are those of "Binary Encoding" in the Avro specification. A value is handed out only when it
-lies before the end of its own datum, so a damaged datum is an error with a place, never a piece of the next.
+The encoding is "Binary Encoding" of the Avro specification. Every value is checked to end within its own datum, so a
+damaged datum is an error that names it, and never reads bytes of the next.
 """
 
 from dataclasses import dataclass
@@ -18,18 +18,18 @@ Bytes = npt.NDArray[np.uint8]
 _Words = npt.NDArray[np.uint64]
 
 WORD_BYTES = 8
-# Hudi's writers hold a block in one Java byte array; offsets into a larger one would not fit Arrow's 32 bits.
+# Hudi's writers hold a block in one Java byte array, and Arrow's 32-bit offsets reach no further either.
 MAX_BYTES = 2**31 - 1
 
-_CONTINUES = 0x80
-_BYTES_AT_MOST = 10
+_CONTINUATION_BIT = 0x80
+_MAX_VARINT_BYTES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatumBytes:
-    """The bytes in which datums lie, one from each of ``starts`` on.
+    """The bytes of a block; its datums begin at ``starts``.
 
-    ``path`` and ``block_offset`` are the place of their block, for errors.
+    ``path`` and ``block_offset`` are those of the block, for errors.
     """
 
     buffer: pa.Buffer
@@ -40,7 +40,7 @@ class DatumBytes:
 
     @classmethod
     def of(cls, buffer: pa.Buffer, starts: Ints, path: str, block_offset: int) -> "DatumBytes":
-        """The bytes of ``buffer``, lengthened where they are fewer than one word.
+        """The bytes of ``buffer``, padded to at least one word.
 
         Raises:
             UnsupportedTableError: there are more bytes than Hudi can write.
@@ -53,22 +53,22 @@ class DatumBytes:
         return cls(buffer=buffer, data=data, starts=starts, path=path, block_offset=block_offset)
 
     def corrupt(self, position: int, found: str, expected: str) -> CorruptLogFileError:
-        """The error for what lies at ``position``; says in which record of the block that is."""
+        """The error for what was found at ``position``; it names the record of the block."""
         record = int(np.searchsorted(self.starts, position, side="right")) - 1
-        place = f"record {max(record, 0)} of the block (byte {position} of its content)"
-        return CorruptLogFileError(self.path, self.block_offset, f"{found} in {place}", expected)
+        location = f"record {max(record, 0)} of the block (byte {position} of its content)"
+        return CorruptLogFileError(self.path, self.block_offset, f"{found} in {location}", expected)
 
     def windows(self, positions: Ints, width: int) -> Bytes:
-        """The ``width`` bytes from each position on, as one row each; they must lie inside the data."""
+        """The ``width`` bytes from each position on, as one row each; they must lie within the data."""
         if not width or not positions.size:
             return np.empty((positions.size, width), np.uint8)
         last = self.data.size - width
-        # Overlapping items of one void type: NumPy copies whole windows, which is faster than byte by byte.
+        # A view of overlapping items of a void type lets NumPy copy whole windows, which is faster than bytes.
         items = np.ndarray((last + 1,), f"V{width}", self.data.data, strides=(1,))
         return items[positions].view(np.uint8).reshape(-1, width)
 
     def words(self, positions: Ints) -> _Words:
-        """The eight bytes from each position on as one little-endian number, zeros where the data ends."""
+        """The eight bytes from each position on as a little-endian number; zeros after the end of the data."""
         last = self.data.size - WORD_BYTES
         if positions.max(initial=0) <= last:
             return self.windows(positions, WORD_BYTES).view(np.dtype("<u8")).reshape(-1)
@@ -78,7 +78,7 @@ class DatumBytes:
 
 
 class Cursors:
-    """A position and an end for each datum that is being read; arrays handed out are never written again."""
+    """The current position in each datum, and its end. Arrays that methods return are never modified later."""
 
     __slots__ = ("end", "pos", "source")
 
@@ -91,32 +91,32 @@ class Cursors:
         return self.pos.size
 
     def select(self, index: Ints) -> "Cursors":
-        """Cursors of their own for the datums at ``index``."""
+        """Independent cursors for the datums at ``index``."""
         return Cursors(self.source, self.pos[index], self.end[index])
 
     def resume(self, index: Ints, moved: "Cursors") -> None:
-        """Goes on from where the cursors of ``select(index)`` have come to."""
+        """Moves the cursors at ``index`` to the positions of ``moved``, which came from ``select(index)``."""
         self.move(index, moved.pos)
 
     def move(self, index: Ints, positions: Ints) -> None:
-        """Puts the cursors at ``index`` to new positions."""
+        """Sets the positions of the cursors at ``index``."""
         self.pos = self.pos.copy()
         self.pos[index] = positions
 
     def refuse(self, where: Bools, found: str, expected: str) -> None:
-        """Raises CorruptLogFileError for the first datum where ``where`` holds, if there is one."""
+        """Raises CorruptLogFileError for the first datum where ``where`` is true, if any."""
         if where.any():
             raise self.source.corrupt(int(self.pos[where.argmax()]), found, expected)
 
     def skip(self, lengths: Ints | int, what: str) -> Ints:
-        """Where the next ``lengths`` bytes begin; the cursors move past them."""
+        """Moves the cursors by ``lengths`` bytes; returns where they were."""
         self.refuse(lengths > self.end - self.pos, f"{what} that runs past the end", "the record's own bytes")
         starts = self.pos
         self.pos = starts + lengths
         return starts
 
     def lengths(self, what: str) -> Ints:
-        """Lengths as the wire has them; not yet compared with what is left."""
+        """The next lengths; not yet compared with the bytes that are left."""
         lengths = self.varints(what)
         self.refuse(lengths < 0, f"{what} of negative length", "a length")
         return lengths
@@ -126,19 +126,19 @@ class Cursors:
         return self.source.windows(self.skip(width, what), width)
 
     def varints(self, what: str) -> Ints:
-        """Signed numbers of variable length."""
+        """The next ints or longs: zigzag-encoded varints."""
         self.refuse(self.pos >= self.end, f"the end before {what}", "the record's remaining fields")
         first = self.source.data[self.pos]
-        if first.max(initial=0) < _CONTINUES:
+        if first.max(initial=0) < _CONTINUATION_BIT:
             self.pos = self.pos + 1
             return ((first >> 1).view(np.int8) ^ -(first & 1).view(np.int8)).astype(np.int64)
         unsigned, lengths = self._unsigned(first)
-        self.refuse(lengths > _BYTES_AT_MOST, f"{what} of more than 64 bits", "a number of at most 64 bits")
+        self.refuse(lengths > _MAX_VARINT_BYTES, f"{what} of more than 64 bits", "a number of at most 64 bits")
         self.skip(lengths, what)
         return ((unsigned >> 1) ^ (0 - (unsigned & 1))).view(np.int64)
 
     def branches(self, count: int) -> Ints:
-        """Which of ``count`` branches of a union comes next."""
+        """The next branch numbers of a union of ``count`` branches."""
         branches = self.varints("a union branch")
         self.refuse(
             (branches < 0) | (branches >= count),
@@ -148,7 +148,7 @@ class Cursors:
         return branches
 
     def _unsigned(self, first: Bytes) -> tuple[_Words, Ints]:
-        long_ones = np.flatnonzero(first >= _CONTINUES)
+        long_ones = np.flatnonzero(first >= _CONTINUATION_BIT)
         if 2 * long_ones.size > first.size:
             return _wide_numbers(self.source, self.pos)
         unsigned, lengths = first.astype(np.uint64), np.ones(first.size, np.int64)
@@ -157,24 +157,24 @@ class Cursors:
 
 
 def _wide_numbers(source: DatumBytes, positions: Ints) -> tuple[_Words, Ints]:
-    """Base-128 numbers, low digits first, and how many bytes each takes: 11 where it does not end in time."""
+    """Unsigned varints, and the number of bytes of each: 11 for one of more than 64 bits."""
     words = source.words(positions)
     stops = ~words & np.uint64(0x8080808080808080)
     below_stop = (stops & (0 - stops)) - np.uint64(1)
     lengths = (np.bitwise_count(below_stop).astype(np.int64) + 1) >> 3
     digits = words & below_stop & np.uint64(0x7F7F7F7F7F7F7F7F)
-    # Eight digits of 7 bits close up in three steps: pairs to 14 bits, to 28, to 56.
+    # Three steps join eight digits of 7 bits: pairs to 14 bits, to 28, to 56.
     for low, high, shift in (
         (0x007F007F007F007F, 0x7F007F007F007F00, 1),
         (0x00003FFF00003FFF, 0x3FFF00003FFF0000, 2),
         (0x000000000FFFFFFF, 0x0FFFFFFF00000000, 4),
     ):
         digits = (digits & np.uint64(low)) | ((digits & np.uint64(high)) >> np.uint64(shift))
-    endless = np.flatnonzero(stops == 0)
-    if endless.size:
-        tail = source.words(positions[endless] + WORD_BYTES)
+    longer = np.flatnonzero(stops == 0)
+    if longer.size:
+        tail = source.words(positions[longer] + WORD_BYTES)
         ninth, tenth = tail & np.uint64(0xFF), (tail >> np.uint64(8)) & np.uint64(0xFF)
-        tenth[ninth < _CONTINUES] = 0
-        digits[endless] |= ((ninth & np.uint64(0x7F)) << np.uint64(56)) | (tenth << np.uint64(63))
-        lengths[endless] = np.where(ninth < _CONTINUES, 9, np.where(tenth <= 1, 10, 11))
+        tenth[ninth < _CONTINUATION_BIT] = 0
+        digits[longer] |= ((ninth & np.uint64(0x7F)) << np.uint64(56)) | (tenth << np.uint64(63))
+        lengths[longer] = np.where(ninth < _CONTINUATION_BIT, 9, np.where(tenth <= 1, 10, 11))
     return digits, lengths

@@ -1,7 +1,7 @@
 """Steps over the values of one Avro datum, one value at a time.
 
-Moving many cursors together pays only while there are many. The last few long arrays of a block are walked
-here instead, by functions put together once for each type.
+Moving cursors together pays only for many of them. The few longest arrays of a block are read here instead, by
+functions that are composed once for each type.
 """
 
 from array import array
@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from hudi_bridge.logformat.avro_cursors import DatumBytes
 from hudi_bridge.schema.avro_types import (
-    MOST_EMPTY_ITEMS,
+    MAX_EMPTY_ITEMS,
     AvroArray,
     AvroEnum,
     AvroFixed,
@@ -19,17 +19,17 @@ from hudi_bridge.schema.avro_types import (
     AvroRecord,
     AvroType,
     AvroUnion,
-    least_width,
+    min_width,
     wire_width,
 )
 
-# (position, end of the datum) -> position after the value; both raise CorruptLogFileError
+# (position, end of the datum) -> position after the value; raises CorruptLogFileError.
 Step: TypeAlias = Callable[[int, int], int]
 _StepItems: TypeAlias = Callable[[int, int, int], int]
 _ReadNumber: TypeAlias = Callable[[int, int], tuple[int, int]]
 
-_CONTINUES = 0x80
-_BYTES_AT_MOST = 10
+_CONTINUATION_BIT = 0x80
+_MAX_VARINT_BYTES = 10
 
 
 def value_step(avro: AvroType, source: DatumBytes) -> Step:
@@ -52,10 +52,10 @@ def value_step(avro: AvroType, source: DatumBytes) -> Step:
             return _fixed_step(source, wire_width(avro) or 0)
 
 
-def array_step(item: AvroType, source: DatumBytes, found: "array[int] | None" = None) -> Step:
-    """The function that steps over an array and adds the position of each of its items to ``found``."""
+def array_step(item: AvroType, source: DatumBytes, starts: "array[int] | None" = None) -> Step:
+    """The function that steps over an array; it appends the position of each item to ``starts``, if given."""
     read_header = _block_header_reader(item, source)
-    step_items = _items_over(item, source) if found is None else _items_into(item, source, found)
+    step_items = _items_step(item, source) if starts is None else _collecting_items_step(item, source, starts)
 
     def step(pos: int, end: int) -> int:
         count, size, pos = read_header(pos, end)
@@ -70,10 +70,10 @@ def array_step(item: AvroType, source: DatumBytes, found: "array[int] | None" = 
     return step
 
 
-def _items_over(item: AvroType, source: DatumBytes) -> _StepItems:
+def _items_step(item: AvroType, source: DatumBytes) -> _StepItems:
     width = wire_width(item)
     if width is not None:
-        # The block's header was refused if this passes the end.
+        # This cannot pass the end: the header of the block was checked.
         return lambda pos, _end, count: pos + count * width
     item_step = value_step(item, source)
 
@@ -85,15 +85,15 @@ def _items_over(item: AvroType, source: DatumBytes) -> _StepItems:
     return step
 
 
-def _items_into(item: AvroType, source: DatumBytes, found: "array[int]") -> _StepItems:
+def _collecting_items_step(item: AvroType, source: DatumBytes, starts: "array[int]") -> _StepItems:
     item_step = value_step(item, source)
-    room = source.data.size if least_width(item) else MOST_EMPTY_ITEMS
+    max_items = source.data.size if min_width(item) else MAX_EMPTY_ITEMS
 
     def step(pos: int, end: int, count: int) -> int:
-        if len(found) + count > room:
-            raise source.corrupt(pos, f"{len(found) + count} array items", f"up to {room} items")
+        if len(starts) + count > max_items:
+            raise source.corrupt(pos, f"{len(starts) + count} array items", f"up to {max_items} items")
         for _ in range(count):
-            found.append(pos)
+            starts.append(pos)
             pos = item_step(pos, end)
         return pos
 
@@ -102,16 +102,16 @@ def _items_into(item: AvroType, source: DatumBytes, found: "array[int]") -> _Ste
 
 def _block_header_reader(item: AvroType, source: DatumBytes) -> Callable[[int, int], tuple[int, int | None, int]]:
     read = _number_reader(source)
-    least = least_width(item)
+    width = min_width(item)
 
     def read_header(pos: int, end: int) -> tuple[int, int | None, int]:
         count, after = read(pos, end)
         size = None
         if count < 0:
             size, after = read(after, end)
-        most = (end - after) // least if least else MOST_EMPTY_ITEMS
-        if abs(count) > most:
-            raise source.corrupt(pos, f"a block of {abs(count)} array items", f"up to {most} items")
+        max_items = (end - after) // width if width else MAX_EMPTY_ITEMS
+        if abs(count) > max_items:
+            raise source.corrupt(pos, f"a block of {abs(count)} array items", f"up to {max_items} items")
         return abs(count), size, after
 
     return read_header
@@ -122,15 +122,15 @@ def _number_reader(source: DatumBytes) -> _ReadNumber:
 
     def read(pos: int, end: int) -> tuple[int, int]:
         number = shift = 0
-        for place in range(pos, min(end, pos + _BYTES_AT_MOST)):
-            byte = data[place]
+        for index in range(pos, min(end, pos + _MAX_VARINT_BYTES)):
+            byte = data[index]
             number |= (byte & 0x7F) << shift
-            if byte < _CONTINUES:
+            if byte < _CONTINUATION_BIT:
                 if number >> 64:
                     break
-                return (number >> 1) ^ -(number & 1), place + 1
+                return (number >> 1) ^ -(number & 1), index + 1
             shift += 7
-        raise source.corrupt(pos, "no whole number", f"one in up to {_BYTES_AT_MOST} bytes and 64 bits")
+        raise source.corrupt(pos, "no whole number", f"one in up to {_MAX_VARINT_BYTES} bytes and 64 bits")
 
     return read
 
@@ -179,7 +179,7 @@ def _enum_step(source: DatumBytes, symbols: int) -> Step:
 
 def _union_step(source: DatumBytes, branches: tuple[AvroType, ...]) -> Step:
     read = _number_reader(source)
-    # Put together when they are met: of a wide schema, most branches never are.
+    # Composed when first met: most branches of a wide union never are.
     steps: dict[int, Step] = {}
 
     def step(pos: int, end: int) -> int:

@@ -1,11 +1,10 @@
-"""The bytes of one log block -> LogBlock, as ``HoodieLogFileReader.readBlock`` reads it.
+"""Parses one log block (``HoodieLogFileReader.readBlock``); its layout is in ``layout``.
 
-The layout is in ``layout``. Whether a block is whole is decided before (``scan``); from there on a block that
-does not add up is an error, as in Hudi.
+``scan`` has already found the block to be whole, so a block whose parts do not add up is an error here, as in Hudi.
 
-The RECORD_POSITIONS header is the Base64 text of a portable 64-bit Roaring bitmap. Writers sort the records of a
-block by position, so that the i-th position belongs to the i-th record. The positions count in the base file of one
-instant, and mean nothing in any other (``HoodieLogBlock.getRecordPositions``, ``PositionBasedFileGroupRecordBuffer``).
+The RECORD_POSITIONS header is a portable 64-bit Roaring bitmap in Base64. Writers sort the records of a block by
+position, so the i-th position is that of the i-th record. Positions are row numbers in the base file of one instant
+and mean nothing for another (``HoodieLogBlock.getRecordPositions``, ``PositionBasedFileGroupRecordBuffer``).
 """
 
 import base64
@@ -36,11 +35,11 @@ from hudi_bridge.logformat.layout import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogBlock:
-    """One whole block of a log file; ``content`` is a slice of the file's bytes, not a copy.
+    """A block of a log file.
 
-    ``header`` and ``footer`` keep keys that this release of the format does not name. ``offset`` is the place
-    of the magic, ``content_offset`` that of the content, ``size_bytes`` the length from the magic to the end
-    of the block.
+    ``content`` is a slice of the file's bytes, not a copy. ``header`` and ``footer`` also keep keys that
+    ``HeaderKey`` does not know. ``offset`` is where the magic begins, ``content_offset`` where the content does;
+    ``size_bytes`` counts from the magic to the end of the block.
     """
 
     block_type: BlockType
@@ -60,12 +59,12 @@ class LogBlock:
 
     @property
     def instant_time(self) -> str | None:
-        """The instant that wrote the block; None in blocks of the archived timeline."""
+        """The instant that wrote the block; None in the archived timeline."""
         return self.header.get(HeaderKey.INSTANT_TIME)
 
     @property
     def target_instant_time(self) -> str | None:
-        """The instant that a rollback takes back."""
+        """The instant that a rollback block rolls back."""
         return self.header.get(HeaderKey.TARGET_INSTANT_TIME)
 
     @property
@@ -75,37 +74,37 @@ class LogBlock:
 
     @property
     def is_partial(self) -> bool:
-        """Whether the rows hold only the columns that changed."""
+        """Whether the rows hold only the columns that were updated."""
         return self.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
 
     @property
     def compacted_block_times(self) -> tuple[str, ...]:
-        """The instants whose blocks this block of a log compaction replaces; empty for any other block."""
+        """The instants whose blocks this block replaces; empty unless a log compaction wrote it."""
         times = self.header.get(HeaderKey.COMPACTED_BLOCK_TIMES)
         return () if times is None else tuple(times.split(","))
 
     @property
     def record_positions(self) -> str | None:
-        """The encoded positions, in a base file, of the rows that the block's records replace."""
+        """The positions, still encoded, of the base file rows that the block's records replace."""
         return self.header.get(HeaderKey.RECORD_POSITIONS)
 
     @property
     def base_file_instant_of_positions(self) -> str | None:
-        """The instant of the base file that ``record_positions`` count in."""
+        """The instant of the base file that ``record_positions`` refer to."""
         return self.header.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS)
 
     @property
     def is_rollback(self) -> bool:
-        """Whether the block is the command to take back the blocks of ``target_instant_time``."""
+        """Whether the block is the command to roll back ``target_instant_time``."""
         command = self.header.get(HeaderKey.COMMAND_BLOCK_TYPE)
         return self.block_type is BlockType.COMMAND and command == str(CommandType.ROLLBACK.value)
 
 
 def parse_block(buffer: pa.Buffer, offset: int, path: str) -> LogBlock:
-    """The block whose magic is at ``offset``; its size field is already known to be true.
+    """The block whose magic is at ``offset``; the caller has checked its size field.
 
     Raises:
-        CorruptLogFileError: the parts of the block do not fill its size.
+        CorruptLogFileError: the parts of the block do not add up to its size.
         UnsupportedTableError: the log format version or the block type is unknown.
     """
     start = offset + len(MAGIC)
@@ -170,7 +169,9 @@ def _require(fits: bool, position: int, path: str) -> None:  # noqa: FBT001 - a 
 
 
 def parse_record_positions(block: LogBlock, base_instant_time: str, records: int) -> npt.NDArray[np.int64] | None:
-    """The row of each record of the block in the base file of an instant; None if the block does not tell.
+    """The row number of each record of the block in the base file of an instant.
+
+    None if the block has no positions, or has them for another base file or another number of records.
 
     Raises:
         CorruptLogFileError: the header is not a bitmap.

@@ -1,9 +1,9 @@
-"""The content of a delete block -> deleted keys and their ordering values, as Arrow columns.
+"""Parses delete blocks into deleted keys and their ordering values, as Arrow columns.
 
-From ``HoodieDeleteBlock``: a 4-byte content version, a 4-byte payload length, the payload. Versions 1 and 2
-are Kryo (``kryo``), version 3 is one Avro datum, a ``HoodieDeleteRecordList``. There an ordering value is a
-union of wrapper records, one for each kind, or an array of such values. Values of several kinds may stand in
-one block: a delete by SQL carries the Java Integer 0, a delete by upsert the ordering value of its row.
+The content (``HoodieDeleteBlock``) is a 4-byte version, a 4-byte payload length, and the payload. In versions 1 and 2
+the payload is Kryo (``kryo``), in version 3 one Avro datum, a ``HoodieDeleteRecordList``. There an ordering value is
+a union of wrapper records, one for each kind, or an array of them. One block may hold values of several kinds: a
+delete by SQL has the Java Integer 0, a delete by upsert the ordering value of its row.
 """
 
 import json
@@ -27,14 +27,14 @@ from hudi_bridge.logformat.ordering_values import DEFAULT, OrderingGroup, Orderi
 from hudi_bridge.schema.avro import parse_avro_schema
 
 _CONTENT_START = struct.Struct(">ii")
-# The most that a decimal of Arrow can hold.
+# The limits of Arrow's decimals.
 _MAX_DECIMAL_BITS = 255
 _MAX_DECIMAL_SCALE = 76
 Array: TypeAlias = "pa.Array[Any]"
 _Positions: TypeAlias = npt.NDArray[np.int64]
-# The scale that DecimalWrapper fixes; its precision of 30 is not enforced by writers.
+# The scale of DecimalWrapper. Its precision is 30, but writers do not enforce that.
 _DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 76, "scale": 15}
-# One wrapped value each. Other logical types are left out: values are taken as stored and typed by their kind.
+# The record that wraps a value of each kind. Logical types other than decimal are left out: the kind says the type.
 _WRAPPERS: dict[OrderingKind, tuple[str, object]] = {
     OrderingKind.BOOLEAN: ("BooleanWrapper", "boolean"),
     OrderingKind.INT: ("IntWrapper", "int"),
@@ -56,8 +56,9 @@ _KINDS_IN_ARRAY = (*_KINDS, OrderingKind.LOCAL_DATE)
 class DeleteRecords:
     """The deletes of one block, in block order; every column has one row per delete.
 
-    ``is_default`` marks an ordering value of null or the Java *Integer* 0: such a delete beats whatever came
-    before, where one with a long 0 takes part in the ordering like a row.
+    ``is_default`` marks ordering values of null or the Java *Integer* 0: such a delete wins over every earlier
+    version, while one with a long 0 is ordered like a row. ``field_counts`` has the number of ordering values of
+    each delete, or ``DEFAULT``.
     """
 
     record_keys: pa.StringArray
@@ -70,12 +71,12 @@ class DeleteRecords:
         return len(self.record_keys)
 
     def ordering_as(self, types: Sequence[pa.DataType]) -> Orderings:
-        """The ordering values as columns of the table's ordering fields, given by their types."""
+        """The ordering values as columns of these types, those of the table's ordering fields."""
         return cast_orderings(self.groups, self.field_counts, types)
 
 
 class DeleteList(NamedTuple):
-    """One row for each delete; ``field_counts`` has its number of ordering values, or ``DEFAULT``."""
+    """The columns of ``DeleteRecords`` that are stored."""
 
     record_keys: pa.StringArray
     partition_paths: pa.StringArray
@@ -87,7 +88,7 @@ def parse_delete_block(block: LogBlock) -> DeleteRecords:
     """The deletes of a delete block.
 
     Raises:
-        CorruptLogFileError: the content is not what its version says.
+        CorruptLogFileError: the content does not have the layout of its version.
         UnsupportedTableError: the content version, or the class of an ordering value, is unknown.
     """
     content = block.content
@@ -100,7 +101,7 @@ def parse_delete_block(block: LogBlock) -> DeleteRecords:
     match version:
         case ContentVersion.KRYO_KEYS | ContentVersion.KRYO_DELETE_RECORDS:
             offset = block.content_offset + _CONTENT_START.size
-            deletes = _of_kryo(decode_deletes(payload.to_pybytes(), block.path, offset), block)
+            deletes = _from_kryo(decode_deletes(payload.to_pybytes(), block.path, offset), block)
         case ContentVersion.AVRO_DELETE_RECORDS:
             deletes = decode_delete_list(payload, block.path, block.content_offset)
         case _:
@@ -121,7 +122,7 @@ def _corrupt(block: LogBlock, found: str, expected: str) -> CorruptLogFileError:
     return CorruptLogFileError(block.path, block.content_offset, found, expected)
 
 
-def _of_kryo(deletes: Sequence[KryoDelete], block: LogBlock) -> DeleteList:
+def _from_kryo(deletes: Sequence[KryoDelete], block: LogBlock) -> DeleteList:
     counts: list[int] = []
     grouped: dict[OrderingKind, tuple[list[int], list[Any]]] = {}
     for position, delete in enumerate(deletes):
@@ -173,52 +174,57 @@ def _list_schema() -> str:
     return json.dumps(_record("HoodieDeleteRecordList", deleteRecordList={"type": "array", "items": delete}))
 
 
-_LIST = parse_avro_schema(_list_schema(), "HoodieDeleteRecordList")
+_DELETE_LIST = parse_avro_schema(_list_schema(), "HoodieDeleteRecordList")
 
 
 def decode_delete_list(payload: pa.Buffer, path: str, offset: int) -> DeleteList:
-    """The deletes of a payload; ``path`` and ``offset`` are the place of its block, for errors.
+    """The deletes of a payload of version 3; ``path`` and ``offset`` are those of its block, for errors.
 
     Raises:
         CorruptLogFileError: the payload is not exactly one list of deletes.
     """
     starts, ends = np.zeros(1, np.int64), np.full(1, payload.size, np.int64)
-    whole: Any = decode_avro_records(payload, starts, ends, _LIST, None, path, offset).column(0)
-    keys, paths, ordering = whole.flatten().flatten()
+    list_column: Any = decode_avro_records(payload, starts, ends, _DELETE_LIST, None, path, offset).column(0)
+    keys, paths, ordering = list_column.flatten().flatten()
     field_counts = np.full(len(keys), DEFAULT, np.int32)
     groups = []
-    *wrapped, in_arrays = ordering.flatten()
+    *wrapped, array_wrapped = ordering.flatten()
     for kind, positions, values in _by_kind(_KINDS, wrapped):
         if kind is OrderingKind.INT:
-            compares = np.asarray(values) != 0
-            positions, values = positions[compares], values.filter(compares)  # noqa: PLW2901 - less the defaults
+            is_set = np.asarray(values) != 0
+            positions, values = positions[is_set], values.filter(is_set)  # noqa: PLW2901 - without default values
         field_counts[positions] = 1
         groups.append(OrderingGroup(field_index=0, kind=kind, positions=positions, values=values))
-    lists = in_arrays.field(0)
-    at = np.flatnonzero(lists.is_valid())
+    lists = array_wrapped.field(0)
+    list_positions = np.flatnonzero(lists.is_valid())
     lists = lists.drop_null()
-    field_counts[at] = lists.value_lengths()
-    groups += _array_groups(at, lists)
+    field_counts[list_positions] = lists.value_lengths()
+    groups += _array_groups(list_positions, lists)
     return DeleteList(keys, paths, field_counts, tuple(groups))
 
 
-def _array_groups(at: _Positions, lists: Any) -> Iterator[OrderingGroup]:  # noqa: ANN401 - a ListArray
-    """The values of arrays, which stand at some positions, by their place in the array and by kind."""
-    owners = np.asarray(pc.list_parent_indices(lists))
+def _array_groups(positions: _Positions, lists: Any) -> Iterator[OrderingGroup]:  # noqa: ANN401 - a ListArray
+    """The values of the arrays of the deletes at ``positions``, by index in the array and by kind."""
+    parents = np.asarray(pc.list_parent_indices(lists))
     values = lists.flatten()
     firsts = np.cumsum(lists.value_lengths()) - np.asarray(lists.value_lengths())
-    places = np.arange(len(values)) - firsts[owners]
+    field_indices = np.arange(len(values)) - firsts[parents]
     nulls = np.flatnonzero(values.is_null())
     kinds = [*_by_kind(_KINDS_IN_ARRAY, values.flatten()), (OrderingKind.NULL, nulls, pa.nulls(nulls.size))]
-    for kind, rows, found in kinds:
-        by_place = np.argsort(places[rows], kind="stable")
-        numbers, edges = np.unique(places[rows[by_place]], return_index=True)
-        for place, here in zip(numbers.tolist(), np.split(by_place, edges[1:]), strict=False):
-            yield OrderingGroup(field_index=place, kind=kind, positions=at[owners[rows[here]]], values=found.take(here))
+    for kind, rows, kind_values in kinds:
+        order = np.argsort(field_indices[rows], kind="stable")
+        distinct, edges = np.unique(field_indices[rows[order]], return_index=True)
+        for index, members in zip(distinct.tolist(), np.split(order, edges[1:]), strict=False):
+            yield OrderingGroup(
+                field_index=index,
+                kind=kind,
+                positions=positions[parents[rows[members]]],
+                values=kind_values.take(members),
+            )
 
 
 def _by_kind(kinds: tuple[OrderingKind, ...], wrapped: list[Any]) -> Iterator[tuple[OrderingKind, _Positions, Array]]:
-    """Of each kind that occurs, the positions and the values that its wrapper records hold."""
+    """The positions and the values of each kind that occurs; ``wrapped`` has the wrapper records of each kind."""
     for kind, records in zip(kinds, wrapped, strict=True):
         positions = np.flatnonzero(records.is_valid())
         if positions.size:

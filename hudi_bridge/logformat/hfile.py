@@ -1,14 +1,14 @@
-"""The bytes of an HFile -> its keys, and where their values are.
+"""Reads HFiles: their keys, and where their values are.
 
-Hudi stores the base files and log blocks of its metadata table as HFiles, and HFile data blocks of other
-tables. A data block repeats: 4-byte key length, 4-byte value length, key, value, one byte of MVCC version. A
-key is a 2-byte row length, the row (which is Hudi's record key), a 1-byte family length, 8 bytes of
-timestamp, 1 byte of type. A value is the Avro datum of the record, whose key field Hudi empties.
+Hudi writes the metadata table, and HFile data blocks of other tables, in this format. A data block is a sequence of
+cells: 4-byte key length, 4-byte value length, key, value, one byte of MVCC version. A key is a 2-byte row length, the
+row (Hudi's record key), a 1-byte family length, 8 bytes of timestamp, 1 byte of type. A value is the Avro datum of
+the record, with its key field empty.
 
-An index block repeats: 8-byte block offset, 4-byte block size, key length as Hadoop's ``WritableUtils``
-writes a VInt, key. The key of a data block is a cell's key; that of a meta block is its name. The indexes start
-where the trailer says "load on open": first the root index, then the meta index. File info is ``PBUF`` and a
-Protocol Buffers message of name-value pairs.
+An index block is a sequence of entries: 8-byte block offset, 4-byte block size, key length as a VInt of Hadoop's
+``WritableUtils``, key. The key is that of a cell for a data block, the name for a meta block. The root index begins
+at the trailer's "load on open" offset; the meta index follows. File info is ``PBUF`` and a Protocol Buffers message
+of name-value pairs.
 """
 
 import struct
@@ -31,7 +31,7 @@ from hudi_bridge.logformat.hfile_blocks import (
     parse_delimited,
     parse_trailer,
 )
-from hudi_bridge.logformat.inflating import most_inflated
+from hudi_bridge.logformat.inflating import max_inflated_bytes
 
 _CELL_START = struct.Struct(">iih")
 _CELL_LENGTHS_SIZE = 8
@@ -42,9 +42,9 @@ _FILE_INFO_MAGIC = b"FILEINF2"
 _FILE_INFO_PREFIX = b"PBUF"
 _INDEX_ENTRY = struct.Struct(">qi")
 _ROW_LENGTH = struct.Struct(">h")
-# The first byte of a VInt, read as signed: from here up it is the value itself,
+# The first byte of a VInt, as a signed number: from here up it is the value itself,
 _MIN_VINT_VALUE = -112
-# and from here up it says how many bytes of a positive number follow.
+# and from here up it says how many bytes of a positive value follow.
 _MIN_POSITIVE_VINT = -120
 
 
@@ -52,7 +52,7 @@ _MIN_POSITIVE_VINT = -120
 class HFile:
     """All cells of an HFile in key order; value ``i`` is ``values[value_starts[i]:value_ends[i]]``.
 
-    ``values`` is the HFile's own buffer if its blocks are not compressed, so nothing was copied.
+    Without compression, ``values`` is the buffer of the HFile itself, not a copy.
     """
 
     keys: pa.StringArray
@@ -63,10 +63,10 @@ class HFile:
 
 
 def read_hfile(data: bytes | memoryview | pa.Buffer, path: str, offset: int = 0) -> HFile:
-    """All cells of the HFile that is ``data``; ``offset`` is its place in the file, for messages.
+    """All cells of an HFile; ``offset`` is where it begins in the file ``path``, for errors.
 
     Raises:
-        CorruptTableError: the bytes are not an HFile, or contradict themselves.
+        CorruptTableError: the bytes are not an HFile, or its parts do not agree.
         UnsupportedTableError: the version or the compression is not supported.
     """
     source = HFileSource(buffer=data if isinstance(data, pa.Buffer) else pa.py_buffer(data), path=path, offset=offset)
@@ -79,9 +79,10 @@ def read_hfile(data: bytes | memoryview | pa.Buffer, path: str, offset: int = 0)
             cells.collect(source.buffer, block.data_start, block.data_end, source, block.position)
     else:
         blocks = list(iter_data_blocks(source, trailer))
-        announced, most = sum(max(block.uncompressed_size, 0) for block in blocks), most_inflated(source.buffer.size)
-        if announced > most:
-            raise source.corrupt(0, f"blocks of {announced} inflated bytes", f"up to {most} from {source.buffer.size}")
+        announced = sum(max(block.uncompressed_size, 0) for block in blocks)
+        limit = max_inflated_bytes(source.buffer.size)
+        if announced > limit:
+            raise source.corrupt(0, f"blocks of {announced} inflated bytes", f"up to {limit} from {source.buffer.size}")
         pieces: list[bytes] = []
         start = 0
         for block in blocks:
@@ -121,7 +122,7 @@ class _Cells:
         *,
         shift: int = 0,
     ) -> None:
-        """Add the cells of one data block; ``shift`` is what its values move by when blocks are joined."""
+        """Add the cells of one data block; ``shift`` is added to the offsets of its values, once blocks are joined."""
         view = memoryview(data)
         unpack, keys, starts, ends = _CELL_START.unpack_from, self.keys, self.starts, self.ends
         while position < end:
@@ -148,7 +149,7 @@ def _key_array(keys: list[bytes], source: HFileSource) -> pa.StringArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexEntry:
-    """One block as an index names it: its first row key, or the name of a meta block."""
+    """An entry of an index; ``key`` is the block's first record key, or the name of a meta block."""
 
     key: bytes
     offset: int
@@ -156,7 +157,7 @@ class IndexEntry:
 
 
 def read_root_index(source: HFileSource, trailer: HFileTrailer) -> tuple[IndexEntry, ...]:
-    """The root index, in key order: the data blocks themselves if the file has one index level."""
+    """The root index, in key order; it lists the data blocks if the file has one index level."""
     block = block_at(source, trailer.load_on_open_offset, _ROOT_INDEX_MAGIC)
     entries = _index_entries(block_data(source, block, trailer.codec), trailer.data_index_count, source, block.position)
     return tuple(
@@ -180,7 +181,7 @@ def read_meta_block(source: HFileSource, trailer: HFileTrailer, entry: IndexEntr
 
 
 def read_file_info(source: HFileSource, trailer: HFileTrailer) -> Mapping[str, bytes]:
-    """The key-value pairs that the writer left: among them ``schema``, ``minRecordKey``, ``maxRecordKey``."""
+    """The key-value pairs of the writer, such as ``schema``, ``minRecordKey`` and ``maxRecordKey``."""
     block = block_at(source, trailer.file_info_offset, _FILE_INFO_MAGIC)
     data = block_data(source, block, trailer.codec)
     if not data.startswith(_FILE_INFO_PREFIX):
@@ -200,25 +201,23 @@ def _index_entries(data: bytes, count: int, source: HFileSource, position: int) 
     if count < 0:
         raise source.corrupt(position, f"{count} index entries", "0 or more")
     entries: list[IndexEntry] = []
-    at = 0
+    entry_end = 0
     for _ in range(count):
-        key_start = at + _INDEX_ENTRY.size
+        entry_start = entry_end
+        key_start = entry_start + _INDEX_ENTRY.size
         if key_start >= len(data):
             raise source.corrupt(position, f"{len(entries)} index entries", str(count))
-        offset, size = _INDEX_ENTRY.unpack_from(data, at)
+        offset, size = _INDEX_ENTRY.unpack_from(data, entry_start)
         length, key_start = _parse_vint(data, key_start)
-        at = key_start + length
-        if length < 0 or at > len(data):
+        entry_end = key_start + length
+        if length < 0 or entry_end > len(data):
             raise source.corrupt(position, f"an index key of {length} bytes", "keys that fit the index block")
-        entries.append(IndexEntry(key=data[key_start:at], offset=offset, size_bytes=size))
+        entries.append(IndexEntry(key=data[key_start:entry_end], offset=offset, size_bytes=size))
     return tuple(entries)
 
 
 def _parse_vint(data: bytes, position: int) -> tuple[int, int]:
-    """(value, position after it) of a number as Hadoop's ``WritableUtils.writeVInt`` writes it.
-
-    A first byte below those of positive numbers means a negative one; -1 stands for all of them.
-    """
+    """A number written by Hadoop's ``WritableUtils.writeVInt``, -1 for any negative one, and the position after it."""
     first = int.from_bytes(data[position : position + 1], signed=True)
     if first >= _MIN_VINT_VALUE:
         return first, position + 1

@@ -1,22 +1,22 @@
-"""The bytes of an HFile of version 3 -> its trailer and its blocks.
+"""Parses the trailer and the blocks of HFiles of version 3.
 
-The format is HBase's; what Hudi writes and reads of it is in ``hudi-io/hfile_format.md`` and
-``org.apache.hudi.io.hfile``. Blocks follow each other; the last 4096 bytes are the trailer: a magic, a
-Protocol Buffers message after its length, zeros, and the version. One block:
+The format is HBase's; ``hudi-io/hfile_format.md`` and ``org.apache.hudi.io.hfile`` define the part that Hudi uses.
+The file is a sequence of blocks and a trailer, the last 4096 bytes: a magic, a Protocol Buffers message after its
+length, zeros, and the version. A block:
 
     offset  width  meaning
-    0       8      magic, which tells the kind of block
+    0       8      magic of the kind of block
     8       4      size on disk without this header, checksums included
     12      4      size of the data before compression
     16      8      offset of the previous block of the kind, or -1
     24      1      checksum type
     25      4      bytes per checksum
-    29      4      size on disk of header and data, checksums left out
+    29      4      size on disk of header and data, without checksums
     33      ...    data, then checksums (which Hudi does not verify either)
 
-Of Protocol Buffers, as much is read as an HFile uses. Varint: little-endian base-128. Field: a varint of
-number * 8 + wire type, then the value: 0 a varint, 1 eight bytes, 2 a varint length and that many bytes, 5 four
-bytes.
+Only the part of Protocol Buffers that HFiles use is read. A varint is little-endian base-128. A field is a varint of
+field number * 8 + wire type, and a value: for type 0 a varint, 1 eight bytes, 2 a varint length and that many bytes,
+5 four bytes.
 """
 
 import struct
@@ -27,12 +27,12 @@ from enum import IntEnum
 import pyarrow as pa
 
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
-from hudi_bridge.logformat.inflating import GZIP, inflated, most_inflated
+from hudi_bridge.logformat.inflating import GZIP, inflate, max_inflated_bytes
 
 _TRAILER_SIZE = 4096
 _TRAILER_MAGIC = b'TRABLK"$'
 _MAJOR_VERSION = 3
-# The last four bytes of the trailer: one of minor version, three of major version.
+# The last four bytes of the trailer: one byte of minor version, three of major version.
 _MAJOR_VERSION_MASK = 0xFFFFFF
 _VERSION = struct.Struct(">i")
 
@@ -40,7 +40,7 @@ _BLOCK_HEADER = struct.Struct(">8siiqbii")
 
 _DATA_MAGIC = b"DATABLK*"
 
-# Fields of the trailer's message.
+# Field numbers of the trailer's message.
 _FILE_INFO_OFFSET = 1
 _LOAD_ON_OPEN_OFFSET = 2
 _DATA_INDEX_COUNT = 5
@@ -55,15 +55,15 @@ _CODEC = 12
 _MAX_SIGNED_LONG = (1 << 63) - 1
 _UNSIGNED_LONGS = 1 << 64
 
-# Protocol Buffers: bytes of the longest varint, and wire types.
+# Protocol Buffers: the length of the longest varint, and wire types.
 _MAX_VARINT_BYTES = 10
-_MORE_FOLLOW = 0x80
+_CONTINUATION_BIT = 0x80
 _FIXED_WIDTHS = {1: 8, 5: 4}
 _VARINT, _BYTES = 0, 2
 
 
 class Codec(IntEnum):
-    """How blocks are compressed: HBase's ``Compression.Algorithm``."""
+    """The compression of blocks: HBase's ``Compression.Algorithm``."""
 
     LZO = 0
     GZ = 1
@@ -76,7 +76,7 @@ class Codec(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HFileTrailer:
-    """Where the parts of an HFile are; offsets count from the HFile's first byte."""
+    """The trailer of an HFile; offsets count from the HFile's first byte."""
 
     file_info_offset: int
     load_on_open_offset: int
@@ -91,20 +91,20 @@ class HFileTrailer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HFileSource:
-    """The bytes of one HFile and where they come from; ``offset`` is the HFile's place in the file."""
+    """The bytes of one HFile; it begins at ``offset`` in the file ``path``."""
 
     buffer: pa.Buffer
     path: str
     offset: int
 
     def corrupt(self, position: int, found: str, expected: str) -> CorruptTableError:
-        """The error for what was found at a position within the HFile."""
+        """The error for what was found at a position of the HFile."""
         return CorruptTableError(self.path, self.offset + position, found, expected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One block of an HFile; its data lies between ``data_start`` and ``data_end``, perhaps compressed."""
+    """One block of an HFile; its data, maybe compressed, lies between ``data_start`` and ``data_end``."""
 
     magic: bytes
     position: int
@@ -165,7 +165,11 @@ def _codec(number: int, source: HFileSource) -> Codec:
 
 
 def block_at(source: HFileSource, position: int, magic: bytes | None = None) -> Block:
-    """The block whose header is at the position; its parts lie within the HFile."""
+    """The block whose header is at the position.
+
+    Raises:
+        CorruptTableError: the block does not fit into the HFile, or has another ``magic``.
+    """
     end = source.buffer.size - _TRAILER_SIZE
     if not 0 <= position <= end - _BLOCK_HEADER.size:
         raise source.corrupt(0, f"a block at byte {position}", f"one before the trailer at byte {end}")
@@ -192,10 +196,10 @@ def block_data(source: HFileSource, block: Block, codec: Codec) -> bytes:
     if codec is Codec.NONE:
         return stored.to_pybytes()
     size = block.uncompressed_size
-    if not 0 <= size <= most_inflated(source.buffer.size):
+    if not 0 <= size <= max_inflated_bytes(source.buffer.size):
         raise source.corrupt(block.position, f"a block of {size} inflated bytes", "a size that fits the HFile")
     try:
-        data = inflated(memoryview(stored), GZIP, size)
+        data = inflate(memoryview(stored), GZIP, size)
     except ValueError as error:
         raise source.corrupt(block.data_start, str(error), f"{size} inflated bytes") from error
     if len(data) != size:
@@ -204,7 +208,7 @@ def block_data(source: HFileSource, block: Block, codec: Codec) -> bytes:
 
 
 def iter_data_blocks(source: HFileSource, trailer: HFileTrailer) -> Iterator[Block]:
-    """The data blocks in order; index and bloom blocks may stand between them."""
+    """The data blocks in order, without the index and Bloom blocks between them."""
     if trailer.data_index_count == 0:
         return
     position = trailer.first_data_offset
@@ -216,21 +220,21 @@ def iter_data_blocks(source: HFileSource, trailer: HFileTrailer) -> Iterator[Blo
 
 
 def parse_varint(data: bytes, position: int) -> tuple[int, int]:
-    """(the unsigned value at the position, the position after it).
+    """The unsigned varint at the position, and the position after it.
 
     Raises:
-        ValueError: the data ends within the varint, or it is longer than 64 bits need.
+        ValueError: the data ends within the varint, or it is longer than ten bytes.
     """
     value = 0
     for index, byte in enumerate(data[position : position + _MAX_VARINT_BYTES]):
         value |= (byte & 0x7F) << 7 * index
-        if byte < _MORE_FOLLOW:
+        if byte < _CONTINUATION_BIT:
             return value, position + index + 1
     raise ValueError(f"a varint without an end at byte {position}")
 
 
 def iter_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """(field number, value) of one message, in order; a value is an int for a varint and otherwise bytes.
+    """The fields of a message, in order: number and value, which is an int for a varint and otherwise bytes.
 
     Raises:
         ValueError: the data is not a message.
@@ -256,7 +260,7 @@ def iter_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def parse_delimited(data: bytes) -> bytes:
-    """The message that follows a varint of its length; what comes after it is ignored.
+    """The message after its length, a varint; what follows it is ignored.
 
     Raises:
         ValueError: the data ends within the message.

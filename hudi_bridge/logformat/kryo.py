@@ -1,9 +1,9 @@
-"""The payload of a delete block of content version 1 or 2 -> deleted keys with their ordering values.
+"""Decodes the payload of delete blocks of content versions 1 and 2, which Hudi up to 0.12 wrote with Kryo 4.
 
-Hudi up to 0.12 wrote ``HoodieKey[]`` (version 1) or ``DeleteRecord[]`` (version 2) with Kryo 4 through
-``SerializationUtils``. Only what those two arrays can hold is understood:
+It is a ``HoodieKey[]`` (version 1) or a ``DeleteRecord[]`` (version 2), written by ``SerializationUtils``. Only the
+part of Kryo that these use is supported:
 
-    varint         little-endian base-128, a ninth byte counts whole; signed values are zigzag coded
+    varint         little-endian base-128, a ninth byte has 8 bits; signed values are zigzag encoded
     class tag      varint: 0 null; 1 a class by name: varint name id, then the name if the id is new;
                    otherwise 2 + registered id
     reference tag  varint: 0 null; 1 a new object, which takes the next object id; otherwise 2 + the id of
@@ -29,7 +29,7 @@ from hudi_bridge.logformat.layout import OrderingKind
 _KEY_CLASS = "org.apache.hudi.common.model.HoodieKey"
 _RECORD_CLASS = "org.apache.hudi.common.model.DeleteRecord"
 
-# Ids that Kryo 4 and Hudi's instantiator register, counted from 0.
+# The classes that Kryo 4 and Hudi's instantiator register; their ids count from 0.
 _REGISTERED = (
     "int",
     "java.lang.String",
@@ -44,10 +44,11 @@ _REGISTERED = (
     "org.apache.avro.util.Utf8",
 )
 
-# The ninth byte of a varint has no bit to say that more follow.
+# The ninth byte of a varint has no continuation bit.
 _LAST_VARINT_SHIFT = 56
-_MORE_FOLLOW = 0x80
-_MAX_NAME_SHOWN = 80
+_CONTINUATION_BIT = 0x80
+_TOP_BIT = 0x80
+_MAX_SHOWN_CHARACTERS = 80
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _FLOAT = struct.Struct(">f")
 _DOUBLE = struct.Struct(">d")
@@ -55,7 +56,7 @@ _DOUBLE = struct.Struct(">d")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KryoDelete:
-    """One deleted key; ``ordering`` is a plain value of ``kind``, a decimal as (unscaled value, scale)."""
+    """One deleted key; ``ordering`` is a Python value of ``kind``, a decimal as (unscaled value, scale)."""
 
     record_key: str | None
     partition_path: str | None
@@ -74,11 +75,11 @@ class _BigDecimal(NamedTuple):
 
 
 def decode_deletes(payload: bytes, path: str, offset: int) -> tuple[KryoDelete, ...]:
-    """The elements of a ``HoodieKey[]`` or ``DeleteRecord[]``; ``offset`` is the payload's place in the file.
+    """The elements of a ``HoodieKey[]`` or ``DeleteRecord[]``; ``offset`` is where the payload begins in the file.
 
     Raises:
-        CorruptLogFileError: the payload ends early, is not used up, or refers to what is not there.
-        UnsupportedTableError: it holds an object of another class.
+        CorruptLogFileError: the payload ends early or late, or refers to an object that it does not have.
+        UnsupportedTableError: the payload holds an object of another class.
     """
     cursor = _Cursor(payload=payload, path=path, offset=offset)
     root = cursor.class_name()
@@ -90,7 +91,7 @@ def decode_deletes(payload: bytes, path: str, offset: int) -> tuple[KryoDelete, 
         raise cursor.unsupported(root, tuple(elements))
     cursor.new_object("an array")
     count = cursor.varint() - 1
-    # An element takes at least two bytes, so a count beyond that is damage and not a reason to loop.
+    # An element takes at least two bytes: a greater count is damage, and must not start a long loop.
     if count < 0 or 2 * count > len(payload):
         raise cursor.corrupt(f"an array of {count} elements", f"at most {len(payload) // 2}")
     deletes = tuple(elements[root](cursor) for _ in range(count))
@@ -117,7 +118,7 @@ def _read_record_element(cursor: "_Cursor") -> KryoDelete:
 
 
 def _read_key(cursor: "_Cursor") -> _Key:
-    """The HoodieKey of a record; one met before is referred to."""
+    """The HoodieKey of a record, or a reference to an earlier one."""
     name = cursor.class_name()
     if name != _KEY_CLASS:
         raise cursor.unsupported(name, (_KEY_CLASS,))
@@ -140,7 +141,7 @@ def _read_ordering(cursor: "_Cursor") -> tuple[OrderingKind, Any]:
 
 @dataclass(slots=True, kw_only=True)
 class _Cursor:
-    """A place in the payload, with the class names and objects met so far."""
+    """A position in the payload, with the class names and objects read so far."""
 
     payload: bytes
     path: str
@@ -153,9 +154,9 @@ class _Cursor:
         return CorruptLogFileError(self.path, self.offset + self.position, found, expected)
 
     def unsupported(self, name: str | None, supported: tuple[str, ...]) -> UnsupportedTableError:
-        shown = "null" if name is None else name[:_MAX_NAME_SHOWN]
-        place = f"{self.path} at byte {self.offset + self.position}"
-        return UnsupportedTableError("class in a delete block", f"{shown} in {place}", ", ".join(supported))
+        shown = "null" if name is None else name[:_MAX_SHOWN_CHARACTERS]
+        location = f"{self.path} at byte {self.offset + self.position}"
+        return UnsupportedTableError("class in a delete block", f"{shown} in {location}", ", ".join(supported))
 
     def take(self, length: int) -> bytes:
         end = self.position + length
@@ -173,7 +174,7 @@ class _Cursor:
         for shift in range(0, _LAST_VARINT_SHIFT, 7):
             byte = self.byte()
             value |= (byte & 0x7F) << shift
-            if byte < _MORE_FOLLOW:
+            if byte < _CONTINUATION_BIT:
                 return value
         return value | self.byte() << _LAST_VARINT_SHIFT
 
@@ -202,7 +203,7 @@ class _Cursor:
         self.objects.append(None)
 
     def shared(self, read: Callable[[], Any], expected: type) -> Any:  # noqa: ANN401 - as read returns
-        """The object after a reference tag: null, one of the earlier objects, or a new one."""
+        """The object after a reference tag: null, an earlier object, or a new one."""
         tag = self.varint()
         if tag == 0:
             return None
@@ -221,10 +222,10 @@ class _Cursor:
 
     def string(self) -> str | None:
         first = self.byte()
-        if first & _MORE_FOLLOW:
+        if first & _TOP_BIT:
             return self._long_string(first)
         start = self.position - 1
-        while not self.byte() & _MORE_FOLLOW:
+        while not self.byte() & _TOP_BIT:
             pass
         text = self.payload[start : self.position]
         return (text[:-1] + bytes([text[-1] & 0x7F])).decode("ascii")
@@ -263,7 +264,7 @@ class _Cursor:
         return _BigDecimal(unscaled=unscaled, scale=self.zigzag())
 
     def timestamp(self) -> int:
-        """Microseconds since 1970-01-01, of which Kryo keeps the milliseconds."""
+        """Microseconds since 1970-01-01; Kryo stores milliseconds."""
         millis = self.varint()
         return (millis - (1 << 64) if millis >= 1 << 63 else millis) * 1000
 

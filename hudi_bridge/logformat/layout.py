@@ -1,7 +1,7 @@
-"""The numbers of Hudi's log file format: magic, versions, block types, header keys, kinds of ordering values.
+"""Constants of Hudi's log file format: magic, versions, block types, header keys, kinds of ordering values.
 
-A log file is a run of blocks without a file header. Integers are big-endian. One block, as
-``HoodieLogFormatWriter`` writes it and ``HoodieLogFileReader`` reads it:
+A log file is a sequence of blocks without a file header. Integers are big-endian. The layout of a block, from
+``HoodieLogFormatWriter`` and ``HoodieLogFileReader``:
 
     offset  width  meaning
     0       6      magic ``#HUDI#``
@@ -11,8 +11,8 @@ A log file is a run of blocks without a file header. Integers are big-endian. On
     22      4      number of header entries; each is a 4-byte key, a 4-byte length, and UTF-8
     ...     8      content length
     ...     ...    content
-    ...     4      number of footer entries, coded as those of the header; 0 so far
-    6 + N   8      trailing length: N + 6, the magic included and the size field left out
+    ...     4      number of footer entries, encoded like header entries; always 0 so far
+    6 + N   8      trailing length: N + 6, which counts the magic but not the size field
 """
 
 import struct
@@ -20,23 +20,23 @@ from enum import IntEnum
 
 MAGIC = b"#HUDI#"
 
-# HoodieLogFormatVersion; version 0 has no block type, header or footer and was written before Hudi 0.5 only.
+# HoodieLogFormatVersion. Version 0, written only before Hudi 0.5, has no block type, header or footer.
 LOG_FORMAT_VERSION = 1
 
 SIZE_FIELD = struct.Struct(">q")
 COUNT_FIELD = struct.Struct(">i")
 HEADER_ENTRY = struct.Struct(">ii")
-# Size, log format version, block type and number of header entries, right after the magic.
+# What follows the magic: size, log format version, block type and number of header entries.
 BLOCK_START = struct.Struct(">qiii")
 
-# What the size field does not count: the magic and the size field itself.
+# The bytes that the size field does not count: the magic and the size field itself.
 UNCOUNTED_SIZE = len(MAGIC) + SIZE_FIELD.size
-# Version, type, header count, content length, footer count and trailing length of a block that holds nothing.
+# The size of an empty block: version, type, header count, content length, footer count and trailing length.
 MIN_BLOCK_SIZE = 4 + 4 + 4 + 8 + 4 + 8
 
 
 class BlockType(IntEnum):
-    """What a block holds: ``HoodieLogBlock.HoodieLogBlockType``, the same in Hudi 0.12 to 1.2."""
+    """The content of a block (``HoodieLogBlock.HoodieLogBlockType``); the same in Hudi 0.12 to 1.2."""
 
     COMMAND = 0
     DELETE = 1
@@ -51,7 +51,7 @@ DATA_BLOCK_TYPES = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockTy
 
 
 class HeaderKey(IntEnum):
-    """Keys of a block header: ``HoodieLogBlock.HeaderMetadataType``; 0.12 has 0 to 3, 0.15 has 0 to 6."""
+    """Keys of a block header (``HoodieLogBlock.HeaderMetadataType``); 0.12 has 0 to 3, 0.15 has 0 to 6."""
 
     INSTANT_TIME = 0
     TARGET_INSTANT_TIME = 1
@@ -65,16 +65,16 @@ class HeaderKey(IntEnum):
 
 
 class CommandType(IntEnum):
-    """Commands of a command block: ``HoodieCommandBlock.HoodieCommandBlockTypeEnum``."""
+    """Commands of a command block (``HoodieCommandBlock.HoodieCommandBlockTypeEnum``)."""
 
     ROLLBACK = 0
 
 
 class ContentVersion(IntEnum):
-    """``HoodieLogBlock.version``, the first int32 of Avro and delete contents.
+    """``HoodieLogBlock.version``, the first int32 of the content of Avro and delete blocks.
 
-    One counter for both kinds of content: Hudi 0.12 stamps 2, Hudi 0.15 to 1.2 stamp 3. A delete block
-    changes its coding with every step (``HoodieDeleteBlock``); an Avro block has one layout for all three.
+    Hudi 0.12 writes 2, Hudi 0.15 to 1.2 write 3, in both kinds of block. Each version encodes deletes in
+    another way (``HoodieDeleteBlock``); Avro blocks have the same layout in all three.
     """
 
     KRYO_KEYS = 1
@@ -83,9 +83,9 @@ class ContentVersion(IntEnum):
 
 
 class OrderingKind(IntEnum):
-    """Kinds of an ordering value in a delete block: branches of ``HoodieDeleteRecord.orderingVal``.
+    """Kinds of ordering value in a delete block: the branches of the union ``HoodieDeleteRecord.orderingVal``.
 
-    ``LOCAL_DATE`` occurs inside an array only, where it is branch 12 (Hudi 1.1 and later).
+    ``LOCAL_DATE`` occurs only within an array, where it is branch 12 (Hudi 1.1 and later).
     """
 
     NULL = 0

@@ -1,9 +1,8 @@
-"""Ordering values of deletes, grouped by kind -> columns that compare with the table's ordering fields.
+"""Casts the ordering values of deletes to the types of the table's ordering fields.
 
-Which kinds compare with which types follows Java's ``Comparable``, made tolerant of widths as Hudi 1.x is: an
-Integer compares with a long column and a Float with a double column, a String never with a number. Dates,
-times and timestamps may also be stored as the plain int or long of their Avro form, which counts in the
-column's unit.
+A value compares with a column if Java's ``Comparable`` allows it; like Hudi 1.x, this ignores the width of numbers: an
+Integer compares with a long column and a Float with a double column, but a String never with a number. Dates, times
+and timestamps may also be stored as the int or long of their Avro encoding, which is in the column's unit.
 """
 
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from hudi_bridge.logformat.layout import OrderingKind
 Column: TypeAlias = "pa.Array[Any]"
 
 DEFAULT = -1
-"""Stands for the number of values of a default ordering value."""
+"""In place of the number of ordering values: the delete has the default ordering value."""
 
 _STORED_TYPES: dict[OrderingKind, pa.DataType] = {
     OrderingKind.NULL: pa.null(),
@@ -42,9 +41,9 @@ _DATES = frozenset({OrderingKind.DATE, OrderingKind.LOCAL_DATE}) | _WHOLE_NUMBER
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderingGroup:
-    """The values of one kind for one ordering field; ``positions`` are their records, ascending.
+    """The values of one kind for one ordering field; ``positions`` are their record numbers, ascending.
 
-    Dates are days and times microseconds, as numbers. Decimals are of a type that holds them all.
+    Dates are numbers of days, times numbers of microseconds. Decimals have a type that holds all of them.
     """
 
     field_index: int
@@ -54,10 +53,10 @@ class OrderingGroup:
 
     @classmethod
     def of(cls, *, field_index: int, kind: OrderingKind, positions: list[int], values: list[Any]) -> Self:
-        """The group of plain Python values.
+        """A group of Python values.
 
         Raises:
-            pa.ArrowInvalid, OverflowError: a value is beyond its kind.
+            pa.ArrowInvalid, OverflowError: a value is out of the range of its kind.
         """
         return cls(
             field_index=field_index,
@@ -71,9 +70,9 @@ class OrderingGroup:
 class Orderings:
     """Ordering values as columns, one per ordering field.
 
-    ``comparable`` is false, and every column null, for a default ordering value and for one that cannot be
-    compared with the fields: another number of values, or a value of another kind. A null among several
-    values compares; its column is null there.
+    ``comparable`` is false, and every column null, for a default ordering value and for one that does not compare
+    with the fields: it has another number of values, or a value of another kind. A null among several values does
+    compare; its column is null in that row.
     """
 
     columns: tuple[Column, ...]
@@ -83,14 +82,14 @@ class Orderings:
 def cast_orderings(
     groups: Sequence[OrderingGroup], field_counts: npt.NDArray[np.int32], types: Sequence[pa.DataType]
 ) -> Orderings:
-    """The values of all records as columns of these types; ``field_counts`` has each record's number."""
+    """The values of all records as columns of these types; ``field_counts`` has the number of values of each record."""
     comparable = (field_counts == len(types)) & (field_counts > 0)
     fields: list[tuple[npt.NDArray[np.int64], Column]] = []
     for index, data_type in enumerate(types):
-        rows, values, known = _cast_field(
+        rows, values, compares = _cast_field(
             [group for group in groups if group.field_index == index], data_type, len(field_counts)
         )
-        comparable &= known
+        comparable &= compares
         fields.append((rows, values))
     columns: list[Column] = []
     for rows, values in fields:
@@ -102,33 +101,36 @@ def cast_orderings(
 def _cast_field(
     groups: Sequence[OrderingGroup], data_type: pa.DataType, length: int
 ) -> tuple[npt.NDArray[np.int64], Column, npt.NDArray[np.bool_]]:
-    """(each record's row in the values or -1, the values, whether the record's value compares)."""
+    """The values of one field, as (index into the values or -1, values, whether the value compares).
+
+    The indices and the flags have one entry per record.
+    """
     rows = np.full(length, -1, dtype=np.int64)
-    known = np.zeros(length, dtype=np.bool_)
+    compares = np.zeros(length, dtype=np.bool_)
     pieces: list[Column] = [pa.array([], data_type)]
     filled = 0
     for group in groups:
         if group.kind is OrderingKind.NULL:
-            known[group.positions] = True
+            compares[group.positions] = True
             continue
         cast = _cast(group, data_type)
         if cast is None:
             continue
-        known[group.positions] = cast.is_valid().to_numpy(zero_copy_only=False)
+        compares[group.positions] = cast.is_valid().to_numpy(zero_copy_only=False)
         rows[group.positions] = np.arange(filled, filled + len(cast))
         filled += len(cast)
         pieces.append(cast)
-    return rows, pa.concat_arrays(pieces), known
+    return rows, pa.concat_arrays(pieces), compares
 
 
 def _cast(group: OrderingGroup, data_type: pa.DataType) -> "Column | None":
-    """The values in the type, null where one does not fit; None if the kind never compares with it."""
+    """The values cast to the type, null where one does not fit; None if the kind does not compare with the type."""
     via = _intermediate_type(group.kind, data_type)
     if via is None:
         return None
     values = group.values
     if pa.types.is_floating(data_type):
-        # A whole number beyond a float's precision is rounded, as Java's comparison does.
+        # An integer beyond a float's precision is rounded, as in Java's comparison.
         return values.cast(via, safe=False).cast(data_type, safe=False)
     try:
         return values.cast(via).cast(data_type)
@@ -144,7 +146,7 @@ def _cast_one(value: Column, via: pa.DataType, data_type: pa.DataType) -> Column
 
 
 def _intermediate_type(kind: OrderingKind, data_type: pa.DataType) -> pa.DataType | None:
-    """The type to pass through on the way from the stored type to the column's; None if there is no way."""
+    """The type to cast to before the column's type; None if the kind does not compare with the column."""
     types = pa.types
     if types.is_timestamp(data_type):
         if kind is OrderingKind.TIMESTAMP_MICROS:
@@ -161,10 +163,10 @@ def _intermediate_type(kind: OrderingKind, data_type: pa.DataType) -> pa.DataTyp
         return data_type if kind in _WHOLE_NUMBERS else None
     if types.is_floating(data_type):
         return pa.float64() if kind in _NUMBERS else None
-    return data_type if _compares_as_is(kind, data_type) else None
+    return data_type if _is_same_kind(kind, data_type) else None
 
 
-def _compares_as_is(kind: OrderingKind, data_type: pa.DataType) -> bool:
+def _is_same_kind(kind: OrderingKind, data_type: pa.DataType) -> bool:
     types = pa.types
     match kind:
         case OrderingKind.BOOLEAN:

@@ -1,10 +1,9 @@
-"""The bytes of log files -> their blocks, and which of them count for a query.
+"""Finds the blocks of log files, and those of them that count for a query.
 
-``scan_blocks`` follows ``HoodieLogFileReader``: damage that a crashed writer can leave behind is stepped over
-and reported. ``live_blocks`` follows ``BaseHoodieLogRecordReader.scanInternal`` of Hudi 1.x, which is also
-the optimized scan of 0.15. The plain scan of 0.15 keeps blocks strictly in the order they arrive, where this
-one puts all blocks of an instant at the instant's first block, and knows no log compaction; apart from that
-the two agree.
+``scan_blocks`` follows ``HoodieLogFileReader``: it skips and reports the damage that a crashed writer can leave
+behind. ``live_blocks`` follows ``BaseHoodieLogRecordReader.scanInternal`` of Hudi 1.x, which is also the optimized
+scan of 0.15. The default scan of 0.15 differs in two ways: it applies blocks strictly in file order, where this one
+moves all blocks of an instant to the instant's first block; and it does not know log compaction.
 """
 
 import re
@@ -24,13 +23,13 @@ from hudi_bridge.logformat.layout import (
     HeaderKey,
 )
 
-# A regular expression, because it searches any buffer in place and ``bytes.find`` would need a copy.
+# A regular expression searches any buffer in place; ``bytes.find`` would need a copy.
 _NEXT_MAGIC = re.compile(re.escape(MAGIC))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorruptBlock:
-    """A damaged stretch of a log file that was stepped over; ``offset`` is the place of its magic."""
+    """A damaged part of a log file that was skipped; ``offset`` is where its magic begins."""
 
     path: str
     offset: int
@@ -39,7 +38,7 @@ class CorruptBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanResult:
-    """All blocks of one log file in file order, and what was damaged between them."""
+    """The blocks of one log file, and the damaged parts between them, both in file order."""
 
     blocks: tuple[LogBlock, ...]
     corrupt: tuple[CorruptBlock, ...]
@@ -47,10 +46,10 @@ class ScanResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedBlocks:
-    """How many blocks did not count, and why.
+    """How many blocks were skipped, by reason.
 
     ``later``: written after the query's instant. ``uncommitted``: of an instant that is not completed.
-    ``rolled_back``: taken back by a rollback block. ``compacted``: replaced by the block of a log compaction.
+    ``rolled_back``: undone by a rollback block. ``compacted``: replaced by the block of a log compaction.
     """
 
     corrupt: int
@@ -62,10 +61,10 @@ class SkippedBlocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveBlocks:
-    """The data and delete blocks that count, oldest first: the order in which they are to be applied.
+    """The data and delete blocks that count, in the order in which to apply them: oldest first.
 
-    ``instants`` are those of all data and delete blocks, whether or not they count: as long as the query's instant lies
-    on the same side of each, and the same of them are committed, the same blocks count.
+    ``instants`` are those of all data and delete blocks, skipped ones included. The result stays valid for another
+    query as long as its instant is on the same side of each of them, and the same of them are committed.
     """
 
     blocks: tuple[LogBlock, ...]
@@ -74,11 +73,14 @@ class LiveBlocks:
 
 
 def scan_blocks(data: bytes | memoryview | pa.Buffer, path: str) -> ScanResult:
-    """All blocks of one log file; ``data`` is the whole file, in memory or mapped, and contents are slices of
-    it.
+    """All blocks of one log file.
+
+    Args:
+        data: the whole file, in memory or mapped; the contents of the blocks are slices of it.
+        path: the file, for errors.
 
     Raises:
-        CorruptLogFileError: the file does not start with a block, or a whole block contradicts itself.
+        CorruptLogFileError: the file does not start with a block, or the parts of a block do not add up.
         UnsupportedTableError: a block is of an unknown version or type.
     """
     buffer = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
@@ -86,7 +88,7 @@ def scan_blocks(data: bytes | memoryview | pa.Buffer, path: str) -> ScanResult:
     blocks: list[LogBlock] = []
     corrupt: list[CorruptBlock] = []
     offset = 0
-    # Fewer bytes than a magic are the end of the file to Hudi, whatever they are.
+    # Hudi takes fewer bytes than a magic for the end of the file, whatever they are.
     while len(view) - offset >= len(MAGIC):
         if view[offset : offset + len(MAGIC)] != MAGIC:
             raise CorruptLogFileError(path, offset, repr(bytes(view[offset : offset + len(MAGIC)])), repr(MAGIC))
@@ -97,13 +99,13 @@ def scan_blocks(data: bytes | memoryview | pa.Buffer, path: str) -> ScanResult:
             offset += block.size_bytes
             continue
         corrupt.append(CorruptBlock(path=path, offset=offset, reason=damage))
-        found = _NEXT_MAGIC.search(view, offset + len(MAGIC))
-        offset = len(view) if found is None else found.start()
+        next_magic = _NEXT_MAGIC.search(view, offset + len(MAGIC))
+        offset = len(view) if next_magic is None else next_magic.start()
     return ScanResult(blocks=tuple(blocks), corrupt=tuple(corrupt))
 
 
 def _damage(view: memoryview, offset: int) -> str | None:
-    """Why the block at ``offset`` is not whole; None if it is."""
+    """What is wrong with the block at ``offset``; None if it is whole."""
     body = offset + UNCOUNTED_SIZE
     if body > len(view):
         return "the file ends in the block's size field"
@@ -125,18 +127,22 @@ def _damage(view: memoryview, offset: int) -> str | None:
 def live_blocks(
     scans: Iterable[ScanResult], *, latest_instant: str | None, is_valid: Callable[[str], bool]
 ) -> LiveBlocks:
-    """The blocks that count among log files given in log file order.
+    """The blocks that count for a query.
 
-    ``latest_instant`` is the query's instant, None for no limit; ``is_valid`` says whether an instant is
-    committed. A rollback block takes back what its target wrote *before* it, in this file or an earlier one,
-    and is obeyed whatever its own instant. Blocks of change data never count.
+    A rollback block undoes what its target wrote *before* it, in this file or an earlier one, whatever the rollback's
+    own instant. Blocks of change data never count.
+
+    Args:
+        scans: the log files of a file slice, in log file order.
+        latest_instant: the query's instant; None for no limit.
+        is_valid: whether an instant is committed.
 
     Raises:
-        CorruptLogFileError: a block lacks the instant it belongs to.
+        CorruptLogFileError: a block lacks its instant.
         UnsupportedTableError: a command is not a rollback.
     """
     by_instant: dict[str, list[LogBlock]] = {}
-    seen: set[str] = set()
+    all_instants: set[str] = set()
     corrupt = later = uncommitted = rolled_back = 0
     for scan in scans:
         corrupt += len(scan.corrupt)
@@ -151,7 +157,7 @@ def live_blocks(
                 raise CorruptLogFileError(
                     block.path, block.offset, "a block without INSTANT_TIME", "the instant that wrote it"
                 )
-            seen.add(instant)
+            all_instants.add(instant)
             if latest_instant is not None and instant > latest_instant:
                 later += 1
             elif not is_valid(instant):
@@ -164,7 +170,7 @@ def live_blocks(
     skipped = SkippedBlocks(
         corrupt=corrupt, later=later, uncommitted=uncommitted, rolled_back=rolled_back, compacted=compacted
     )
-    return LiveBlocks(blocks=blocks, skipped=skipped, instants=frozenset(seen))
+    return LiveBlocks(blocks=blocks, skipped=skipped, instants=frozenset(all_instants))
 
 
 def _rollback_target(block: LogBlock) -> str:
@@ -182,11 +188,11 @@ def _rollback_target(block: LogBlock) -> str:
 
 
 def _instants_to_apply(by_instant: dict[str, list[LogBlock]]) -> list[str]:
-    """The instants whose blocks are applied, oldest first; ``by_instant`` is in order of arrival.
+    """The instants whose blocks are applied, oldest first; ``by_instant`` is in file order.
 
-    The block of a log compaction stands in for the instants it lists, at the place of the newest of them, and
-    nowhere else. A compaction of compactions stands in for all that those listed: walking from the newest
-    instant to the oldest meets the last compaction of a chain first.
+    The block of a log compaction replaces those of the instants that it lists, and takes the place of the newest of
+    them. A compaction of compactions replaces all that those listed: going from the newest instant to the oldest
+    meets the last compaction of a chain first.
     """
     replaced_by: dict[str, str] = {}
     newest_first: dict[str, None] = {}

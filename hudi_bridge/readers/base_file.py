@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptBaseFileError, HudiReadError
-from hudi_bridge.logformat.parquet import PARQUET_ERRORS, contradiction, first_line
+from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mismatch
 from hudi_bridge.merge.arrays import Booleans, Positions
 from hudi_bridge.readers.evolution import plan_file_evolution
 from hudi_bridge.readers.gone import data_file_gone
@@ -83,7 +83,7 @@ class BaseFile:
                 read_dictionary=list(_REPETITIVE_COLUMNS),
                 page_checksum_verification=True,
             )
-            if wrong := contradiction(file.metadata):
+            if wrong := footer_mismatch(file.metadata):
                 raise CorruptBaseFileError(path, None, *wrong)
         except PARQUET_ERRORS as error:
             raise _cause(storage, split, path, error, pq.ParquetFile) from error

@@ -239,7 +239,7 @@ def _logical_type(logical: AvroLogical) -> pa.DataType:
 
 
 # Items such as null take no bytes, so that the bytes left say nothing about how many there are.
-MOST_EMPTY_ITEMS = 2**16
+MAX_EMPTY_ITEMS = 2**16
 
 _WIDTHS = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
@@ -259,13 +259,13 @@ def wire_width(avro: AvroType) -> int | None:
             return None
 
 
-def least_width(avro: AvroType) -> int:
+def min_width(avro: AvroType) -> int:
     """The bytes that the shortest value of the type takes."""
     match avro:
         case AvroRecord():
-            return sum(least_width(field.type) for field in avro.fields)
+            return sum(min_width(field.type) for field in avro.fields)
         case AvroUnion():
-            return 1 + min(least_width(branch) for branch in avro.branches)
+            return 1 + min(min_width(branch) for branch in avro.branches)
         case AvroPrimitive() | AvroFixed():
             width = wire_width(avro)
             return 1 if width is None else width

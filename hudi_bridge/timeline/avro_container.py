@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_bridge.errors import CorruptTimelineError, UnsupportedTableError
-from hudi_bridge.logformat.inflating import RAW_DEFLATE, inflated, most_inflated
+from hudi_bridge.logformat.inflating import RAW_DEFLATE, inflate, max_inflated_bytes
 from hudi_bridge.timeline.avro_datums import datum_type, iter_datums
 
 MAGIC = b"Obj\x01"
@@ -51,7 +51,7 @@ def parse_container(data: bytes, path: str) -> dict[str, Any]:
         raise cursor.corrupt(len(data), "0 records", "an Avro container of one record")
     if codec == b"deflate":
         try:
-            datums = [inflated(stored, RAW_DEFLATE, most_inflated(len(stored))) for stored in datums]
+            datums = [inflate(stored, RAW_DEFLATE, max_inflated_bytes(len(stored))) for stored in datums]
         except ValueError as error:
             raise CorruptTimelineError(path, None, str(error), "a deflated Avro record") from error
     try:

@@ -18,7 +18,7 @@ from hudi_bridge.errors import CorruptTableError, CorruptTimelineError, Unsuppor
 from hudi_bridge.logformat.avro_cursors import DatumBytes
 from hudi_bridge.logformat.avro_single import value_step
 from hudi_bridge.schema.avro import AvroArray, AvroRecord, inner_types, parse_avro_schema
-from hudi_bridge.schema.avro_types import least_width
+from hudi_bridge.schema.avro_types import min_width
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ def _parse_schema(text: str, path: str) -> DatumType:
         avro = parse_avro_schema(text, path)
     except CorruptTableError as error:
         raise CorruptTimelineError(path, None, error.found, error.expected) from error
-    if any(isinstance(inner, AvroArray) and not least_width(inner.items) for inner in inner_types(avro)):
+    if any(isinstance(inner, AvroArray) and not min_width(inner.items) for inner in inner_types(avro)):
         found = f"an array of items that take no bytes, in {path}"
         raise UnsupportedTableError("Avro schema", found, "items of at least one byte")
     try:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import CorruptTimelineError
-from hudi_bridge.logformat.parquet import PARQUET_ERRORS, contradiction, first_line
+from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mismatch
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, parse_commit_metadata
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, InstantState, parse_action
@@ -111,7 +111,7 @@ def _read_rows(
     content = pa.BufferReader(_read_named(storage, path))
     try:
         with pq.ParquetFile(content, page_checksum_verification=True) as file:
-            if wrong := contradiction(file.metadata):
+            if wrong := footer_mismatch(file.metadata):
                 raise CorruptTimelineError(path, None, *wrong)
             rows = file.metadata.num_rows
             table = file.read(columns)

@@ -14,7 +14,7 @@ from hudi_bridge.logformat import avro_cursors, avro_items
 from hudi_bridge.logformat.avro_arrays import Array
 from hudi_bridge.logformat.avro_columns import decode_avro_block, decode_avro_records, record_bounds
 from hudi_bridge.schema.avro import AvroRecord, parse_avro_schema
-from hudi_bridge.schema.avro_types import MOST_EMPTY_ITEMS
+from hudi_bridge.schema.avro_types import MAX_EMPTY_ITEMS
 
 PATH, OFFSET = "p/.f1_1.log.1_0-1-0", 4096
 
@@ -22,7 +22,7 @@ PATH, OFFSET = "p/.f1_1.log.1_0-1-0", 4096
 @pytest.fixture(params=[1, 64], ids=["together", "singly"], autouse=True)
 def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways to walk arrays, which the number of cursors decides between, must agree."""
-    monkeypatch.setattr(avro_items, "FEW", request.param)
+    monkeypatch.setattr(avro_items, "MIN_TOGETHER", request.param)
 
 
 def number(value: int) -> bytes:
@@ -322,8 +322,8 @@ def test_items_without_bytes_are_read_but_not_without_end(item: Any) -> None:
     assert values_of(avro, number(3) + number(0), number(0)) == [[value] * 3, []]
     for huge in (
         number(2**62) + number(0),
-        number(MOST_EMPTY_ITEMS + 1) + number(0),
-        (number(MOST_EMPTY_ITEMS) * 2) + number(0),
+        number(MAX_EMPTY_ITEMS + 1) + number(0),
+        (number(MAX_EMPTY_ITEMS) * 2) + number(0),
     ):
         with pytest.raises(CorruptLogFileError, match="items"):
             values_of(avro, huge)

@@ -80,11 +80,11 @@ def written(draw: st.DrawFn) -> tuple[dict[str, Any], list[bytes], list[Any]]:
     return schema, datums, read
 
 
-FEW = st.sampled_from([1, 3, 64])
+MIN_TOGETHER = st.sampled_from([1, 3, 64])
 
 
 @settings(max_examples=100, deadline=None)
-@given(written(), FEW, st.data())
+@given(written(), MIN_TOGETHER, st.data())
 def test_columns_hold_what_fastavro_reads(
     case: tuple[dict[str, Any], list[bytes], list[Any]], few: int, data: st.DataObject
 ) -> None:
@@ -92,7 +92,7 @@ def test_columns_hold_what_fastavro_reads(
     writer = parse_avro_schema(json.dumps(schema), "log")
     names = [field["name"] for field in schema["fields"]]
     wanted = data.draw(st.none() | st.lists(st.sampled_from(names), unique=True))
-    with mock.patch.object(avro_items, "FEW", few):
+    with mock.patch.object(avro_items, "MIN_TOGETHER", few):
         rows = decode_avro_block(block(datums), writer, wanted, "log", 0)
     rows.validate(full=True)
     kept = [field for field in schema["fields"] if wanted is None or field["name"] in wanted]
@@ -105,7 +105,7 @@ def test_columns_hold_what_fastavro_reads(
 
 
 @settings(max_examples=100, deadline=None)
-@given(written(), FEW, st.data())
+@given(written(), MIN_TOGETHER, st.data())
 def test_changed_bytes_give_rows_or_an_error_of_ours(
     case: tuple[dict[str, Any], list[bytes], list[Any]], few: int, data: st.DataObject
 ) -> None:
@@ -115,7 +115,7 @@ def test_changed_bytes_give_rows_or_an_error_of_ours(
         content[data.draw(st.integers(4, len(content) - 1))] = data.draw(st.integers(0, 255))
     wanted = data.draw(st.none() | st.just(["f0"]))
     try:
-        with mock.patch.object(avro_items, "FEW", few):
+        with mock.patch.object(avro_items, "MIN_TOGETHER", few):
             rows = decode_avro_block(bytes(content), parse_avro_schema(json.dumps(schema), "log"), wanted, "log", 0)
     except HudiReadError:
         return
