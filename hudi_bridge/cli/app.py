@@ -11,7 +11,6 @@ from hudi_bridge.cli import changes, iceberg, inspection, read, sql, trace, trin
 app = typer.Typer(
     help="Reads the true, current rows of Apache Hudi merge-on-read tables.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

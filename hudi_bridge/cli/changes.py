@@ -1,5 +1,6 @@
 """``changes``: how records have changed in a range of commits, once or for as long as nobody interrupts."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ from hudi_bridge.changes.split import ChangeFormat
 from hudi_bridge.cli import options
 from hudi_bridge.cli.follow_state import FollowState, read_state, write_state
 from hudi_bridge.cli.following import follow_changes
-from hudi_bridge.cli.opening import open_table
+from hudi_bridge.cli.opening import open_table, rows_look
 from hudi_bridge.cli.output import Destination, write_rows
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.errors import QueryError
@@ -21,6 +22,7 @@ def changes(
     *,
     after: options.After = None,
     up_to: options.UpTo = None,
+    limit: options.Limit = None,
     cdc: Annotated[bool, typer.Option("--cdc", help="Images as JSON texts, as Hudi's cdc queries have them.")] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Wait for further changes until interrupted.")] = False,
     interval: Annotated[
@@ -38,9 +40,13 @@ def changes(
     payload: options.Payload = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
+    no_clobber: options.NoClobber = False,
 ) -> None:
     """How records have changed: inserts, updates with the images before and after, deletes."""
-    destination = Destination.of(output_format, output)
+    if limit is not None and (follow or state_file is not None):
+        keeper = "--follow" if follow else "--state-file"
+        raise QueryError("--limit", str(limit), f"no limit with {keeper}, which would pass over the changes left out")
+    destination = Destination.of(output_format, output, no_clobber=no_clobber)
     opened = open_table(table, option, payload)
     state = read_state(state_file, opened.path) if state_file is not None else None
     begin = after if state is None else state.after
@@ -54,7 +60,30 @@ def changes(
         follow_changes(opened, change_format, destination, start, interval, state_file)
         return
     dataset = opened.changes(begin, up_to, format=change_format)
-    write_rows(pa.RecordBatchReader.from_batches(dataset.schema, dataset.to_batches()), destination)
+    rows = _Counted(dataset.to_batches())
+    write_rows(
+        pa.RecordBatchReader.from_batches(dataset.schema, iter(rows)), destination, limit=limit, look=rows_look(opened)
+    )
+    if limit is not None and not (rows.ended and rows.count <= limit):
+        print_note(
+            f"--limit {limit}: further changes of the range, which ends at {dataset.next_after}, may be left out"
+        )
+        return
     if state_file is not None:
         write_state(state_file, FollowState(table=opened.path, after=str(dataset.next_after), written_bytes=None))
     print_note(f"the range that follows begins with --after {dataset.next_after}")
+
+
+class _Counted:
+    """Batches that are counted as they pass; ``ended`` is whether there are no more."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self.count = 0
+        self.ended = False
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            self.count += batch.num_rows
+            yield batch
+        self.ended = True

@@ -1,10 +1,10 @@
 """Where a reader of changes stands: a small JSON file that is replaced as a whole."""
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from hudi_bridge.cli.sinks import appearing
 from hudi_bridge.errors import QueryError
 
 _EXPECTED = "the state of changes of this table, as --state-file writes it"
@@ -42,13 +42,11 @@ def read_state(path: Path, table: str) -> FollowState | None:
 
 
 def write_state(path: Path, state: FollowState) -> None:
-    """Replace the file; whoever reads it, even after a crash, finds the old state or the new one."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("w") as file:
-            json.dump(asdict(state), file)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    """Replace the file; whoever reads it, even after a crash, finds the old state or the new one.
+
+    Raises:
+        UnwritableFileError: it cannot be written.
+    """
+    with appearing(path) as file:
+        file.write(json.dumps(asdict(state)).encode())
+        file.sync()

@@ -20,7 +20,7 @@ from hudi_bridge.changes.split import ChangeFormat
 from hudi_bridge.cli.follow_state import FollowState, write_state
 from hudi_bridge.cli.grid import print_grid
 from hudi_bridge.cli.output import Destination, Format, write_stream
-from hudi_bridge.cli.sinks import Sink, StandardOutput
+from hudi_bridge.cli.sinks import OutputFile, Sink, StandardOutput, naming, refuse_existing
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import QueryError
 from hudi_bridge.table import HudiTable
@@ -48,7 +48,7 @@ def follow_changes(
     possible = _TO_PIPES if destination.path is None else _TO_FILES
     if destination.format not in possible:
         raise QueryError("--format", f"{destination.format}, which cannot be carried on with", " or ".join(possible))
-    with _stopping() as stopped, _open(destination.path, state) as (sink, written_bytes):
+    with _stopping() as stopped, _open(destination, state) as (sink, written_bytes):
         following = _Following(
             table=table,
             change_format=change_format,
@@ -117,7 +117,7 @@ class _Following:
         self._sink.flush()
         written_bytes = None
         if self._state.written_bytes is not None:
-            os.fsync(self._sink.fileno())
+            self._sink.sync()
             written_bytes = self._sink.tell()
         self._state = replace(self._state, after=after, written_bytes=written_bytes)
         if self._state_file is not None:
@@ -125,15 +125,19 @@ class _Following:
 
 
 @contextmanager
-def _open(path: Path | None, state: FollowState) -> Iterator[tuple[Sink, int | None]]:
+def _open(destination: Destination, state: FollowState) -> Iterator[tuple[Sink, int | None]]:
     """The place to write to; a file that is there already goes on where the state says that it ends."""
+    path = destination.path
     if path is None:
         output = StandardOutput()
         yield output, None
         output.flush()
         return
-    with path.open("r+b" if path.exists() else "w+b") as file:
-        end = file.seek(0, os.SEEK_END)
+    if destination.no_clobber and state.written_bytes is None:
+        refuse_existing(path)
+    with OutputFile(path, "r+b" if path.exists() else "w+b", path) as file:
+        with naming(path):
+            end = file.seek(0, os.SEEK_END)
         if state.written_bytes is not None and path.is_file():
             if end < state.written_bytes:
                 expected = f"the {state.written_bytes} bytes that were written by the state"

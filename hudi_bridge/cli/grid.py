@@ -1,12 +1,13 @@
-"""Rows -> a table on the screen that fits its width: cells are shortened, columns left out.
+"""Rows -> a table on the screen that fits its width: cells are cut, columns left out.
 
-A last line says how much is not shown.
+Columns that tell rows apart stay longest, and cells without blanks, such as file ids, are cut in the middle: how they
+end says as much as how they begin. A last line says how much is not shown.
 """
 
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -30,6 +31,9 @@ _WIDEST_OF_ANY = 1 << 20
 _PADDING = 3
 """Of a column: a blank on both sides and a line."""
 _ELLIPSIS = "…"
+_SIZE = "size_bytes"
+_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
+_UNIT = 1024
 _META_PREFIX = "_hoodie_"
 
 
@@ -40,6 +44,7 @@ class _Column:
     name: str
     cells: tuple[str | None, ...]
     is_number: bool
+    is_nested: bool = False
     width: int | None = None
 
     @cached_property
@@ -58,19 +63,30 @@ class _Column:
         return max(name, self.cells_width if is_whole else _NARROWEST_CUT)
 
 
-def print_grid(rows: pa.Table, limit: int | None = None) -> None:
-    """The rows, or the first of them, on standard output; in a pipe nothing is shortened."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a table on the screen takes care of.
+
+    Columns named in ``keep`` are the last to be left out, the first of them last; in structs they come first. With
+    ``sizes``, columns of bytes are shown to people in units that they can take in; in a pipe they stay bytes.
+    """
+
+    keep: Sequence[str] = ()
+    sizes: bool = False
+
+
+_PLAIN = Look()
+
+
+def print_grid(rows: pa.Table, limit: int | None = None, look: Look = _PLAIN) -> None:
+    """The rows, or the first of them, on standard output; in a pipe nothing is cut."""
     is_terminal = sys.stdout.isatty()
     columns = [
-        _Column(
-            name=plain(field.name),
-            cells=tuple(_cells(rows.column(position).slice(0, limit))),
-            is_number=types.is_integer(field.type) or types.is_floating(field.type) or types.is_decimal(field.type),
-        )
+        _column(field, rows.column(position).slice(0, limit), look if is_terminal else _PLAIN)
         for position, field in enumerate(rows.schema)
     ]
     room = shutil.get_terminal_size().columns if is_terminal else _WIDEST_OF_ANY
-    _fit(columns, room)
+    _fit(columns, room, look.keep)
     console = Console(width=room, highlight=False)
     if columns:
         console.print(_grid(columns), crop=is_terminal)
@@ -78,36 +94,95 @@ def print_grid(rows: pa.Table, limit: int | None = None) -> None:
         console.print(Text(footer, style="dim"))
 
 
-def _cells(column: "pa.ChunkedArray[Any]") -> list[str | None]:
+def print_properties(properties: Mapping[str, str]) -> None:
+    """Names with their values, one below the other: in a box on a terminal, aligned in a pipe; nothing is cut."""
+    shown = {plain(name): plain(value) for name, value in properties.items()}
+    if sys.stdout.isatty():
+        grid = Table(box=box.ROUNDED, show_header=False)
+        grid.add_column(no_wrap=True, style="bold")
+        grid.add_column(overflow="fold")
+        for name, value in shown.items():
+            grid.add_row(Text(name), Text(value))
+        Console(highlight=False).print(grid)
+        return
+    widest = max(map(cell_len, shown), default=0)
+    for name, value in shown.items():
+        sys.stdout.write(f"{name}{' ' * (widest - cell_len(name))}  {value}".rstrip() + "\n")
+
+
+def size_text(size_bytes: int) -> str:
+    """A number of bytes for people: ``512 B``, ``7.8 KiB``, ``1.2 GiB``."""
+    if size_bytes < _UNIT:
+        return f"{size_bytes} B"
+    size, units = size_bytes / _UNIT, list(_UNITS)
+    # What would be rounded up to 1024.0 is one of the next unit.
+    while round(size, 1) >= _UNIT and len(units) > 1:
+        size, units = size / _UNIT, units[1:]
+    return f"{size:,.1f} {units[0]}"
+
+
+def _column(field: "pa.Field[Any]", values: "pa.ChunkedArray[Any]", look: Look) -> _Column:
+    if look.sizes and field.name.endswith(_SIZE):
+        cells = [None if size is None else size_text(size) for size in values.to_pylist()]
+        return _Column(name=field.name.removesuffix("_bytes"), cells=tuple(cells), is_number=True)
+    kind = field.type
+    return _Column(
+        name=plain(field.name),
+        cells=tuple(_cells(values, look.keep)),
+        is_number=types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind),
+        is_nested=is_nested(kind),
+    )
+
+
+def _cells(column: "pa.ChunkedArray[Any]", keep: Sequence[str]) -> list[str | None]:
     values = [value for chunk in column.chunks for value in readable_values(chunk)]
+    if keep and types.is_struct(column.type):
+        # What comes last is cut: Hudi's own fields, which would come first.
+        names = sorted(column.type.names, key=lambda name: _rank(name, keep))
+        values = [value and {name: value[name] for name in names} for value in values]
     to_text = to_json if is_nested(column.type) else _scalar_text
     return [None if value is None else plain(to_text(value)) for value in values]
+
+
+def _rank(name: str, keep: Sequence[str]) -> int:
+    return keep.index(name) if name in keep else len(keep) + name.startswith(_META_PREFIX)
 
 
 def _scalar_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _fit(columns: Sequence[_Column], room: int) -> None:
-    """Decide on widths: Hudi's own columns give way first, then long names and cells, then columns in the middle."""
+def _fit(columns: Sequence[_Column], room: int, keep: Sequence[str]) -> None:
+    """Decide which columns are shown, and how wide: those to keep are the last to be left out, and to be cut."""
     for column in columns:
-        column.width = min(column.natural_width, room)
-    meta = [column for column in columns if column.name.startswith(_META_PREFIX)]
-    if sum(min(column.natural_width, _WIDEST_CELL) + _PADDING for column in columns) >= room and len(meta) < len(
-        columns
-    ):
+        column.width = min(column.natural_width, _WIDEST_CELL)
+    meta = [column for column in columns if column.name.startswith(_META_PREFIX) and column.name not in keep]
+    if _needed(columns) > room and len(meta) < len(columns):
         _leave_out(meta)
+    shown = [column for column in columns if column.width is not None]
+    kept = sorted((column for column in shown if column.name in keep), key=lambda column: keep.index(column.name))
+    kept = kept or shown[:1]
+    others = [column for column in shown if column not in kept]
+    for column in shown:
+        column.width = min(column.least_width, room)
+    middle = (len(others) - 1) / 2
+    from_middle = sorted(range(len(others)), key=lambda position: abs(position - middle))
+    for column in (*(others[position] for position in from_middle), *kept[:0:-1]):
+        if _needed(columns) > room:
+            _leave_out([column])
+    for column in columns:
+        if column.width is not None:
+            column.width = min(column.natural_width, room)
     _narrow(columns, room, lambda column: max(column.least_width, column.cells_width))
+    _narrow([column for column in others if column.width is not None], room, lambda column: column.least_width, columns)
     _narrow(columns, room, lambda column: column.least_width)
-    middle = len(columns) / 2
-    for position in sorted(range(1, len(columns)), key=lambda position: abs(position - middle)):
-        if _needed(columns) > room and any(one.width for one in columns if one is not columns[position]):
-            _leave_out([columns[position]])
 
 
-def _narrow(columns: Sequence[_Column], room: int, least: Callable[[_Column], int]) -> None:
-    """Take from the widest columns what is too much."""
-    excess = _needed(columns) - room
+def _narrow(
+    columns: Sequence[_Column], room: int, least: Callable[[_Column], int], every: Sequence[_Column] | None = None
+) -> None:
+    """Take from the widest columns what is too much, for these and ``every`` other column."""
+    excess = _needed(every or columns) - room
     while excess > 0:
         widths = [(column.width, column) for column in columns if column.width and column.width > least(column)]
         if not widths:
@@ -165,7 +240,25 @@ def _cell(column: _Column | None, row: int) -> Text:
     if column is None:
         return Text(_ELLIPSIS, style="dim")
     text = column.cells[row]
-    return Text("null", style="dim") if text is None else Text(text)
+    if text is None:
+        return Text("null", style="dim")
+    return Text(text if column.is_nested or " " in text else _cut_in_middle(text, column.width or 0))
+
+
+def _cut_in_middle(text: str, width: int) -> str:
+    """A text, with an ellipsis for what of its middle is too much."""
+    if cell_len(text) <= width:
+        return text
+    head, tail = (width - 1) - (width - 1) // 2, (width - 1) // 2
+    return _head(text, head) + _ELLIPSIS + _head(text[::-1], tail)[::-1]
+
+
+def _head(text: str, width: int) -> str:
+    """As much of a text as a width has room for."""
+    end = 0
+    while end < len(text) and cell_len(text[: end + 1]) <= width:
+        end += 1
+    return text[:end]
 
 
 def _pieces(name: str) -> list[str]:

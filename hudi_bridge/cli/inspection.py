@@ -1,26 +1,40 @@
 """``info``, ``schema``, ``timeline``, ``slices`` and ``splits``: what there is to know of a table beside its rows."""
 
+import sys
+
 import pyarrow as pa
 
 from hudi_bridge.cli import options
-from hudi_bridge.cli.opening import open_table
+from hudi_bridge.cli.grid import Look, print_properties, size_text
+from hudi_bridge.cli.opening import note_empty_past, open_table
 from hudi_bridge.cli.output import Destination, Format, write
 from hudi_bridge.cli.schema_history import File, History, Infer, write_schema_history
 from hudi_bridge.config import QueryType
 from hudi_bridge.inspection import inspect_columns, inspect_file_slices, inspect_splits, inspect_table, inspect_timeline
 from hudi_bridge.table import HudiTable
 
+_TIMELINE = Look(keep=("requested_time", "action", "state"))
+_SLICES = Look(keep=("file_id", "partition_path", "log_size", "base_size", "log_files"), sizes=True)
+_SPLITS = Look(keep=("file_id", "partition_path", "log_size", "base_size"), sizes=True)
+
 
 def info(
     table: options.Table,
+    *,
     as_of: options.AsOf = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
+    no_clobber: options.NoClobber = False,
 ) -> None:
     """What the table is: type, version, merge mode, keys, size."""
-    row = inspect_table(HudiTable.open(table), as_of)
-    destination = Destination.of(output_format, output)
-    _print(_upright(row) if destination.format is Format.TABLE else row, destination)
+    destination = Destination.of(output_format, output, no_clobber=no_clobber, in_pipe=Format.TABLE)
+    opened = HudiTable.open(table)
+    row = inspect_table(opened, as_of)
+    if destination.format is Format.TABLE:
+        print_properties(_properties(row))
+    else:
+        write(row.to_reader(), destination)
+    note_empty_past(opened, as_of)
 
 
 def schema(
@@ -32,30 +46,41 @@ def schema(
     as_of: options.AsOf = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
+    no_clobber: options.NoClobber = False,
 ) -> None:
     """The columns and their Arrow types, or how they came to be."""
+    destination, opened = Destination.of(output_format, output, no_clobber=no_clobber), HudiTable.open(table)
     if history or infer or file is not None:
-        destination = Destination.of(output_format, output)
-        write_schema_history(HudiTable.open(table), destination, history=history, file=file, infer=infer, as_of=as_of)
+        write_schema_history(opened, destination, history=history, file=file, infer=infer, as_of=as_of)
         return
-    _print(inspect_columns(HudiTable.open(table), as_of), Destination.of(output_format, output))
+    write(inspect_columns(opened, as_of).to_reader(), destination)
+    note_empty_past(opened, as_of)
 
 
 def timeline(
-    table: options.Table, output_format: options.FormatChoice = None, output: options.OutputFile = None
+    table: options.Table,
+    *,
+    output_format: options.FormatChoice = None,
+    output: options.OutputFile = None,
+    no_clobber: options.NoClobber = False,
 ) -> None:
     """The instants of the active timeline, oldest first."""
-    _print(inspect_timeline(HudiTable.open(table)), Destination.of(output_format, output))
+    destination = Destination.of(output_format, output, no_clobber=no_clobber)
+    write(inspect_timeline(HudiTable.open(table)).to_reader(), destination, look=_TIMELINE)
 
 
 def slices(
     table: options.Table,
+    *,
     as_of: options.AsOf = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
+    no_clobber: options.NoClobber = False,
 ) -> None:
     """The file slices that a snapshot reads, with the number and size of their files."""
-    _print(inspect_file_slices(HudiTable.open(table), as_of), Destination.of(output_format, output))
+    destination, opened = Destination.of(output_format, output, no_clobber=no_clobber), HudiTable.open(table)
+    write(inspect_file_slices(opened, as_of).to_reader(), destination, look=_SLICES)
+    note_empty_past(opened, as_of)
 
 
 def splits(
@@ -67,27 +92,28 @@ def splits(
     payload: options.Payload = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
+    no_clobber: options.NoClobber = False,
 ) -> None:
     """The splits of a query: the files that one task reads together."""
-    query_type = QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT
-    _print(inspect_splits(open_table(table, option, payload), as_of, query_type), Destination.of(output_format, output))
-
-
-def _print(rows: pa.Table, destination: Destination) -> None:
-    write(rows.to_reader(), destination)
-
-
-def _upright(row: pa.Table) -> pa.Table:
-    """A single row turned into one row per column, for reading on a screen."""
-    values = row.to_pylist()[0].items()
-    return pa.table(
-        {"property": [name.replace("_", " ") for name, _ in values], "value": [_shown(value) for _, value in values]}
+    destination, opened = (
+        Destination.of(output_format, output, no_clobber=no_clobber),
+        open_table(table, option, payload),
     )
+    query_type = QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT
+    write(inspect_splits(opened, as_of, query_type).to_reader(), destination, look=_SPLITS)
+    note_empty_past(opened, as_of)
 
 
-def _shown(value: object) -> str:
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return "" if value is None else str(value)
+def _properties(row: pa.Table) -> dict[str, str]:
+    """A single row as names and values to read, sizes in units on a terminal and in bytes elsewhere."""
+    is_terminal = sys.stdout.isatty()
+    properties = {}
+    for column, value in row.to_pylist()[0].items():
+        name = column.replace("_", " ")
+        if is_terminal and column.endswith("size_bytes"):
+            properties[name.removesuffix(" bytes")] = size_text(value)
+        elif isinstance(value, list):
+            properties[name] = ", ".join(map(str, value))
+        else:
+            properties[name] = "" if value is None else str(value)
+    return properties

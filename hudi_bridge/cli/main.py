@@ -1,8 +1,8 @@
 """Runs the command line and turns every way in which it can end into an exit code.
 
 0  all went well, or the reader of the output has had enough
-1  the question was wrong: options, SQL, not a table, a table that cannot be read correctly
-2  the table is damaged, a file of it is gone, or its files cannot be reached
+1  it could not be done: no table, one that cannot be read, SQL that fails, a file that cannot be written
+2  called in a wrong way: a command, an option or an argument that there is not, or a value that it cannot have
 130  Ctrl-C
 """
 
@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError, UnsupportedTableError
+from hudi_bridge.errors import InstantNotReadableError, QueryError
 from hudi_bridge.waiting import is_left_behind
 
 try:
@@ -24,12 +24,13 @@ except ModuleNotFoundError as error:
         raise
     sys.exit(f"hudi-bridge: {missing} is not installed; the command line needs: pip install 'hudi-bridge[cli]'")
 
-USER_ERROR = 1
-DAMAGED_TABLE = 2
+FAILED = 1
+WRONG_CALL = 2
 INTERRUPTED = 130
 
 _DEBUG = "--debug"
-_USER_ERRORS = (QueryError, TableNotFoundError, UnsupportedTableError)
+_NOT_OF_THE_CALL = ("table", "publication")
+"""What errors of a query are about that no other call would mend: a table without columns, a publication in pieces."""
 
 
 def main() -> None:
@@ -52,9 +53,7 @@ def run(arguments: Sequence[str]) -> int:
         app([one for one in arguments if one != _DEBUG], prog_name="hudi-bridge")
     except SystemExit as ending:
         # Typer ends on its own after every command, with 2 for wrong usage.
-        if ending.code == INTERRUPTED:
-            return INTERRUPTED
-        return USER_ERROR if ending.code else 0
+        return ending.code if isinstance(ending.code, int) else FAILED
     except OutputClosedError:
         return 0
     except KeyboardInterrupt:
@@ -63,5 +62,12 @@ def run(arguments: Sequence[str]) -> int:
         if debug:
             raise
         terminal.print_error(error)
-        return DAMAGED_TABLE if isinstance(error, HudiReadError) and not isinstance(error, _USER_ERRORS) else USER_ERROR
+        return WRONG_CALL if _is_wrong_call(error) else FAILED
     return 0
+
+
+def _is_wrong_call(error: Exception) -> bool:
+    """Whether an option or argument has a value that it cannot have; an instant may be right, and its files gone."""
+    if isinstance(error, InstantNotReadableError):
+        return False
+    return isinstance(error, QueryError) and error.argument not in _NOT_OF_THE_CALL

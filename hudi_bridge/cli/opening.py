@@ -4,9 +4,12 @@ import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+from hudi_bridge.cli.grid import Look
+from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.table import HudiTable
+from hudi_bridge.timeline.instant import parse_query_instant
 
 
 def open_table(path: str, option: list[str] | None, payload: list[str] | None) -> HudiTable:
@@ -17,6 +20,29 @@ def open_table(path: str, option: list[str] | None, payload: list[str] | None) -
         HudiReadError: the table cannot be opened.
     """
     return HudiTable.open(path, options=parse_options(option), payloads=load_payloads(payload))
+
+
+def note_empty_past(table: HudiTable, as_of: str | None) -> None:
+    """Say so where nothing is read because the instant lies before the first commit: Hudi reads that as an empty table.
+
+    Raises:
+        QueryError: the instant is none.
+    """
+    commits = table.timeline.commits()
+    if as_of is None or not commits:
+        return
+    first = commits[0].requested_time
+    # Files may be older than the active timeline.
+    if parse_query_instant(as_of, table.config.timeline_timezone) < first and not table.file_slices(as_of):
+        print_note(f"as of {as_of} there is nothing yet: the first commit on the timeline is {first}")
+
+
+def rows_look(table: HudiTable) -> Look:
+    """How rows of a table are shown: with the columns that make up its record keys and partitions."""
+    keys = table.config.record_key_fields
+    if not keys or any("." in key for key in keys):
+        keys = ("_hoodie_record_key",)
+    return Look(keep=(*keys, *table.config.partition_fields))
 
 
 def parse_options(texts: list[str] | None) -> dict[str, str]:

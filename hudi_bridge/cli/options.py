@@ -52,6 +52,10 @@ OutputFile = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", help="Write to a file, whole or not at all.", show_default=False),
 ]
+NoClobber = Annotated[
+    bool, typer.Option("--no-clobber", help="With --output: keep a file that is there already, and end with an error.")
+]
+Limit = Annotated[int | None, typer.Option(min=0, help="Not more rows than this.", show_default=False)]
 ReadOptimized = Annotated[
     bool, typer.Option("--read-optimized", help="Base files alone, without the changes that are still in logs.")
 ]

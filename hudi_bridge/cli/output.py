@@ -16,13 +16,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv, types
 
-from hudi_bridge.cli.grid import print_grid
+from hudi_bridge.cli.grid import Look, print_grid
 from hudi_bridge.cli.sinks import Sink, open_sink
 from hudi_bridge.cli.terminal import counting_rows
 from hudi_bridge.cli.values import Array, ArrowType, is_nested, readable_values, to_json
 from hudi_bridge.errors import QueryError
 
 ROWS_IN_TABLE = 50
+_PLAIN = Look()
 
 Batches: TypeAlias = Generator[pa.RecordBatch, None, None]
 
@@ -51,21 +52,24 @@ _FORMAT_BY_SUFFIX = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """A format, and a file or, if None, standard output."""
+    """A format, and a file or, if None, standard output; with ``no_clobber`` a file that is there already is kept."""
 
     format: Format
     path: Path | None
+    no_clobber: bool = False
 
     @classmethod
-    def of(cls, wanted: Format | None, path: Path | None) -> Self:
-        """The destination that options stand for.
+    def of(
+        cls, wanted: Format | None, path: Path | None, *, no_clobber: bool = False, in_pipe: Format = Format.CSV
+    ) -> Self:
+        """The destination that options stand for; ``in_pipe`` is the format where none is asked for and none is shown.
 
         Raises:
             QueryError: the format does not go with the destination.
         """
         is_terminal = path is None and sys.stdout.isatty()
         if wanted is None and path is None:
-            wanted = Format.TABLE if is_terminal else Format.CSV
+            wanted = Format.TABLE if is_terminal else in_pipe
         elif wanted is None and path is not None:
             wanted = _FORMAT_BY_SUFFIX.get(path.suffix.lower())
         if wanted is None:
@@ -74,22 +78,26 @@ class Destination:
             raise QueryError("--format", f"{wanted}, which is binary, for a terminal", "--output FILE, or a pipe")
         if wanted is Format.TABLE and path is not None:
             raise QueryError("--format", "table for a file", "csv, json, parquet or arrow")
-        return cls(format=wanted, path=path)
+        return cls(format=wanted, path=path, no_clobber=no_clobber)
 
 
-def write(reader: pa.RecordBatchReader, destination: Destination, *, limit: int | None = None) -> None:
-    """All batches, or the first ``limit`` rows of them."""
+def write(
+    reader: pa.RecordBatchReader, destination: Destination, *, limit: int | None = None, look: Look = _PLAIN
+) -> None:
+    """All batches, or the first ``limit`` rows of them; ``look`` is for a table on the screen."""
     with closing(_head(reader, limit)) as batches:
         if destination.format is Format.TABLE:
-            print_grid(pa.Table.from_batches(batches, reader.schema))
+            print_grid(pa.Table.from_batches(batches, reader.schema), look=look)
             return
-        with open_sink(destination.path) as sink:
+        with open_sink(destination.path, no_clobber=destination.no_clobber) as sink:
             is_arrow_file = destination.format is Format.ARROW and destination.path is not None
             write_all = _write_arrow_file if is_arrow_file else _WRITERS[destination.format]
             write_all(batches, reader.schema, sink)
 
 
-def write_rows(reader: pa.RecordBatchReader, destination: Destination, *, limit: int | None = None) -> None:
+def write_rows(
+    reader: pa.RecordBatchReader, destination: Destination, *, limit: int | None = None, look: Look = _PLAIN
+) -> None:
     """As ``write``, for rows that there may be many of: they are counted as they pass, and a table shows the first."""
     is_grid = destination.format is Format.TABLE
     is_output_elsewhere = destination.path is not None or not sys.stdout.isatty()
@@ -100,7 +108,7 @@ def write_rows(reader: pa.RecordBatchReader, destination: Destination, *, limit:
         # One row more than is shown tells whether there are more.
         with closing(_head(counted, ROWS_IN_TABLE + 1 if limit is None else limit)) as batches:
             rows = pa.Table.from_batches(batches, reader.schema)
-    print_grid(rows, ROWS_IN_TABLE if limit is None else limit)
+    print_grid(rows, ROWS_IN_TABLE if limit is None else limit, look)
 
 
 def write_stream(

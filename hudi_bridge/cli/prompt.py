@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from hudi_bridge.cli.session import SHORT_NAME, Session
+from hudi_bridge.cli.sinks import UnwritableFileError
 from hudi_bridge.cli.terminal import print_error, print_note
 from hudi_bridge.errors import HudiReadError
 
@@ -22,8 +23,34 @@ except ImportError:  # not on Windows
 
 _HISTORY = Path("~/.hudi_bridge_history")
 _LINES_IN_HISTORY = 1000
-_QUIT = (".quit", ".exit")
-_HELP = "SQL ends with a semicolon. .tables lists what can be queried, .quit or Ctrl-D ends."
+_QUIT = (".quit", ".exit", r"\q")
+_QUIT_AT_FIRST = ("quit", "exit")
+_HINT = "SQL ends with a semicolon. .help says more, .quit or Ctrl-D ends."
+_HELP_WORDS = (".help", "help", r"\?", r"\h")
+_HELP = f"""\
+SELECT ...;   SQL of DuckDB, in one line or more, up to a semicolon
+DESCRIBE {SHORT_NAME};   the columns of the table, or of another view
+.tables       what can be queried, as SHOW TABLES; does
+.help         this text
+.quit         ends, and so does Ctrl-D; Ctrl-C drops what has been typed, or stops a query
+"""
+_DESCRIBE = f"DESCRIBE {SHORT_NAME};"
+_FROM_FILE = "hudi-bridge sql TABLE < FILE, outside of this prompt"
+_TO_FILE = "the options --output and --format of hudi-bridge sql"
+_INSTEAD = {
+    r"\d": f"SHOW TABLES; or {_DESCRIBE}",
+    r"\dt": "SHOW TABLES;",
+    r"\dv": "SHOW TABLES;",
+    r"\l": "SHOW TABLES;",
+    r"\i": _FROM_FILE,
+    r"\o": _TO_FILE,
+    ".schema": _DESCRIBE,
+    ".read": _FROM_FILE,
+    ".mode": _TO_FILE,
+    ".output": _TO_FILE,
+}
+"""What does here what a command of psql or DuckDB does there."""
+_DESCRIBING = (r"\d", ".schema")
 _QUOTED = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|(\$\w*\$).*?\1""",
     re.DOTALL,
@@ -60,7 +87,7 @@ class Prompt:
         """Ask until the end of the input."""
         attached = self._session.attached
         print_note(f"{attached.table.config.name} as of {attached.instant}, here named {attached.name} or {SHORT_NAME}")
-        print_note(_HELP)
+        print_note(_HINT)
         _load_history()
         try:
             while (text := _ask()) is not None:
@@ -69,18 +96,30 @@ class Prompt:
             _save_history()
 
     def _answer(self, text: str) -> None:
-        command = text.strip().rstrip(";")
-        if command == ".help":
-            print_note(_HELP)
-        elif command.startswith(".") and command != ".tables":
-            print_note(f"{command} is no command. {_HELP}")
+        command = text.strip().rstrip(";").rstrip()
+        if command in _HELP_WORDS:
+            for line in _HELP.splitlines():
+                print_note(line)
+        elif command.startswith((".", "\\")) and command != ".tables":
+            print_note(_advice(command))
         elif command:
             try:
                 self._execute("SHOW TABLES" if command == ".tables" else text)
-            except (HudiReadError, duckdb.Error, pa.ArrowException, OSError) as error:
+            except (HudiReadError, UnwritableFileError, duckdb.Error, pa.ArrowException, OSError) as error:
                 print_error(error)
             except KeyboardInterrupt:
                 print_note("interrupted")
+
+
+def _advice(command: str) -> str:
+    """What to type instead of a command that there is not."""
+    word, _, argument = command.partition(" ")
+    name = word.rstrip("+")
+    if name in _DESCRIBING and argument.strip():
+        return f"{word} is no command here. Instead: DESCRIBE {argument.strip()};"
+    if name in _INSTEAD:
+        return f"{word} is no command here. Instead: {_INSTEAD[name]}"
+    return f"{word} is no command here; .help says what there is"
 
 
 def _ask() -> str | None:
@@ -97,9 +136,10 @@ def _ask() -> str | None:
             lines = []
             continue
         text = "\n".join(lines)
-        if lines[-1].strip() in _QUIT:
+        word = text.strip()
+        if lines[-1].strip() in _QUIT or word.rstrip(";") in _QUIT_AT_FIRST:
             return None
-        if not text.strip() or text.startswith(".") or is_complete(text):
+        if not word or word.startswith((".", "\\")) or word in _HELP_WORDS or is_complete(text):
             return text
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import typer
 
 from hudi_bridge.cli import options
-from hudi_bridge.cli.opening import open_table
+from hudi_bridge.cli.opening import note_empty_past, open_table, rows_look
 from hudi_bridge.cli.output import Destination, write_rows
 from hudi_bridge.cli.session import open_session, table_name
 from hudi_bridge.cli.terminal import print_note
@@ -26,7 +26,7 @@ def read(
     where: Annotated[
         str | None, typer.Option(metavar="SQL", help="Only rows for which this is true.", show_default=False)
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=0, help="Not more rows than this.", show_default=False)] = None,
+    limit: options.Limit = None,
     read_optimized: options.ReadOptimized = False,
     as_of: options.AsOf = None,
     after: options.After = None,
@@ -35,13 +35,14 @@ def read(
     payload: options.Payload = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
+    no_clobber: options.NoClobber = False,
 ) -> None:
     """Rows of the table: by default the true, current ones; with --after those that commits since have written."""
     if up_to is not None and after is None:
         raise QueryError("--up-to", repr(up_to), "--after as well, where the range begins")
     if after is not None and (read_optimized or as_of is not None):
         raise QueryError("--after", repr(after), "a range without --read-optimized and --as-of")
-    destination = Destination.of(output_format, output)
+    destination = Destination.of(output_format, output, no_clobber=no_clobber)
     opened = open_table(table, option, payload)
     if after is not None:
         dataset, suffix = opened.incremental(after, up_to), INCREMENTAL
@@ -51,16 +52,21 @@ def read(
         dataset, suffix = opened.snapshot(as_of), ""
     if left_out := dataset.left_out_log_files():
         print_note(f"read optimized: changes in {left_out:,} log {'file' if left_out == 1 else 'files'} are left out")
+    look = rows_look(opened)
     names = _column_names(columns, dataset)
     schema = pa.schema([dataset.schema.field(name) for name in names])
     if where is None:
-        write_rows(pa.RecordBatchReader.from_batches(schema, dataset.to_batches(names)), destination, limit=limit)
+        rows = pa.RecordBatchReader.from_batches(schema, dataset.to_batches(names))
+        write_rows(rows, destination, limit=limit, look=look)
     else:
         view = quote_identifier(table_name(opened) + suffix)
         # Line ends keep a comment at the end of the condition from reaching what follows.
         statement = f"SELECT {', '.join(map(quote_identifier, names))} FROM {view} WHERE (\n{where}\n)"
         with open_session(opened, as_of, after, up_to) as session:
-            session.run(statement, lambda rows: write_rows(_with_schema(rows, schema), destination, limit=limit))
+            session.run(
+                statement, lambda rows: write_rows(_with_schema(rows, schema), destination, limit=limit, look=look)
+            )
+    note_empty_past(opened, as_of)
     if after is not None:
         print_note(f"the range that follows begins with --after {dataset.next_after}")
     if limit is None and not read_optimized and (damaged := dataset.skipped_log_blocks().corrupt):

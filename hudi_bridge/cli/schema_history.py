@@ -104,7 +104,7 @@ def _write_proposal(proposal: SchemaProposal, destination: Destination) -> None:
     for ambiguity in proposal.ambiguities:
         print_note(f"{ambiguity.instant}: {ambiguity}")
     if destination.format is Format.JSON:
-        with open_sink(destination.path) as sink:
+        with open_sink(destination.path, no_clobber=destination.no_clobber) as sink:
             sink.write(f"{proposal.to_json()}\n".encode())
         return
     steps = zip(proposal.instants, proposal.versions, proposal.changes, strict=True)

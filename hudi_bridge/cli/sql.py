@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from hudi_bridge.cli import options
-from hudi_bridge.cli.opening import open_table
+from hudi_bridge.cli.opening import note_empty_past, open_table, rows_look
 from hudi_bridge.cli.output import Destination, write_rows
 from hudi_bridge.cli.prompt import Prompt, iter_statements
 from hudi_bridge.cli.session import open_session
@@ -20,18 +20,23 @@ def sql(
             metavar="[SQL]", help="What to run; without it, a prompt, or statements from a pipe.", show_default=False
         ),
     ] = None,
+    *,
     as_of: options.AsOf = None,
     option: options.Option = None,
     payload: options.Payload = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
+    no_clobber: options.NoClobber = False,
 ) -> None:
     """Run SQL over the table, which goes by its own name and as t."""
-    destination = Destination.of(output_format, output)
-    with open_session(open_table(table, option, payload), as_of) as session:
+    destination = Destination.of(output_format, output, no_clobber=no_clobber)
+    opened = open_table(table, option, payload)
+    note_empty_past(opened, as_of)
+    look = rows_look(opened)
+    with open_session(opened, as_of) as session:
 
         def run(text: str) -> None:
-            session.run(text, lambda rows: write_rows(rows, destination))
+            session.run(text, lambda rows: write_rows(rows, destination, look=look))
 
         if statement is not None:
             run(statement)

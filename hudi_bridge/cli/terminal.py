@@ -14,8 +14,11 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from hudi_bridge.errors import QueryError
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _CONTROL_BUT_LINES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_OPTIONS = {"as_of": "--as-of", "after": "--after", "up_to": "--up-to", "file": "--file"}
 _TRACEBACK = re.compile(r"\.? (?:Detail: Python exception: Traceback|At:\n).*", re.DOTALL)
 
 
@@ -32,10 +35,18 @@ def print_note(text: str) -> None:
 
 def print_error(error: BaseException) -> None:
     """Say what went wrong; of an error of the SQL engine also where in the statement."""
-    text = _TRACEBACK.sub("", str(error)).strip() or type(error).__name__
+    text = _TRACEBACK.sub("", _sentence(error)).strip() or type(error).__name__
     if isinstance(error, (MemoryError, RecursionError, AssertionError, TypeError, AttributeError, LookupError)):
         text = f"{type(error).__name__}: {text}; this should not happen, --debug shows where"
     _say(Text.assemble(("hudi-bridge: ", "bold red"), plain(text, keep_lines=True)))
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, QueryError) and error.argument in _OPTIONS:
+        return str(error).replace(error.argument, _OPTIONS[error.argument], 1)
+    if type(error).__module__ == "builtins" and isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 @contextmanager

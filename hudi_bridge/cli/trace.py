@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hudi_bridge.cli import options
-from hudi_bridge.cli.opening import open_table
+from hudi_bridge.cli.opening import note_empty_past, open_table
 from hudi_bridge.cli.output import Destination, Format, write
 from hudi_bridge.cli.terminal import plain, print_note
 from hudi_bridge.cli.values import is_nested, readable_values, to_json
@@ -30,6 +30,7 @@ _Line = tuple[int, Text]
 def trace(
     table: options.Table,
     key: Annotated[str, typer.Argument(metavar="KEY", help="The record key, as in _hoodie_record_key.")],
+    *,
     partition: Annotated[
         str | None, typer.Option(metavar="PATH", help="Look in this partition only.", show_default=False)
     ] = None,
@@ -38,13 +39,15 @@ def trace(
     payload: options.Payload = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
+    no_clobber: options.NoClobber = False,
 ) -> None:
     """The story of one record: each of its versions, which won and why, and the row that is left.
 
     Ends with exit code 1 if the key is nowhere.
     """
-    destination = Destination.of(output_format, output)
-    history = open_table(table, option, payload).history_of(key, partition_path=partition, as_of=as_of)
+    destination = Destination.of(output_format, output, no_clobber=no_clobber)
+    opened = open_table(table, option, payload)
+    history = opened.history_of(key, partition_path=partition, as_of=as_of)
     if destination.format is not Format.TABLE:
         write(history.to_table().to_reader(), destination)
     elif history.file_groups:
@@ -52,6 +55,7 @@ def trace(
     if not history.file_groups:
         for line in _search_lines(history):
             print_note(line)
+        note_empty_past(opened, as_of)
         raise typer.Exit(1)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from hudi_bridge.cli import options
+from hudi_bridge.cli.grid import Look
 from hudi_bridge.cli.opening import load_payloads, open_table
 from hudi_bridge.cli.output import Destination, Format, write
 from hudi_bridge.cli.session import table_name
@@ -21,6 +22,7 @@ from hudi_bridge.connectors.trino.views import statements
 from hudi_bridge.errors import QueryError
 
 trino_app = typer.Typer(no_args_is_help=True, help="SQL for Trino and Presto, and which way there fits a table.")
+_ROUTES = Look(keep=("route", "fits", "reason"), sizes=True)
 
 Published = Annotated[
     str, typer.Option("--published", metavar="FOLDER", help="The folder that publish log-records wrote to.")
@@ -67,13 +69,14 @@ def explain(
     payload: options.Payload = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
+    no_clobber: options.NoClobber = False,
 ) -> None:
     """Which way into Trino fits the table, and what each would cost."""
     routes = explain_routes(open_table(table, option, payload))
-    destination = Destination.of(output_format, output)
+    destination = Destination.of(output_format, output, no_clobber=no_clobber)
     if destination.format is Format.TABLE:
         routes = routes.select(["route", "fits", "reason", "log_size_bytes", "contested_rows", "whole_slices"])
-    write(routes.to_reader(), destination)
+    write(routes.to_reader(), destination, look=_ROUTES)
 
 
 def log_records(

@@ -44,7 +44,9 @@ def trace_record(
     """
     context = planner.context(QueryType.SNAPSHOT)
     rule = context.merge_rule
-    slices = _slices(config, planner, None if partition_path is None else partition_path.strip("/"))
+    # Before the first commit there are no columns, and so no keys; log files of later commits may be there.
+    has_columns = len(context.schema) > 0
+    slices = _slices(config, planner, partition_path and partition_path.strip("/")) if has_columns else []
     asked = map_in_threads(lambda group: _trace_group(storage, rule, record_key, *group), slices, _GROUPS_AT_ONCE)
     return RecordHistory(
         record_key=record_key,
