@@ -9,15 +9,15 @@ import json
 import resource
 import tempfile
 import time
+from array import array
 from dataclasses import dataclass
 from pathlib import Path
 
 from hudi_bridge.config import QueryType, read_table_config
 from hudi_bridge.connectors.spark.plan import SplitPickles, pack
-from hudi_bridge.options import ReadOptions
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.storage import FileInfo, Storage
-from hudi_bridge.timeline.timeline import load_timeline
+from hudi_bridge.timeline.table_state import TableState
 
 INSTANT, DELTA_INSTANT = "20260101000000000", "20260101000001000"
 FILE_ID = "{number:08d}-5cf8-454a-a936-0b7c688e654a-0"
@@ -92,13 +92,12 @@ def main() -> None:
             slices=options.slices,
             delay_seconds=options.delay,
         )
-        config = read_table_config(storage)
-        planner = SplitPlanner(storage, config, load_timeline(storage, config), DELTA_INSTANT, ReadOptions())
+        planner = SplitPlanner(TableState.load(storage, read_table_config(storage)))
         planner.context(QueryType.SNAPSHOT)
         before, start = peak_bytes(), time.perf_counter()
         pickles = SplitPickles()
-        weights, pickled = [], []
-        for split in planner.iter_splits(QueryType.SNAPSHOT):
+        weights, pickled = array("q"), []
+        for split in planner.splits(QueryType.SNAPSHOT):
             weights.append(split.base_size_bytes + split.log_size_bytes)
             pickled.append(pickles.dump(split))
         tasks = [tuple(pickled[place] for place in group) for group in pack(weights, 128 << 20, 16)]

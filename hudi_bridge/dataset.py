@@ -142,15 +142,14 @@ class HudiDataset(ds.FileSystemDataset):
         """What is known of every row: nothing."""
         return pc.scalar(True)  # noqa: FBT003 - a literal of the expression language
 
-    def splits(self, filter: pc.Expression | None = None) -> tuple[Split, ...]:
-        """The splits that a scan with the filter reads."""
+    def splits(self, filter: pc.Expression | None = None) -> Iterator[Split]:
+        """The splits that a scan with the filter reads, made one after another: there may be very many.
+
+        Raises:
+            QueryError: the filter does not fit the table.
+        """
         request = RowRequest.of(self.schema, row_filter=self._combined(filter))
         return self._plan.splits(request.row_filter)
-
-    def iter_splits(self, filter: pc.Expression | None = None) -> Iterator[Split]:
-        """The same splits, one after another; of those of a snapshot, none is kept, however many there are."""
-        request = RowRequest.of(self.schema, row_filter=self._combined(filter))
-        return self._plan.iter_splits(request.row_filter)
 
     def left_out_log_files(self) -> int:
         """How many log files hold later changes that this query does not read; 0 for a snapshot."""
@@ -277,7 +276,7 @@ class HudiDataset(ds.FileSystemDataset):
         return self._row_filter & row_filter
 
     def _batches(self, request: RowRequest, *, use_threads: bool) -> BatchGenerator:
-        splits = self._plan.splits(request.row_filter)
+        splits = list(self._plan.splits(request.row_filter))
         # Several splits keep the cores busy by themselves.
         alone = use_threads and len(splits) == 1
         at_once = most_at_once(len(splits)) if use_threads else 1

@@ -34,12 +34,12 @@ from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.schema.plain import plain_from_arrow, plain_from_avro
 from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
 from hudi_bridge.splits.partitions import columns_from_path
-from hudi_bridge.splits.query_schema import read_query_schema, schema_as_read
+from hudi_bridge.splits.query_schema import read_query_schema, schema_of_query
 from hudi_bridge.storage import Storage
+from hudi_bridge.timeline.archived import load_archived_instants, read_archived_commits
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_metadata
-from hudi_bridge.timeline.history import load_history, read_archived_commits
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS
-from hudi_bridge.timeline.timeline import Timeline
+from hudi_bridge.timeline.table_state import TableState
 
 _PLACE = ".hoodie/.schema"
 _INSTANT = re.compile(r"[0-9]{1,32}")
@@ -83,7 +83,7 @@ class _StoredSchema:
     arrow: pa.Schema
 
 
-def read_schema_history(storage: Storage, config: TableConfig, timeline: Timeline) -> tuple[SchemaVersion, ...]:
+def read_schema_history(state: TableState) -> tuple[SchemaVersion, ...]:
     """The versions of a table's schema, oldest first.
 
     Without column ids, all commits are read, archived ones too; a commit that carries no schema is passed over.
@@ -91,22 +91,21 @@ def read_schema_history(storage: Storage, config: TableConfig, timeline: Timelin
     Raises:
         CorruptTableError: a commit, or a schema, cannot be parsed.
     """
-    newest = timeline.latest_commit()
-    query = read_query_schema(storage, config, timeline, newest.requested_time if newest else "")
+    query = read_query_schema(state)
     if query.ids is not None and query.history is not None:
         known = {schema.version_id: schema for schema in parse_schema_history(query.history, _PLACE)}
         latest = parse_internal_schema(query.ids, _PLACE)
         schemas = [known[version] for version in sorted(known) if version < latest.version_id]
         times = [str(schema.version_id) for schema in (*schemas, latest)]
         if times[0] == "0":
-            times[0] = _first_commit_time(storage, config, timeline) or times[0]
+            times[0] = _first_commit_time(state) or times[0]
         return _versions([*zip(times, [*schemas, latest], strict=True)], has_ids=True)
-    commits = _iter_commits(storage, config, timeline)
-    found = ((time, _schema_of_commit(metadata, config, time)) for time, metadata in commits)
+    commits = _iter_commits(state)
+    found = ((time, _schema_of_commit(metadata, state.config, time)) for time, metadata in commits)
     return _versions(_distinct((time, schema) for time, schema in found if schema is not None), has_ids=False)
 
 
-def propose_schema_history(storage: Storage, config: TableConfig, timeline: Timeline) -> SchemaProposal:
+def propose_schema_history(state: TableState) -> SchemaProposal:
     """A history with column ids for a table that keeps none, from its commits, archived ones too.
 
     Where a commit carries no schema, one of the files that it wrote tells it, if it is still there. Nothing is
@@ -117,18 +116,16 @@ def propose_schema_history(storage: Storage, config: TableConfig, timeline: Time
     """
 
     def schemas() -> Iterator[tuple[str, InternalSchema]]:
-        for time, metadata in _iter_commits(storage, config, timeline):
-            schema = _schema_of_commit(metadata, config, time) or _schema_of_files(storage, config, metadata)
+        for time, metadata in _iter_commits(state):
+            schema = _schema_of_commit(metadata, state.config, time) or _schema_of_files(state, metadata)
             if schema is not None:
                 yield time, schema
 
     return infer_schema_history(schemas())
 
 
-def read_file_columns(
-    storage: Storage, config: TableConfig, timeline: Timeline, query_instant: str, path: str
-) -> tuple[FileColumns, ...]:
-    """How a base file, or each data block of a log file, is read by a snapshot query as of an instant.
+def read_file_columns(state: TableState, path: str) -> tuple[FileColumns, ...]:
+    """How a base file, or each data block of a log file, is read by a snapshot query.
 
     ``path`` is relative to the table. The whole log file is held in memory.
 
@@ -136,9 +133,9 @@ def read_file_columns(
         QueryError: the path is not that of a data file of the table.
         CorruptTableError: the file, or a schema, cannot be parsed.
     """
-    query = read_query_schema(storage, config, timeline, query_instant)
-    path_columns = columns_from_path(config, QueryType.SNAPSHOT)
-    columns = schema_as_read(query.arrow, config, path_columns)
+    storage, query = state.storage, read_query_schema(state)
+    path_columns = columns_from_path(state.config, QueryType.SNAPSHOT)
+    columns = schema_of_query(query, state.config, QueryType.SNAPSHOT)
     history = parse_schema_history(query.history, _PLACE) if query.history is not None else ()
     query_ids = parse_internal_schema(query.ids, _PLACE) if query.ids is not None else None
     for folder in (storage.table_path, storage.location(), storage.shown_path):
@@ -180,23 +177,23 @@ def _distinct(schemas: Iterable[tuple[str, InternalSchema]]) -> Iterator[tuple[s
         last = schema
 
 
-def _archived_times(storage: Storage, config: TableConfig, timeline: Timeline) -> list[str]:
+def _archived_times(state: TableState) -> list[str]:
     """The archived commits that are no longer on the active timeline, oldest first."""
-    history = {one.requested_time for one in load_history(storage, config) if one.action in COMMIT_ACTIONS}
-    return sorted(time for time in history if _INSTANT.fullmatch(time) and not timeline.contains(time))
+    archived = {one.requested_time for one in load_archived_instants(state) if one.action in COMMIT_ACTIONS}
+    return sorted(time for time in archived if _INSTANT.fullmatch(time) and not state.timeline.contains(time))
 
 
-def _first_commit_time(storage: Storage, config: TableConfig, timeline: Timeline) -> str | None:
-    active = [one.requested_time for one in timeline.commits()]
-    return min([*_archived_times(storage, config, timeline)[:1], *active[:1]], default=None)
+def _first_commit_time(state: TableState) -> str | None:
+    active = [one.requested_time for one in state.timeline.commits()]
+    return min([*_archived_times(state)[:1], *active[:1]], default=None)
 
 
-def _iter_commits(storage: Storage, config: TableConfig, timeline: Timeline) -> Iterator[tuple[str, CommitMetadata]]:
+def _iter_commits(state: TableState) -> Iterator[tuple[str, CommitMetadata]]:
     """The metadata of all commits, archived ones too, oldest first."""
-    archived = read_archived_commits(storage, config, _archived_times(storage, config, timeline))
-    active = {one.requested_time: one for one in timeline.commits()}
+    archived = read_archived_commits(state, _archived_times(state))
+    active = {one.requested_time: one for one in state.timeline.commits()}
     for time in sorted({*archived, *active}):
-        yield time, archived[time] if time in archived else read_commit_metadata(storage, config, active[time])
+        yield time, archived[time] if time in archived else read_commit_metadata(state, active[time])
 
 
 def _leading_columns(config: TableConfig) -> tuple[str, ...]:
@@ -212,12 +209,12 @@ def _schema_of_commit(metadata: CommitMetadata, config: TableConfig, time: str) 
     return plain_from_avro(avro, _leading_columns(config), config.partition_fields)
 
 
-def _schema_of_files(storage: Storage, config: TableConfig, metadata: CommitMetadata) -> InternalSchema | None:
+def _schema_of_files(state: TableState, metadata: CommitMetadata) -> InternalSchema | None:
     """The schema of the first file of a commit that is still there and has rows."""
     for stat in metadata.write_stats:
-        if _is_data_file(stat.path) and storage.exists(stat.path):
-            for stored in _read_stored_schemas(storage, stat.path):
-                return plain_from_arrow(stored.arrow, _leading_columns(config), config.partition_fields)
+        if _is_data_file(stat.path) and state.storage.exists(stat.path):
+            for stored in _read_stored_schemas(state.storage, stat.path):
+                return plain_from_arrow(stored.arrow, _leading_columns(state.config), state.config.partition_fields)
     return None
 
 

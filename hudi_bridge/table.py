@@ -10,11 +10,10 @@ import pyarrow.compute as pc
 
 from hudi_bridge.changes.plan import plan_changes
 from hudi_bridge.changes.split import ChangeFormat
-from hudi_bridge.config import QueryType, TableConfig, read_table_config
+from hudi_bridge.config import QueryType, TableConfig
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.options import ReadOptions, with_read_options
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.infer import SchemaProposal
 from hudi_bridge.schema_history import (
@@ -26,14 +25,15 @@ from hudi_bridge.schema_history import (
 )
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.incremental import plan_incremental
-from hudi_bridge.splits.open_timeline import open_timeline
+from hudi_bridge.splits.opening import open_state, refreshed
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.query_plan import SnapshotPlan
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import PathLike, Storage
 from hudi_bridge.timeline.instant import InstantLike, parse_query_instant
 from hudi_bridge.timeline.instant_range import InstantRange, resolve_range
-from hudi_bridge.timeline.time_travel import validate_not_cleaned, validate_time_travel
+from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.time_travel import earliest_readable_instant, validate_not_cleaned, validate_time_travel
 from hudi_bridge.timeline.timeline import Timeline
 from hudi_bridge.trace.record_history import RecordHistory
 from hudi_bridge.trace.record_trace import trace_record
@@ -42,12 +42,9 @@ from hudi_bridge.trace.record_trace import trace_record
 class HudiTable:
     """A table as its timeline stood when it was opened; open it again, or ``refresh``, to see later commits."""
 
-    def __init__(self, storage: Storage, config: TableConfig, timeline: Timeline, read_options: ReadOptions) -> None:
-        """A table from its parts; users call ``open``."""
-        self._storage = storage
-        self._read_options = read_options
-        self.config = config
-        self.timeline = timeline
+    def __init__(self, state: TableState) -> None:
+        """A table in a state; users call ``open``."""
+        self._state = state
 
     @classmethod
     def open(
@@ -85,44 +82,56 @@ class HudiTable:
         log_memory_bytes: int | None = None,
     ) -> Self:
         """The table in a storage that is open already; all else as for ``open``."""
-        config = with_read_options(read_table_config(storage), options)
-        read_options = ReadOptions.of(options, payloads, log_memory_bytes)
-        return cls(storage, config, open_timeline(storage, config), read_options)
+        return cls(open_state(storage, options, payloads, log_memory_bytes))
 
     def __reduce__(self) -> Any:  # noqa: ANN401 - as ``object`` has it
         # Without the plans made so far, which grow with the table.
-        return type(self), (self._storage, self.config, self.timeline, self._read_options)
+        return type(self), (self._state,)
 
     def require_files_of(self, instant: str) -> None:
-        """Return only if no file that a read as of the instant needs was removed since the table was opened.
+        """Raises unless all files are left that a read as of the instant needs, as of those when the table was opened.
 
         Plans list files when they are first asked for splits, and files that are gone by then cannot be missed.
 
         Raises:
             InstantNotReadableError: a cleaner, or a restore, has been at work, and may have removed one.
         """
-        validate_not_cleaned(self._storage, self.config, self.timeline, self.refresh().timeline, instant)
+        validate_not_cleaned(self._state.as_of(instant), refreshed(self._state))
 
     def refresh(self) -> Self:
         """The same table with its timeline as of now."""
-        timeline = open_timeline(self._storage, self.config)
-        return type(self)(self._storage, self.config, timeline, self._read_options)
+        return type(self)(refreshed(self._state))
+
+    @property
+    def config(self) -> TableConfig:
+        """What the table says of itself, as corrected by the options that it was opened with."""
+        return self._state.config
+
+    @property
+    def timeline(self) -> Timeline:
+        """The active instants."""
+        return self._state.timeline
 
     @property
     def path(self) -> str:
         """The folder as it was opened; secrets in it are masked."""
-        return self._storage.shown_path
+        return self._state.storage.shown_path
 
     @property
     def path_to_open(self) -> str:
         """The folder as it was opened, with the secrets that the path may hold."""
-        return self._storage.table_path
+        return self._state.storage.table_path
 
     @property
     def latest_instant(self) -> str | None:
         """The newest completed commit, None before the first."""
         latest = self.timeline.latest_commit()
         return latest.requested_time if latest else None
+
+    @property
+    def earliest_readable_instant(self) -> str | None:
+        """The first instant whose files a cleaner has left, None if nothing was cleaned; reads the last clean."""
+        return earliest_readable_instant(self._state)
 
     @property
     def schema(self) -> pa.Schema:
@@ -141,14 +150,14 @@ class HudiTable:
             QueryError: the spelling is none of Hudi's, or has a zone that cannot be related to the timeline's: a table
                 does not say what local time its writers are in.
         """
-        return HudiDataset(self._storage, SnapshotPlan(self._planner(as_of), QueryType.SNAPSHOT))
+        return HudiDataset(self._state.storage, SnapshotPlan(self._planner(as_of), QueryType.SNAPSHOT))
 
     def read_optimized(self, as_of: InstantLike | None = None) -> HudiDataset:
         """The rows of the base files alone, without the changes that are still in logs.
 
         ``left_out_log_files()`` of the result says how many log files are not read. ``as_of`` as for ``snapshot``.
         """
-        return HudiDataset(self._storage, SnapshotPlan(self._planner(as_of), QueryType.READ_OPTIMIZED))
+        return HudiDataset(self._state.storage, SnapshotPlan(self._planner(as_of), QueryType.READ_OPTIMIZED))
 
     def incremental(self, after: InstantLike, up_to: InstantLike | None = None) -> HudiDataset:
         """The rows written by commits in ``(after, up_to]``, in their latest state; rows deleted since are absent.
@@ -163,9 +172,8 @@ class HudiTable:
             QueryError: a spelling is none of Hudi's.
             UnsupportedTableError: the table's rows do not tell their commits.
         """
-        storage, config, options = self._storage, self.config, self._read_options
-        instants = self.instant_range(after, up_to)
-        return HudiDataset(storage, plan_incremental(storage, config, self.timeline, self._latest, instants, options))
+        plan = plan_incremental(self._latest, self.instant_range(after, up_to))
+        return HudiDataset(self._state.storage, plan)
 
     def instant_range(self, after: InstantLike, up_to: InstantLike | None = None) -> InstantRange:
         """The commits of an incremental query with these ends.
@@ -174,7 +182,7 @@ class HudiTable:
             InstantNotReadableError: a write before one in the range is still running.
             QueryError: a spelling is none of Hudi's.
         """
-        return resolve_range(self._storage, self.config, self.timeline, after, up_to, self._read_options.hollow_commits)
+        return resolve_range(self._state, after, up_to)
 
     def changes(
         self,
@@ -198,10 +206,8 @@ class HudiTable:
         """
         if format not in set(ChangeFormat):
             raise QueryError("format", repr(format), " or ".join(ChangeFormat))
-        storage, config, timeline, options = self._storage, self.config, self.timeline, self._read_options
-        instants = resolve_range(storage, config, timeline, after, up_to, options.hollow_commits)
-        plan = plan_changes(storage, config, timeline, self._latest, instants, options, ChangeFormat(format))
-        return HudiDataset(storage, plan)
+        plan = plan_changes(self._latest, self.instant_range(after, up_to), ChangeFormat(format))
+        return HudiDataset(self._state.storage, plan)
 
     def splits(
         self,
@@ -226,16 +232,16 @@ class HudiTable:
 
     def file_slices(self, as_of: InstantLike | None = None) -> tuple[FileSlice, ...]:
         """The file slices of a snapshot."""
-        return self._planner(as_of).file_slices(QueryType.SNAPSHOT)
+        return tuple(self._planner(as_of).file_slices(QueryType.SNAPSHOT))
 
     @cached_property
     def schema_history(self) -> tuple[SchemaVersion, ...]:
         """The versions of the schema, oldest first, each with what it has changed."""
-        return read_schema_history(self._storage, self.config, self.timeline)
+        return read_schema_history(self._state)
 
     def propose_schema_history(self) -> SchemaProposal:
         """A history with column ids for a table that keeps none; nothing is written."""
-        return propose_schema_history(self._storage, self.config, self.timeline)
+        return propose_schema_history(self._state)
 
     def file_columns(self, path: PathLike, as_of: InstantLike | None = None) -> tuple[FileColumns, ...]:
         """How the columns of a base file, or of each data block of a log file, become those of a snapshot.
@@ -245,8 +251,7 @@ class HudiTable:
         Raises:
             QueryError: the path is not that of a data file of the table.
         """
-        instant = self._planner(as_of).query_instant
-        return read_file_columns(self._storage, self.config, self.timeline, instant, os.fspath(path))
+        return read_file_columns(self._planner(as_of).state, os.fspath(path))
 
     def history_of(
         self, record_key: str, *, partition_path: str | None = None, as_of: InstantLike | None = None
@@ -259,15 +264,15 @@ class HudiTable:
         Raises:
             InstantNotReadableError: files of that instant are gone, or a write before it has not completed.
         """
-        return trace_record(self._storage, self.config, self._planner(as_of), record_key, partition_path)
+        return trace_record(self._planner(as_of), record_key, partition_path)
 
     @cached_property
     def _latest(self) -> SplitPlanner:
-        return SplitPlanner(self._storage, self.config, self.timeline, self.latest_instant, self._read_options)
+        return SplitPlanner(self._state)
 
     def _planner(self, as_of: InstantLike | None) -> SplitPlanner:
         if as_of is None:
             return self._latest
-        instant = parse_query_instant(as_of, self.config.timeline_timezone)
-        validate_time_travel(self._storage, self.config, self.timeline, instant)
-        return SplitPlanner(self._storage, self.config, self.timeline, instant, self._read_options)
+        state = self._state.as_of(parse_query_instant(as_of, self.config.timeline_timezone))
+        validate_time_travel(state)
+        return SplitPlanner(state)

@@ -9,7 +9,7 @@ from typing import Any
 from hudi_bridge import HudiDataset, HudiTable, InstantNotReadableError, QueryType, RealtimeFileSplit, open_reader
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.splits.query_plan import Split
-from hudi_bridge.timeline.instant_range import place_of
+from hudi_bridge.timeline.instant_range import ordering_time
 
 State = Counter[str]
 """How often there is each row, as text, without the meta columns."""
@@ -22,10 +22,10 @@ def replay_differences(table: HudiTable) -> list[str]:
     that overlap others: changes are in the order in which commits completed, states in that of their requests.
     """
     found, compared = [], 0
-    commits = sorted(table.timeline.commits(), key=lambda commit: place_of(commit, table.config))
+    commits = sorted(table.timeline.commits(), key=lambda commit: ordering_time(commit, table.config))
     before, begin = State(), "earliest"
     for count, commit in enumerate(commits, start=1):
-        place = place_of(commit, table.config)
+        place = ordering_time(commit, table.config)
         if any(one.requested_time < place for one in commits[count:]):
             continue
         try:
@@ -63,7 +63,7 @@ def replayed(state: State, changes: HudiDataset) -> State:
 
 def state_as_of(table: HudiTable, instant: str) -> State:
     """The rows as of an instant, with the columns that the newest commit has, as images have them."""
-    newest = table.snapshot().splits()
+    newest = table.splits()
     rows: list[Mapping[str, Any]] = []
     for split in table.snapshot(instant).splits():
         context = split.context

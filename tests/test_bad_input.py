@@ -221,7 +221,7 @@ def test_of_two_damaged_property_files_the_first_is_told(table: Path) -> None:
 @pytest.mark.parametrize("pattern", [BASE, LOG])
 def test_a_file_that_is_gone_since_the_plan_is_told(table: Path, pattern: str) -> None:
     dataset = HudiTable.open(str(table)).snapshot()
-    assert dataset.splits()
+    assert list(dataset.splits())
     path = newest(table, pattern)
     path.unlink()
     with pytest.raises(DataFileGoneError) as raised:

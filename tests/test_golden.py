@@ -16,7 +16,7 @@ import pytest
 
 from hudi_bridge import HudiDataset, HudiReadError, HudiTable, InstantNotReadableError, UnsupportedTableError
 from hudi_bridge.options import HOLLOW_COMMITS_KEY, READ_AS_RELEASE_KEY
-from hudi_bridge.timeline.instant_range import place_of
+from hudi_bridge.timeline.instant_range import ordering_time
 from tests.change_replay import replay_differences
 from tests.compare import differences
 from tests.golden_cases import (
@@ -277,7 +277,7 @@ def test_a_range_that_hudi_cannot_answer_has_the_rows_of_the_snapshot_that_were_
     written = {
         commit.requested_time
         for commit in table.timeline.commits()
-        if query.after < place_of(commit, table.config) <= (query.up_to or "9")
+        if query.after < ordering_time(commit, table.config) <= (query.up_to or "9")
     }
     snapshot = table.snapshot(max(written)).to_table()
     expected = snapshot.filter(pc.is_in(snapshot["_hoodie_commit_time"], pa.array(sorted(written))))

@@ -20,18 +20,17 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.changes.earlier_states import EarlierStates
 from hudi_bridge.changes.retention import CommitWrites, FilesOfChanges, range_writes
 from hudi_bridge.changes.split import INSTANT, ChangeFormat, ChangeSplit, GroupChange, change_schema
-from hudi_bridge.changes.table_states import TableStates
-from hudi_bridge.config import CdcMode, QueryType, TableConfig
-from hudi_bridge.options import ReadOptions
-from hudi_bridge.splits.file_system_view import GroupId
+from hudi_bridge.config import CdcMode, QueryType
 from hudi_bridge.splits.partitions import matching_partitions
 from hudi_bridge.splits.planner import SplitPlanner
+from hudi_bridge.splits.read_context import build_read_context
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.instant_range import InstantRange, archived_commits
-from hudi_bridge.timeline.timeline import Timeline
+from hudi_bridge.timeline.plans import GroupId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +68,7 @@ class ChangePlan:
         """The ``after`` of the range that begins where this one ends."""
         return self.instants.next_after
 
-    def splits(self, row_filter: pc.Expression | None = None) -> tuple[ChangeSplit, ...]:
+    def splits(self, row_filter: pc.Expression | None = None) -> Iterator[ChangeSplit]:
         """The splits whose changes may pass the filter, by their instants."""
         instants = {
             time: ((INSTANT, pa.scalar(time, pa.string())),)
@@ -78,26 +77,14 @@ class ChangePlan:
             for time in split.commit_times
         }
         ruled_out = set(instants).difference(matching_partitions(self.storage, self.schema, row_filter, instants))
-        return tuple(split for split in self.changes if not ruled_out.issuperset(split.commit_times))
-
-    def iter_splits(self, row_filter: pc.Expression | None = None) -> Iterator[ChangeSplit]:
-        """The same splits, one after another."""
-        return iter(self.splits(row_filter))
+        return (split for split in self.changes if not ruled_out.issuperset(split.commit_times))
 
     def left_out_log_files(self) -> int:
         """None: the logs of the range are merged in."""
         return 0
 
 
-def plan_changes(
-    storage: Storage,
-    config: TableConfig,
-    timeline: Timeline,
-    planner: SplitPlanner,
-    instants: InstantRange,
-    options: ReadOptions,
-    change_format: ChangeFormat,
-) -> ChangePlan:
+def plan_changes(planner: SplitPlanner, instants: InstantRange, change_format: ChangeFormat) -> ChangePlan:
     """The plan of a range; ``planner`` is that of the newest instant. Lists the partitions that the range has touched.
 
     Raises:
@@ -105,38 +92,41 @@ def plan_changes(
         UnsupportedTableError: the table's records cannot be merged correctly.
         CorruptTableError: a file of the timeline is gone or damaged.
     """
+    state = planner.state
     image = planner.context(QueryType.SNAPSHOT)
-    archived = archived_commits(storage, config, timeline, instants.after)
+    archived = archived_commits(state, instants.after)
     planning = _Planning(
-        config=config,
+        newest=planner,
         instants=instants,
         image=image,
         change_format=change_format,
-        states=TableStates(storage, config, timeline, options, archived),
-        files=FilesOfChanges(storage, config, timeline, instants, archived),
+        states=EarlierStates(state, archived),
+        files=FilesOfChanges(state, instants, archived),
     )
-    if config.cdc_enabled:
-        writes = range_writes(storage, config, instants)
+    if state.config.cdc_enabled:
+        writes = range_writes(state, instants)
         planning.files.require_history(writes)
         changes = tuple(split for commit in writes if commit.changes_records for split in planning.step(commit))
     elif instants.begins_with_table:
         changes = tuple(planning.first_rows())
     else:
-        writes = range_writes(storage, config, instants)
+        writes = range_writes(state, instants)
         planning.files.require_history(writes)
         changes = tuple(planning.compared(writes))
-    return ChangePlan(storage=storage, instants=instants, image=image, change_format=change_format, changes=changes)
+    return ChangePlan(
+        storage=state.storage, instants=instants, image=image, change_format=change_format, changes=changes
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Planning:
-    """What the splits of a range are made from."""
+    """What the splits of a range are made from; ``newest`` plans the state as of the newest commit."""
 
-    config: TableConfig
+    newest: SplitPlanner
     instants: InstantRange
     image: ReadContext
     change_format: ChangeFormat
-    states: TableStates
+    states: EarlierStates
     files: FilesOfChanges
 
     def step(self, commit: CommitWrites) -> Iterator[ChangeSplit]:
@@ -144,10 +134,10 @@ class _Planning:
         logged = {group: paths for group in commit.groups if (paths := commit.cdc_paths(group))}
         self.files.require_files(commit, [path for paths in logged.values() for path in paths])
         compared = [group for group in commit.touched if group not in logged]
-        before_of = [*compared, *(logged if self.config.cdc_mode is CdcMode.OP_KEY_ONLY else ())]
-        after_of = [*compared, *(logged if self.config.cdc_mode is not CdcMode.DATA_BEFORE_AFTER else ())]
-        before = self._slices(self.states.before(commit.place), before_of) if before_of else {}
-        after = self._slices(self.states.up_to(commit.place), after_of) if after_of else {}
+        before_of = [*compared, *(logged if self.newest.state.config.cdc_mode is CdcMode.OP_KEY_ONLY else ())]
+        after_of = [*compared, *(logged if self.newest.state.config.cdc_mode is not CdcMode.DATA_BEFORE_AFTER else ())]
+        before = self._slices(self.states.before(commit.ordering_time), before_of) if before_of else {}
+        after = self._slices(self.states.up_to(commit.ordering_time), after_of) if after_of else {}
         self.files.require_state_before(commit, before_of, before)
         self.files.require_files(commit, [path for group in after_of for path in commit.paths(group)])
         for group in commit.touched:
@@ -190,7 +180,7 @@ class _Planning:
         self.files.require_end()
         planner = self.states.up_to(self.instants.next_after)
         last = self.instants.commits[-1].requested_time
-        context = planner.with_visibility(self.image)
+        context = self._context(planner)
         groups = (
             GroupChange(instant=last, before=None, after=planner.split(piece, context))
             for piece in planner.file_slices(QueryType.SNAPSHOT)
@@ -198,9 +188,15 @@ class _Planning:
         yield from self._by_partition(groups, self.instants.commit_times)
 
     def _slices(self, planner: SplitPlanner, groups: Iterable[GroupId]) -> Mapping[GroupId, RealtimeFileSplit]:
-        context = planner.with_visibility(self.image)
-        splits = {group: planner.split(piece, context) for group, piece in planner.slices_of(groups).items()}
+        context = self._context(planner)
+        splits = {group: planner.split(piece, context) for group, piece in planner.files.slices_of(groups).items()}
         return {group: split for group, split in splits.items() if split.base_path or split.log_paths}
+
+    def _context(self, planner: SplitPlanner) -> ReadContext:
+        """What slices of a state are read with: images of all states have the newest columns."""
+        return build_read_context(
+            self.newest.state, self.newest.query_schema, QueryType.SNAPSHOT, visible=planner.state
+        )
 
     def _by_partition(self, groups: Iterable[GroupChange], commit_times: frozenset[str]) -> Iterator[ChangeSplit]:
         partitions: dict[str, list[GroupChange]] = defaultdict(list)
@@ -215,7 +211,7 @@ class _Planning:
             image=self.image,
             change_format=self.change_format,
             commit_times=commit_times,
-            digits=not self.config.cdc_enabled,
+            digits=not self.newest.state.config.cdc_enabled,
             groups=groups,
         )
 

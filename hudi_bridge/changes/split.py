@@ -12,8 +12,14 @@ import pyarrow as pa
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit, context_from_json, context_to_json
-from hudi_bridge.splits.split_text import split_of_text, split_text
+from hudi_bridge.splits.split import (
+    ReadContext,
+    RealtimeFileSplit,
+    context_from_json,
+    context_to_json,
+    split_of_text,
+    split_text,
+)
 
 OPERATION, INSTANT, BEFORE, AFTER = "op", "ts_ms", "before", "after"
 """The columns of changes, by Hudi's names."""

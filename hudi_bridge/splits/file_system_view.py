@@ -8,46 +8,22 @@ that was downgraded, logs may still name their delta commit; they join the newes
 Source: ``HoodieFileGroup`` and ``AbstractTableFileSystemView`` of Hudi.
 """
 
-import logging
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
 from hudi_bridge.splits.file_slice import BaseFile, FileGroup, FileSlice, LogFile
-from hudi_bridge.splits.warn_once import warn_once
+from hudi_bridge.splits.plan_warnings import warn_of_log_of_compaction
+from hudi_bridge.splits.timeline_view import TimelineView
 from hudi_bridge.storage import FileInfo
-
-_LOG = logging.getLogger(__name__)
-_NAMED_AFTER_COMPACTION = (
-    "%s is not read: it is named after the pending compaction %s, as before table version 8; Hudi passes it over, too, "
-    "and loses what was written between the compaction's plan and an upgrade that did not run it"
-)
-
-GroupId = tuple[str, str]
-"""Partition path and file id."""
+from hudi_bridge.timeline.plans import GroupId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimelineFacts:
-    """What slicing needs to know of the timeline, up to the query's instant.
-
-    ``pending_compactions`` holds the instant of the pending compaction of a file group, ``replaced`` the instant that
-    replaced it (clustering, insert overwrite, delete partition).
-    """
-
-    logs_name_their_own_instant: bool
-    query_instant: str
-    is_committed: Callable[[str], bool]
-    completion_time_of: Callable[[str], str | None]
-    pending_compactions: Mapping[GroupId, str]
-    replaced: Mapping[GroupId, str]
-
-
-def build_file_groups(partition_path: str, files: Iterable[FileInfo], facts: TimelineFacts) -> tuple[FileGroup, ...]:
+def build_file_groups(partition_path: str, files: Iterable[FileInfo], timeline: TimelineView) -> tuple[FileGroup, ...]:
     """All file groups among a partition's files, whatever the query's instant; files of other kinds are passed over.
 
     Raises:
@@ -73,29 +49,31 @@ def build_file_groups(partition_path: str, files: Iterable[FileInfo], facts: Tim
             path=info.path, instant_time=base_name.instant_time, size_bytes=info.size_bytes
         )
     return tuple(
-        _build_file_group((partition_path, file_id), base_files.get(file_id, {}), log_files.get(file_id, []), facts)
+        _build_file_group((partition_path, file_id), base_files.get(file_id, {}), log_files.get(file_id, []), timeline)
         for file_id in sorted(base_files.keys() | log_files.keys())
     )
 
 
 def _build_file_group(
-    group: GroupId, base_files: Mapping[str, BaseFile], log_files: list[LogFile], facts: TimelineFacts
+    group: GroupId, base_files: Mapping[str, BaseFile], log_files: list[LogFile], timeline: TimelineView
 ) -> FileGroup:
     # Where logs are told apart by their own instants, one must not join the base file of a write that never completed.
-    opened = {instant for instant in base_files if not facts.logs_name_their_own_instant or facts.is_committed(instant)}
-    pending = facts.pending_compactions.get(group)
+    opened = {
+        instant for instant in base_files if not timeline.logs_name_their_own_instant or timeline.is_committed(instant)
+    }
+    pending = timeline.pending_compactions.get(group)
     if pending is not None:
         opened.add(pending)
     joinable = sorted(opened)
-    if not facts.logs_name_their_own_instant:
-        joinable = [instant for instant in joinable if instant == pending or facts.is_committed(instant)]
+    if not timeline.logs_name_their_own_instant:
+        joinable = [instant for instant in joinable if instant == pending or timeline.is_committed(instant)]
     logs: dict[str, list[LogFile]] = defaultdict(list)
     for log in sorted(log_files, key=lambda log: log.name.sort_key):
-        if facts.logs_name_their_own_instant and not facts.is_committed(log.name.instant_time):
+        if timeline.logs_name_their_own_instant and not timeline.is_committed(log.name.instant_time):
             if log.name.instant_time == pending:
-                warn_once(_LOG, _NAMED_AFTER_COMPACTION, log.path, pending)
+                warn_of_log_of_compaction(log.path, pending)
             continue
-        logs[_slice_key(log, opened, joinable, facts)].append(log)
+        logs[_slice_key(log, opened, joinable, timeline)].append(log)
     slices = tuple(
         FileSlice(
             partition_path=group[0],
@@ -109,76 +87,76 @@ def _build_file_group(
     return FileGroup(partition_path=group[0], file_id=group[1], slices=slices)
 
 
-def _slice_key(log: LogFile, opened: AbstractSet[str], joinable: list[str], facts: TimelineFacts) -> str:
+def _slice_key(log: LogFile, opened: AbstractSet[str], joinable: list[str], timeline: TimelineView) -> str:
     """The instant of the slice that a log joins: one of those opened, or a new one, which is made joinable."""
     instant = log.name.instant_time
-    if not facts.logs_name_their_own_instant and instant in opened:
+    if not timeline.logs_name_their_own_instant and instant in opened:
         return instant
     # A downgrade to table version 6 leaves logs that name their own instant, with no record of when that completed.
     began_before = bisect_right(joinable, instant)
-    if facts.logs_name_their_own_instant and began_before < len(joinable):
+    if timeline.logs_name_their_own_instant and began_before < len(joinable):
         # A completion time is later than the requested time, so it is only asked for where it can make a difference:
         # for archived instants it has to be read from the history.
-        began_before = bisect_right(joinable, facts.completion_time_of(instant) or instant)
+        began_before = bisect_right(joinable, timeline.completion_time_of(instant) or instant)
     if began_before:
         return joinable[began_before - 1]
     # A group that began with logs: later logs stay with the first one, until a compaction opens a slice.
-    if facts.is_committed(instant):
+    if timeline.is_committed(instant):
         joinable.insert(0, instant)
     return instant
 
 
-def latest_snapshot_slice(group: FileGroup, facts: TimelineFacts) -> FileSlice | None:
+def latest_snapshot_slice(group: FileGroup, timeline: TimelineView) -> FileSlice | None:
     """The slice of a group that a snapshot at the query's instant reads, None if the group is not part of it.
 
     A slice opened by a pending compaction is joined with the one before: the base file that it will replace, and the
     logs of both, in the order of their names. So a write that overlaps others counts as of when it was requested; once
     the compaction has run, it counts as of when it completed.
     """
-    visible = _visible_slices(group, facts)
+    visible = _visible_slices(group, timeline)
     if not visible:
         return None
     latest = visible[-1]
-    pending = facts.pending_compactions.get((group.partition_path, group.file_id))
+    pending = timeline.pending_compactions.get((group.partition_path, group.file_id))
     if latest.base_instant_time == pending:
         before = visible[-2] if len(visible) > 1 else replace(latest, base_file=None, log_files=())
         latest = replace(before, log_files=_merged_in_order(before, latest))
-    if facts.logs_name_their_own_instant:
-        latest = replace(latest, log_files=_logs_up_to_query(latest.log_files, facts))
+    if timeline.logs_name_their_own_instant:
+        latest = replace(latest, log_files=_logs_up_to_query(latest.log_files, timeline))
     if latest.base_file is None and not latest.log_files:
         return None
     return latest
 
 
-def latest_read_optimized_slice(group: FileGroup, facts: TimelineFacts) -> FileSlice | None:
+def latest_read_optimized_slice(group: FileGroup, timeline: TimelineView) -> FileSlice | None:
     """The slice with the newest committed base file at the query's instant, None without one.
 
     The slice keeps its log files, so that a caller can say what a read of the base file leaves out.
     """
-    pending = facts.pending_compactions.get((group.partition_path, group.file_id))
-    visible = _visible_slices(group, facts)
+    pending = timeline.pending_compactions.get((group.partition_path, group.file_id))
+    visible = _visible_slices(group, timeline)
     for position in range(len(visible) - 1, -1, -1):
         base = visible[position].base_file
         if base is not None and base.instant_time != pending:
             later = _merged_in_order(*visible[position:])
-            if facts.logs_name_their_own_instant:
-                later = _logs_up_to_query(later, facts)
+            if timeline.logs_name_their_own_instant:
+                later = _logs_up_to_query(later, timeline)
             return replace(visible[position], log_files=later)
     return None
 
 
-def _visible_slices(group: FileGroup, facts: TimelineFacts) -> list[FileSlice]:
-    replaced = facts.replaced.get((group.partition_path, group.file_id))
-    if replaced is not None and replaced <= facts.query_instant:
+def _visible_slices(group: FileGroup, timeline: TimelineView) -> list[FileSlice]:
+    replaced = timeline.replaced.get((group.partition_path, group.file_id))
+    if replaced is not None and replaced <= timeline.query_instant:
         return []
-    pending = facts.pending_compactions.get((group.partition_path, group.file_id))
+    pending = timeline.pending_compactions.get((group.partition_path, group.file_id))
     return [
         piece
         for piece in group.slices
         # A pending compaction may be requested after the query's instant and yet hold logs from before: of a delta
         # commit that completed later.
         if piece.base_instant_time == pending
-        or (piece.base_instant_time <= facts.query_instant and facts.is_committed(piece.base_instant_time))
+        or (piece.base_instant_time <= timeline.query_instant and timeline.is_committed(piece.base_instant_time))
     ]
 
 
@@ -186,5 +164,5 @@ def _merged_in_order(*slices: FileSlice) -> tuple[LogFile, ...]:
     return tuple(sorted((log for piece in slices for log in piece.log_files), key=lambda log: log.name.sort_key))
 
 
-def _logs_up_to_query(logs: tuple[LogFile, ...], facts: TimelineFacts) -> tuple[LogFile, ...]:
-    return tuple(log for log in logs if log.name.instant_time <= facts.query_instant)
+def _logs_up_to_query(logs: tuple[LogFile, ...], timeline: TimelineView) -> tuple[LogFile, ...]:
+    return tuple(log for log in logs if log.name.instant_time <= timeline.query_instant)

@@ -23,18 +23,17 @@ import pyarrow.compute as pc
 from hudi_bridge.config import FIRST_VERSION_OF_1X, QueryType, TableConfig
 from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError, UnsupportedTableError
 from hudi_bridge.logformat.scan import scan_blocks
-from hudi_bridge.options import ReadOptions
 from hudi_bridge.splits.file_slice import FileSlice
-from hudi_bridge.splits.file_system_view import TimelineFacts, build_file_groups, latest_snapshot_slice
-from hudi_bridge.splits.partitions import matching_partitions
+from hudi_bridge.splits.file_system_view import build_file_groups, latest_snapshot_slice
 from hudi_bridge.splits.planner import SplitPlanner
+from hudi_bridge.splits.read_context import build_read_context
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.splits.timeline_view import view_range
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.commit_metadata import CommitMetadata
-from hudi_bridge.timeline.instant_range import InstantRange, place_of, read_range_metadata
-from hudi_bridge.timeline.plans import read_pending_compactions
-from hudi_bridge.timeline.timeline import Timeline
+from hudi_bridge.timeline.instant_range import InstantRange, ordering_time, read_range_metadata
+from hudi_bridge.timeline.table_state import TableState
 
 _LISTING_THREADS = 16
 
@@ -43,7 +42,6 @@ _LISTING_THREADS = 16
 class IncrementalPlan:
     """The rows of a table whose commits lie in a range: ``slices`` hold them; ``planner`` is of the newest instant."""
 
-    storage: Storage
     planner: SplitPlanner
     instants: InstantRange
     context: ReadContext
@@ -69,30 +67,16 @@ class IncrementalPlan:
         """The ``after`` of the range that begins where this one ends."""
         return self.instants.next_after
 
-    def splits(self, row_filter: pc.Expression | None = None) -> tuple[RealtimeFileSplit, ...]:
-        """The splits whose rows may pass the filter."""
-        paths = dict.fromkeys(piece.partition_path for piece in self.slices)
-        values = {path: self.planner.partition_values(path, self.context) for path in paths}
-        kept = set(matching_partitions(self.storage, self.schema, row_filter, values))
-        return tuple(self.planner.split(piece, self.context) for piece in self.slices if piece.partition_path in kept)
-
-    def iter_splits(self, row_filter: pc.Expression | None = None) -> Iterator[RealtimeFileSplit]:
-        """The same splits, one after another."""
-        return iter(self.splits(row_filter))
+    def splits(self, row_filter: pc.Expression | None = None) -> Iterator[RealtimeFileSplit]:
+        """The splits whose rows may pass the filter, made one after another."""
+        return self.planner.splits_of(self.slices, self.context, row_filter)
 
     def left_out_log_files(self) -> int:
         """None: the logs of the range are merged in."""
         return 0
 
 
-def plan_incremental(
-    storage: Storage,
-    config: TableConfig,
-    timeline: Timeline,
-    planner: SplitPlanner,
-    instants: InstantRange,
-    options: ReadOptions,
-) -> IncrementalPlan:
+def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> IncrementalPlan:
     """The plan of a range; ``planner`` is that of the newest instant. Lists the partitions that the range has touched.
 
     Raises:
@@ -100,31 +84,33 @@ def plan_incremental(
         UnsupportedTableError: the table's rows do not tell their commits.
         CorruptTableError: a file of the timeline is gone or damaged.
     """
+    state, config = planner.state, planner.state.config
     if not config.populates_meta_fields:
         raise UnsupportedTableError("incremental query", "a table without meta columns", "tables with commit times")
-    metadata = read_range_metadata(storage, config, instants)
+    metadata = read_range_metadata(state, instants)
     written = _written_files(instants, metadata)
-    there = _there(storage, written)
+    there = _there(state.storage, written)
     written = {path: replace(one, file=there.get(path, one.file)) for path, one in written.items()}
-    slices = _slices(storage, config, timeline, instants, metadata, written)
-    context = replace(
-        planner.context(QueryType.INCREMENTAL),
-        commit_times=instants.commit_times,
-        # Hudi 1.x leaves out older base rows when it reads them, releases before only after merging.
-        meets_commit_times_only=config.written_by_1x,
-    )
+    slices = _slices(state, instants, metadata, written)
     gone = {path: one for path, one in written.items() if path not in there}
-    falls_back = options.full_scan_fallback
+    falls_back = state.options.full_scan_fallback
     if falls_back is None:
         falls_back = config.table_version >= FIRST_VERSION_OF_1X
     if falls_back and (gone or instants.archived):
-        slices = planner.file_slices(QueryType.INCREMENTAL)
+        visible, slices = state, tuple(planner.file_slices(QueryType.INCREMENTAL))
     else:
         if gone:
-            slices = _without_later_logs(storage, config, instants, slices, gone)
+            slices = _without_later_logs(state, instants, slices, gone)
             _refuse_gone_files(config, instants, slices, gone)
-        context = replace(context, latest_instant=instants.last_requested or planner.query_instant)
-    return IncrementalPlan(storage=storage, planner=planner, instants=instants, context=context, slices=slices)
+        visible = state.as_of(instants.last_requested or state.instant)
+    context = build_read_context(
+        state,
+        planner.query_schema,
+        QueryType.INCREMENTAL,
+        visible=visible,
+        commit_times=instants.commit_times,
+    )
+    return IncrementalPlan(planner=planner, instants=instants, context=context, slices=slices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,33 +137,19 @@ def _written_files(instants: InstantRange, metadata: Mapping[str, CommitMetadata
 
 
 def _slices(
-    storage: Storage,
-    config: TableConfig,
-    timeline: Timeline,
+    state: TableState,
     instants: InstantRange,
     metadata: Mapping[str, CommitMetadata],
     written: Mapping[str, _Written],
 ) -> tuple[FileSlice, ...]:
     """The newest slice of each file group that the range has touched and not replaced, made of files of the range."""
     completion_times = {commit.requested_time: commit.completion_time for commit in instants.commits}
-    facts = TimelineFacts(
-        logs_name_their_own_instant=config.table_version >= FIRST_VERSION_OF_1X,
-        query_instant=instants.last_requested or "",
-        is_committed=timeline.is_committed,
-        completion_time_of=completion_times.get,
-        pending_compactions=read_pending_compactions(storage, config, timeline),
-        replaced={
-            (partition_path, file_id): commit_time
-            for commit_time, commit in metadata.items()
-            for partition_path, file_ids in commit.replaced_file_ids
-            for file_id in file_ids
-        },
-    )
+    timeline = view_range(state, instants.last_requested or "", completion_times, metadata)
     files: dict[str, list[FileInfo]] = defaultdict(list)
     for one in written.values():
         files[one.partition_path].append(one.file)
-    groups = (group for path in sorted(files) for group in build_file_groups(path, files[path], facts))
-    latest = (latest_snapshot_slice(group, facts) for group in groups)
+    groups = (group for path in sorted(files) for group in build_file_groups(path, files[path], timeline))
+    latest = (latest_snapshot_slice(group, timeline) for group in groups)
     return tuple(piece for piece in latest if piece is not None)
 
 
@@ -189,18 +161,17 @@ def _there(storage: Storage, written: Mapping[str, _Written]) -> dict[str, FileI
 
 
 def _without_later_logs(
-    storage: Storage,
-    config: TableConfig,
+    state: TableState,
     instants: InstantRange,
     slices: tuple[FileSlice, ...],
     gone: Mapping[str, _Written],
 ) -> tuple[FileSlice, ...]:
     """The slices without log files that Hudi does not come to: releases before 1.0 end at a block of a later write."""
-    if config.written_by_1x:
+    if state.config.written_by_1x:
         return slices
     end = instants.last_requested or ""
     return tuple(
-        replace(piece, log_files=piece.log_files[: _count_up_to(storage, piece, end, gone)])
+        replace(piece, log_files=piece.log_files[: _count_up_to(state.storage, piece, end, gone)])
         if any(log.path in gone for log in piece.log_files)
         else piece
         for piece in slices
@@ -225,10 +196,10 @@ def _refuse_gone_files(
 ) -> None:
     missing = {gone[path].commit_time for piece in slices for path in _paths(piece) if path in gone}
     if missing:
-        # The commits are in the order of their places.
+        # The commits of a range are in its order.
         last = [commit for commit in instants.commits if commit.requested_time in missing][-1]
         reason = f"files of the commit {last.requested_time} are gone"
-        raise InstantNotReadableError(instants.after, reason, place_of(last, config), "after")
+        raise InstantNotReadableError(instants.after, reason, ordering_time(last, config), "after")
 
 
 def _paths(piece: FileSlice) -> Iterator[str]:

@@ -7,8 +7,9 @@ so any data file in it, is listed.
 Source: ``HoodiePartitionMetadata``, ``HoodieSparkUtils.parsePartitionColumnValues`` and Spark's partition discovery.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -20,6 +21,7 @@ from hudi_bridge.config import HOODIE_FOLDER, PartitionFieldKind, QueryType, Tab
 from hudi_bridge.errors import CorruptTableError, StorageError
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.threads import map_in_threads
+from hudi_bridge.timeline.table_state import TableState
 
 _PARTITION_METADATA = ".hoodie_partition_metadata"
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -165,21 +167,22 @@ class _FolderNames:
 
 
 def list_partitions(
-    storage: Storage,
-    config: TableConfig,
+    state: TableState,
     schema: pa.Schema,
     path_columns: tuple[str, ...],
     row_filter: pc.Expression | None,
-    list_directory: Callable[[str], tuple[FileInfo, ...]],
-) -> Mapping[str, tuple[FileInfo, ...]]:
-    """The files of every partition that may hold rows passing the filter, by partition path.
+    list_directory: Callable[[str], Sequence[FileInfo]],
+) -> list[str]:
+    """The paths of the partitions that may hold rows passing the filter.
 
     A folder is listed once, whatever its names: by its own, or by a link if it has no other name in the table.
 
     Raises:
         StorageError: a folder cannot be listed.
     """
-    found: dict[str, tuple[FileInfo, ...]] = {}
+    storage, config = state.storage, state.config
+    look_into = partial(_folders_below, storage, list_directory)
+    found: list[str] = []
     names = _FolderNames(storage)
     level, depth = [""], 0
     while level:
@@ -187,13 +190,10 @@ def list_partitions(
             possible = [_possible_values(path, config, schema, path_columns) for path in level]
             level = _kept(storage, row_filter, schema, dict(zip(level, possible, strict=True)))
         folders: list[str] = []
-        for path, listing in zip(level, map_in_threads(list_directory, level, _LISTING_THREADS), strict=True):
-            if not path and all(info.path != HOODIE_FOLDER for info in listing):
-                raise StorageError(storage.shown_path, "list", f"the listing lacks {HOODIE_FOLDER}, which was read")
-            if any(info.name.startswith(_PARTITION_METADATA) for info in listing):
-                found[path] = tuple(info for info in listing if not info.is_dir)
+        for path, below in zip(level, map_in_threads(look_into, level, _LISTING_THREADS), strict=True):
+            if below is None:
+                found.append(path)
             else:
-                below = (info.path for info in listing if info.is_dir and not info.name.startswith("."))
                 folders += names.new(path, below)
         level, depth = folders or names.new_links(), depth + 1
         if depth > _USUAL_LEVELS and len(level) > _MOST_DEEP_FOLDERS:
@@ -201,8 +201,20 @@ def list_partitions(
             raise CorruptTableError(level[0], None, found_folders, "partitions; do links lead back up?")
     if row_filter is not None and found:
         known = {path: partition_values(path, config, schema, path_columns) for path in found}
-        return {path: found[path] for path in matching_partitions(storage, schema, row_filter, known)}
+        return matching_partitions(storage, schema, row_filter, known)
     return found
+
+
+def _folders_below(
+    storage: Storage, list_directory: Callable[[str], Sequence[FileInfo]], path: str
+) -> list[str] | None:
+    """The folders in a folder, None if it is a partition, which has none that count."""
+    listing = list_directory(path)
+    if not path and all(info.path != HOODIE_FOLDER for info in listing):
+        raise StorageError(storage.shown_path, "list", f"the listing lacks {HOODIE_FOLDER}, which was read")
+    if any(info.name.startswith(_PARTITION_METADATA) for info in listing):
+        return None
+    return [info.path for info in listing if info.is_dir and not info.name.startswith(".")]
 
 
 def matching_partitions(

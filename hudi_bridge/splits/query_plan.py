@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from hudi_bridge.config import QueryType
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.timeline.instant_range import next_after_snapshot
 
 
 class Split(Protocol):
@@ -53,11 +54,8 @@ class QueryPlan(Protocol):
     def next_after(self) -> str | None:
         """The ``after`` of the incremental query for what comes next, None where that cannot be told."""
 
-    def splits(self, row_filter: pc.Expression | None = None) -> tuple[Split, ...]:
-        """The splits whose rows may pass the filter."""
-
-    def iter_splits(self, row_filter: pc.Expression | None = None) -> Iterator[Split]:
-        """The same splits, one after another; of those of a snapshot, none is kept."""
+    def splits(self, row_filter: pc.Expression | None = None) -> Iterator[Split]:
+        """The splits whose rows may pass the filter, made one after another."""
 
     def left_out_log_files(self) -> int:
         """How many log files hold later changes that the query does not read."""
@@ -73,7 +71,7 @@ class SnapshotPlan:
     @property
     def instant(self) -> str:
         """The instant as of which the table is read."""
-        return self.planner.query_instant
+        return self.planner.state.instant
 
     @property
     def schema(self) -> pa.Schema:
@@ -88,15 +86,11 @@ class SnapshotPlan:
     @property
     def next_after(self) -> str | None:
         """Where changes since the snapshot begin; None for base files alone, which lag behind by their logs."""
-        return self.planner.next_after() if self.query_type is QueryType.SNAPSHOT else None
+        return next_after_snapshot(self.planner.state) if self.query_type is QueryType.SNAPSHOT else None
 
-    def splits(self, row_filter: pc.Expression | None = None) -> tuple[RealtimeFileSplit, ...]:
-        """The splits whose rows may pass the filter."""
+    def splits(self, row_filter: pc.Expression | None = None) -> Iterator[RealtimeFileSplit]:
+        """The splits whose rows may pass the filter, made one after another; none is kept."""
         return self.planner.splits(self.query_type, row_filter)
-
-    def iter_splits(self, row_filter: pc.Expression | None = None) -> Iterator[RealtimeFileSplit]:
-        """The same splits, one after another, of which none is kept."""
-        return self.planner.iter_splits(self.query_type, row_filter)
 
     def left_out_log_files(self) -> int:
         """The log files of the snapshot, if they are not merged in."""

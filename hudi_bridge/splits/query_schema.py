@@ -11,12 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_bridge.config import PartitionFieldKind, TableConfig
+from hudi_bridge.config import PartitionFieldKind, QueryType, TableConfig
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.schema.internal import parse_internal_schema, to_arrow
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
+from hudi_bridge.splits.partitions import columns_from_path
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.commit_metadata import read_commit_metadata, read_timeline_file
+from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.timeline import Timeline
 
 _HISTORY_FOLDER = ".hoodie/.schema"
@@ -40,18 +42,19 @@ class QuerySchema:
     written_by_1x: bool | None = None
 
 
-def read_query_schema(storage: Storage, config: TableConfig, timeline: Timeline, query_instant: str) -> QuerySchema:
-    """The columns as of an instant.
+def read_query_schema(state: TableState) -> QuerySchema:
+    """The columns as of the state's instant.
 
     Raises:
         CorruptTableError: a commit or its schema cannot be parsed.
     """
-    for instant in reversed(timeline.commits()):
-        if instant.requested_time > query_instant:
+    config = state.config
+    for instant in reversed(state.timeline.commits()):
+        if instant.requested_time > state.instant:
             continue
-        metadata = read_commit_metadata(storage, config, instant)
+        metadata = read_commit_metadata(state, instant)
         if metadata.schema_text:
-            history = _read_history(storage, timeline) if metadata.latest_schema else None
+            history = _read_history(state.storage, state.timeline) if metadata.latest_schema else None
             name = f"commit {instant.requested_time}"
             schema = _of_text(metadata.schema_text, metadata.latest_schema, history, config, name)
             return replace(schema, written_by_1x=metadata.written_by_1x)
@@ -102,12 +105,13 @@ def _complete(fields: pa.Schema, config: TableConfig) -> pa.Schema:
     return pa.schema(columns)
 
 
-def schema_as_read(schema: pa.Schema, config: TableConfig, path_columns: tuple[str, ...]) -> pa.Schema:
+def schema_of_query(query_schema: QuerySchema, config: TableConfig, query_type: QueryType) -> pa.Schema:
     """The columns with the types that a query of one type gives them.
 
     A partition column whose value a key generator formats is text where it is read from the path, and Hudi 1.x, which
     reads it from the files, makes it text all the same.
     """
+    schema, path_columns = query_schema.arrow, columns_from_path(config, query_type)
     for name, kind in zip(config.partition_fields, config.partition_field_kinds, strict=True):
         formatted = kind is PartitionFieldKind.TIMESTAMP and (config.written_by_1x or name in path_columns)
         position = schema.get_field_index(name)

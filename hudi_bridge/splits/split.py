@@ -5,7 +5,9 @@ share one ``ReadContext``.
 """
 
 import base64
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Self
@@ -17,8 +19,8 @@ from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.merge.payloads import FieldFill, MergeRule
 from hudi_bridge.splits.partitions import PartitionValues
-from hudi_bridge.splits.split_text import split_of_text, split_text
 
+_FORMAT = 1
 _KIND = "split"
 
 
@@ -134,6 +136,38 @@ class RealtimeFileSplit:
             context = context_from_json(split.pop("context"), payloads or {})
             split["log_paths"] = tuple(split["log_paths"])
             return cls(context=context, partition_values=values, **split)
+
+
+def split_text(kind: str, split: Mapping[str, Any]) -> str:
+    """The JSON text of a split, whose values are those that JSON has."""
+    return json.dumps({"format": _FORMAT, kind: split})
+
+
+@contextmanager
+def split_of_text(text: str, kind: str, class_name: str) -> Iterator[dict[str, Any]]:
+    """What ``split_text`` was given, to make a split of.
+
+    Raises:
+        QueryError: the text is not such a split; also for what goes wrong while one is made of it.
+    """
+    try:
+        document = json.loads(text)
+        if document["format"] != _FORMAT:
+            raise QueryError("split", f"format {document['format']}", f"format {_FORMAT}")
+        yield document[kind]
+    except (
+        LookupError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        OSError,
+        RecursionError,
+        pa.ArrowException,
+    ) as error:
+        if isinstance(error, QueryError):
+            raise
+        raise QueryError("split", f"text that is no split ({error})", f"the JSON of a {class_name}") from error
 
 
 def context_to_json(context: ReadContext) -> dict[str, Any]:

@@ -8,7 +8,6 @@ nothing, as in Hudi.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import DataFileGoneError
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.instant import Instant, instant_file_name
@@ -21,6 +20,7 @@ from hudi_bridge.timeline.records import (
     text_field,
     texts_field,
 )
+from hudi_bridge.timeline.table_state import TableState
 
 _STAT_OF_1X = "prevBaseFile"
 
@@ -101,15 +101,15 @@ def commit_metadata_of_record(record: Record, path: str) -> CommitMetadata:
     )
 
 
-def read_commit_metadata(storage: Storage, config: TableConfig, instant: Instant) -> CommitMetadata:
+def read_commit_metadata(state: TableState, instant: Instant) -> CommitMetadata:
     """The metadata of a completed instant of the active timeline; one file is read.
 
     Raises:
         CorruptTimelineError: the file is damaged.
         DataFileGoneError: the file is gone.
     """
-    path = f"{config.timeline_path}/{instant_file_name(instant)}"
-    return parse_commit_metadata(read_timeline_file(storage, path), path)
+    path = f"{state.config.timeline_path}/{instant_file_name(instant)}"
+    return parse_commit_metadata(read_timeline_file(state.storage, path), path)
 
 
 def read_timeline_file(storage: Storage, path: str) -> bytes:

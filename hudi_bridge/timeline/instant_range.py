@@ -1,7 +1,7 @@
 """The bounds of a query for changes -> the commits in it, oldest first.
 
 A commit belongs to the range ``(after, up_to]`` by its completion time in timeline layout 2, by its requested time in
-layout 1, which keeps no completion times. Commits that writers have archived are found in the history.
+layout 1, which keeps no completion times. Commits that writers have archived are found in the archived timeline.
 
 In layout 1 a write that completes late would fall behind an ``after`` that has already passed it (a *hollow* commit).
 So a range does not reach past a write that is still running: by default that is an error.
@@ -17,10 +17,9 @@ from functools import partial
 from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import InstantNotReadableError
 from hudi_bridge.options import HOLLOW_COMMITS_KEY, HollowCommitPolicy
-from hudi_bridge.storage import Storage
 from hudi_bridge.threads import map_in_threads
+from hudi_bridge.timeline.archived import load_archived_instants, read_archived_commits
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_metadata
-from hudi_bridge.timeline.history import load_history, read_archived_commits
 from hudi_bridge.timeline.instant import (
     COMMIT_ACTIONS,
     MILLIS_LENGTH,
@@ -29,8 +28,8 @@ from hudi_bridge.timeline.instant import (
     parse_begin_instant,
     parse_query_instant,
 )
+from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.time_travel import first_incomplete_commit
-from hudi_bridge.timeline.timeline import Timeline
 
 _BEFORE_ALL_INSTANTS = "0" * MILLIS_LENGTH
 _READING_THREADS = 16
@@ -44,7 +43,7 @@ class InstantRange:
     """The completed commits in ``(after, up_to]``, in the order in which they became visible.
 
     ``up_to`` is None where the range has no end. Compactions, clusterings and other replace commits are among the
-    commits. ``archived`` holds the requested times of those that only the history knows. ``next_after`` is the
+    commits. ``archived`` holds the requested times of those that only the archived timeline has. ``next_after`` is the
     ``after`` of the range that begins where this one ends.
     """
 
@@ -70,29 +69,23 @@ class InstantRange:
         return max((commit.requested_time for commit in self.commits), default=None)
 
 
-def resolve_range(
-    storage: Storage,
-    config: TableConfig,
-    timeline: Timeline,
-    after: InstantLike,
-    up_to: InstantLike | None = None,
-    hollow_commits: HollowCommitPolicy = HollowCommitPolicy.FAIL,
-) -> InstantRange:
+def resolve_range(state: TableState, after: InstantLike, up_to: InstantLike | None = None) -> InstantRange:
     """The range between two of a user's spellings; ``after`` may be ``earliest`` or zeros, for all that there is.
 
     Raises:
         QueryError: a spelling is none of Hudi's.
         InstantNotReadableError: a write before a completed one is still running, and the layout cannot tell them apart.
-        CorruptTableError: the history is damaged.
+        CorruptTableError: the archived timeline is damaged.
     """
+    config = state.config
     start = parse_begin_instant(after, config.timeline_timezone, "after")
     end = None if up_to is None else parse_query_instant(up_to, config.timeline_timezone, "up_to")
-    active = _before_hollow_commits(storage, config, timeline, hollow_commits)
-    archived = archived_commits(storage, config, timeline, start)
+    active = _before_hollow_commits(state, state.options.hollow_commits)
+    archived = archived_commits(state, start)
     chosen = sorted(
-        (place_of(commit, config), commit.requested_time, commit)
+        (ordering_time(commit, config), commit.requested_time, commit)
         for commit in (*archived, *active)
-        if start < place_of(commit, config) and (end is None or place_of(commit, config) <= end)
+        if start < ordering_time(commit, config) and (end is None or ordering_time(commit, config) <= end)
     )
     known = {commit.requested_time for commit in archived}
     commits = tuple(commit for _, _, commit in chosen)
@@ -105,46 +98,47 @@ def resolve_range(
     )
 
 
-def next_after_snapshot(storage: Storage, config: TableConfig, timeline: Timeline, instant: str) -> str:
-    """The ``after`` of the range that begins where the snapshot as of an instant ends.
+def next_after_snapshot(state: TableState) -> str:
+    """The ``after`` of the range that begins where the snapshot of a state ends.
 
     Where commits overlap, the range returns some rows again that the snapshot has, but never misses one.
 
     Raises:
         CorruptTableError: the file of a replace commit is gone or damaged.
     """
-    active = _before_hollow_commits(storage, config, timeline, HollowCommitPolicy.BLOCK)
-    later = min((place_of(one, config) for one in active if one.requested_time > instant), default=None)
-    places = (place_of(one, config) for one in active if one.requested_time <= instant)
-    return max((place for place in places if later is None or place < later), default=_BEFORE_ALL_INSTANTS)
+    instant, config = state.instant, state.config
+    active = _before_hollow_commits(state, HollowCommitPolicy.BLOCK)
+    later = min((ordering_time(one, config) for one in active if one.requested_time > instant), default=None)
+    times = (ordering_time(one, config) for one in active if one.requested_time <= instant)
+    return max((time for time in times if later is None or time < later), default=_BEFORE_ALL_INSTANTS)
 
 
-def place_of(commit: Instant, config: TableConfig) -> str:
-    """Where a commit lies in ranges: when it completed, or was requested where the layout keeps no completion times."""
+def ordering_time(commit: Instant, config: TableConfig) -> str:
+    """The time by which commits are ordered, and lie in ranges: that of their completion, or of their request in layout
+    1, which keeps no other.
+    """
     if config.timeline_layout == 1:
         return commit.requested_time
     return commit.completion_time or commit.requested_time
 
 
-def read_range_metadata(storage: Storage, config: TableConfig, instants: InstantRange) -> Mapping[str, CommitMetadata]:
-    """The metadata of the commits of a range by requested time; those that the history has lost are left out.
+def read_range_metadata(state: TableState, instants: InstantRange) -> Mapping[str, CommitMetadata]:
+    """The metadata of the commits of a range by requested time; those that the archived timeline has lost are left out.
 
     Raises:
-        CorruptTableError: a file of the timeline or the history is gone or damaged.
+        CorruptTableError: a file of the active or archived timeline is gone or damaged.
     """
-    found = read_archived_commits(storage, config, instants.archived)
+    found = read_archived_commits(state, instants.archived)
     active = [commit for commit in instants.commits if commit.requested_time not in instants.archived]
-    metadata = map_in_threads(partial(read_commit_metadata, storage, config), active, _READING_THREADS)
+    metadata = map_in_threads(partial(read_commit_metadata, state), active, _READING_THREADS)
     return found | {commit.requested_time: one for commit, one in zip(active, metadata, strict=True)}
 
 
-def _before_hollow_commits(
-    storage: Storage, config: TableConfig, timeline: Timeline, policy: HollowCommitPolicy
-) -> Sequence[Instant]:
-    commits = timeline.commits()
-    if config.timeline_layout != 1:
+def _before_hollow_commits(state: TableState, policy: HollowCommitPolicy) -> Sequence[Instant]:
+    commits = state.timeline.commits()
+    if state.config.timeline_layout != 1:
         return commits
-    incomplete = first_incomplete_commit(storage, config, timeline)
+    incomplete = first_incomplete_commit(state)
     if incomplete is None or not commits or commits[-1].requested_time < incomplete.requested_time:
         return commits
     if policy is HollowCommitPolicy.FAIL:
@@ -156,17 +150,18 @@ def _before_hollow_commits(
     return [commit for commit in commits if commit.requested_time < incomplete.requested_time]
 
 
-def archived_commits(storage: Storage, config: TableConfig, timeline: Timeline, start: str) -> tuple[Instant, ...]:
-    """The completed commits that only the history knows, of those that may lie after an instant.
+def archived_commits(state: TableState, start: str) -> tuple[Instant, ...]:
+    """The archived commits that are no longer on the active timeline, of those that may lie after an instant.
 
     Raises:
-        CorruptTableError: the history is damaged.
+        CorruptTableError: the archived timeline is damaged.
     """
-    since = start if config.timeline_layout == 1 else _a_day_before(start)
+    timeline = state.timeline
+    since = start if state.config.timeline_layout == 1 else _a_day_before(start)
     if timeline.start is None or since >= timeline.start:
         return ()
-    history = load_history(storage, config, since)
-    return tuple(one for one in history if one.action in COMMIT_ACTIONS and not timeline.contains(one.requested_time))
+    archived = load_archived_instants(state, since)
+    return tuple(one for one in archived if one.action in COMMIT_ACTIONS and not timeline.contains(one.requested_time))
 
 
 def _a_day_before(instant: str) -> str:

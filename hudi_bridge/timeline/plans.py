@@ -1,14 +1,10 @@
-"""The files of table services: what a pending compaction or clustering will replace, what a clean, a
-rollback, a restore or a savepoint did.
+"""The files of table services: what a pending compaction or clustering will replace, what a clean left.
 
-Source: ``HoodieCompactionPlan``, ``HoodieRequestedReplaceMetadata``, ``HoodieCleanMetadata``,
-``HoodieRollbackMetadata``, ``HoodieRestoreMetadata`` and ``HoodieSavepointMetadata``, all of them Avro.
+Source: ``HoodieCompactionPlan``, ``HoodieRequestedReplaceMetadata`` and ``HoodieCleanMetadata``, all of them Avro.
 """
 
 from dataclasses import dataclass, replace
 
-from hudi_bridge.config import TableConfig
-from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.commit_metadata import read_timeline_file
 from hudi_bridge.timeline.instant import Action, Instant, InstantState, instant_file_name
 from hudi_bridge.timeline.records import (
@@ -19,9 +15,9 @@ from hudi_bridge.timeline.records import (
     text_field,
     texts_field,
 )
-from hudi_bridge.timeline.timeline import Timeline
+from hudi_bridge.timeline.table_state import TableState
 
-FileGroupId = tuple[str, str]
+GroupId = tuple[str, str]
 """Partition path and file id."""
 
 
@@ -44,14 +40,14 @@ class CleanMetadata:
     last_completed_commit: str | None
 
 
-def read_compaction_plan(storage: Storage, config: TableConfig, instant: Instant) -> tuple[CompactionOperation, ...]:
+def read_compaction_plan(state: TableState, instant: Instant) -> tuple[CompactionOperation, ...]:
     """The operations of a pending compaction or log compaction.
 
     Raises:
         CorruptTimelineError: the plan is gone or damaged.
     """
-    path = _requested_path(config, instant)
-    record = parse_record(read_timeline_file(storage, path), path)
+    path = _requested_path(state, instant)
+    record = parse_record(read_timeline_file(state.storage, path), path)
     return tuple(
         CompactionOperation(
             partition_path=text_field(operation, "partitionPath", path),
@@ -64,7 +60,7 @@ def read_compaction_plan(storage: Storage, config: TableConfig, instant: Instant
     )
 
 
-def read_pending_compactions(storage: Storage, config: TableConfig, timeline: Timeline) -> dict[FileGroupId, str]:
+def read_pending_compactions(state: TableState) -> dict[GroupId, str]:
     """The instant of the pending compaction of each file group that has one; reads every pending plan.
 
     Raises:
@@ -72,19 +68,19 @@ def read_pending_compactions(storage: Storage, config: TableConfig, timeline: Ti
     """
     return {
         (operation.partition_path, operation.file_id): instant.requested_time
-        for instant in timeline.pending(Action.COMPACTION)
-        for operation in read_compaction_plan(storage, config, instant)
+        for instant in state.timeline.pending(Action.COMPACTION)
+        for operation in read_compaction_plan(state, instant)
     }
 
 
-def read_clustering_plan(storage: Storage, config: TableConfig, instant: Instant) -> tuple[FileGroupId, ...] | None:
+def read_clustering_plan(state: TableState, instant: Instant) -> tuple[GroupId, ...] | None:
     """The file groups that a pending clustering will replace, None if the instant is another replace commit.
 
     Raises:
         CorruptTimelineError: the plan is gone or damaged.
     """
-    path = _requested_path(config, instant)
-    data = read_timeline_file(storage, path)
+    path = _requested_path(state, instant)
+    data = read_timeline_file(state.storage, path)
     # Writers that have nothing to plan may leave the file of a requested replace commit empty.
     record = parse_record(data, path) if data else {}
     if record.get("clusteringPlan") is None:
@@ -97,53 +93,27 @@ def read_clustering_plan(storage: Storage, config: TableConfig, instant: Instant
     )
 
 
-def read_clean_metadata(storage: Storage, config: TableConfig, instant: Instant) -> CleanMetadata:
+def read_clean_metadata(state: TableState, instant: Instant) -> CleanMetadata:
     """What a completed clean left.
 
     Raises:
         CorruptTimelineError: the file is gone or damaged.
     """
-    record, path = _read(storage, config, instant)
+    record, path = _read(state, instant)
     return CleanMetadata(
         earliest_commit_to_retain=text_field(record, "earliestCommitToRetain", path) or None,
         last_completed_commit=text_field(record, "lastCompletedCommitTimestamp", path) or None,
     )
 
 
-def read_rolled_back_instants(storage: Storage, config: TableConfig, instant: Instant) -> tuple[str, ...]:
-    """The instants that a completed rollback or restore has undone.
-
-    Raises:
-        CorruptTimelineError: the file is gone or damaged.
-    """
-    record, path = _read(storage, config, instant)
-    return texts_field(record, "instantsToRollback" if instant.action is Action.RESTORE else "commitsRollback", path)
-
-
-def read_savepointed_files(
-    storage: Storage, config: TableConfig, instant: Instant
-) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The names of the files that a completed savepoint keeps, by partition.
-
-    Raises:
-        CorruptTimelineError: the file is gone or damaged.
-    """
-    record, path = _read(storage, config, instant)
-    partitions = map_field(record, "partitionMetadata", path)
-    return tuple(
-        (partition_path, texts_field(map_field(partitions, partition_path, path), "savepointDataFile", path))
-        for partition_path in sorted(partitions)
-    )
-
-
-def _requested_path(config: TableConfig, instant: Instant) -> str:
+def _requested_path(state: TableState, instant: Instant) -> str:
     requested = replace(instant, state=InstantState.REQUESTED, completion_time=None)
-    return f"{config.timeline_path}/{instant_file_name(requested)}"
+    return f"{state.config.timeline_path}/{instant_file_name(requested)}"
 
 
-def _read(storage: Storage, config: TableConfig, instant: Instant) -> tuple[Record, str]:
-    path = f"{config.timeline_path}/{instant_file_name(instant)}"
-    return parse_record(read_timeline_file(storage, path), path), path
+def _read(state: TableState, instant: Instant) -> tuple[Record, str]:
+    path = f"{state.config.timeline_path}/{instant_file_name(instant)}"
+    return parse_record(read_timeline_file(state.storage, path), path), path
 
 
 def _file_name(path: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from hudi_bridge.config import QueryType, TableConfig
+from hudi_bridge.config import QueryType
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined, no_matches
 from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.payloads import MergeRule
@@ -21,6 +21,7 @@ from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.threads import map_in_threads
+from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.trace.base_search import BaseRows, base_versions, find_base_rows
 from hudi_bridge.trace.log_search import LogVersions, find_log_versions
 from hudi_bridge.trace.record_history import FileGroupHistory, RecordHistory
@@ -30,9 +31,7 @@ _GROUPS_AT_ONCE = 4
 _NO_LOG = LogVersions(versions=(), blocks=(), base_rows_told=None, uncounted=(), unreadable=())
 
 
-def trace_record(
-    storage: Storage, config: TableConfig, planner: SplitPlanner, record_key: str, partition_path: str | None = None
-) -> RecordHistory:
+def trace_record(planner: SplitPlanner, record_key: str, partition_path: str | None = None) -> RecordHistory:
     """The story of a key in a planner's snapshot, in all partitions or in one.
 
     Holds the log files of some file groups at a time in memory.
@@ -43,23 +42,21 @@ def trace_record(
         UnsupportedTableError: the table's records cannot be merged correctly.
     """
     context = planner.context(QueryType.SNAPSHOT)
-    rule = context.merge_rule
+    storage, rule = planner.state.storage, context.merge_rule
     # Before the first commit there are no columns, and so no keys; log files of later commits may be there.
     has_columns = len(context.schema) > 0
-    slices = _slices(config, planner, partition_path and partition_path.strip("/")) if has_columns else []
+    slices = _slices(planner, partition_path and partition_path.strip("/")) if has_columns else []
     asked = map_in_threads(lambda group: _trace_group(storage, rule, record_key, *group), slices, _GROUPS_AT_ONCE)
     return RecordHistory(
         record_key=record_key,
-        instant=planner.query_instant,
+        instant=planner.state.instant,
         rule=_rule_text(rule),
         schema=context.schema,
         asked=tuple(asked),
     )
 
 
-def _slices(
-    config: TableConfig, planner: SplitPlanner, partition_path: str | None
-) -> list[tuple[RealtimeFileSplit, tuple[str, ...]]]:
+def _slices(planner: SplitPlanner, partition_path: str | None) -> list[tuple[RealtimeFileSplit, tuple[str, ...]]]:
     """The splits of the snapshot, each with those log files of its file group that do not count as a whole.
 
     A file group that has no others is there, too, as a split without files.
@@ -67,17 +64,17 @@ def _slices(
     context = planner.context(QueryType.SNAPSHOT)
     only = None
     if partition_path is not None:
-        values = partition_values(partition_path, config, context.schema, context.path_columns)
+        values = partition_values(partition_path, planner.state.config, context.schema, context.path_columns)
         only = partition_guarantee(values) if values else None
     splits = {(split.partition_path, split.file_id): split for split in planner.splits(QueryType.SNAPSHOT, only)}
-    others: dict[tuple[str, str], list[str]] = {group: [] for group in splits}
-    for path, files in planner.partition_files(QueryType.SNAPSHOT, only).items():
-        for file_id, log_path in _uncounted_log_files(files, context):
+    others: dict[GroupId, list[str]] = {group: [] for group in splits}
+    for path in planner.files.partitions(QueryType.SNAPSHOT, context.schema, only):
+        for file_id, log_path in _uncounted_log_files(planner.files.in_partition(path), context):
             others.setdefault((path, file_id), []).append(log_path)
     slices = []
     for group in sorted(others):
         if partition_path is None or group[0] == partition_path:
-            split = splits.get(group) or _empty_split(group, config, context)
+            split = splits.get(group) or _empty_split(group, planner)
             # In older layouts, log files after a pending compaction are named after it, and are read all the same.
             slices.append((split, tuple(path for path in others[group] if path not in split.log_paths)))
     return slices
@@ -100,8 +97,9 @@ def _uncounted_log_files(files: Iterable[FileInfo], context: ReadContext) -> lis
     return [(name.file_id, path) for name, path in found]
 
 
-def _empty_split(group: tuple[str, str], config: TableConfig, context: ReadContext) -> RealtimeFileSplit:
-    values = partition_values(group[0], config, context.schema, context.path_columns)
+def _empty_split(group: GroupId, planner: SplitPlanner) -> RealtimeFileSplit:
+    context = planner.context(QueryType.SNAPSHOT)
+    values = partition_values(group[0], planner.state.config, context.schema, context.path_columns)
     return RealtimeFileSplit(
         context=context,
         partition_path=group[0],

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from hudi_bridge import HudiTable, InstantNotReadableError
 from hudi_bridge.storage import Storage
-from hudi_bridge.timeline.history import load_history
-from hudi_bridge.timeline.instant_range import place_of
+from hudi_bridge.timeline.archived import load_archived_instants
+from hudi_bridge.timeline.instant_range import ordering_time
+from hudi_bridge.timeline.table_state import TableState
 from tests.change_replay import State, replay_differences, replayed, state_of
 from tests.golden_cases import golden_history
 from tests.table_writer import Row, TableWriter, at
@@ -47,8 +48,9 @@ def test_changes_lead_from_each_state_that_hudi_returned_to_each_later_one(name:
     rows = pq.read_table(folder / "states.parquet").to_pylist()
     states = [state_of(_data(row) for row in rows if row["step"] == number) for number in range(len(steps))]
     table = HudiTable.open(str(folder / "table"))
-    commits = (*load_history(Storage.open(table.path), table.config), *table.timeline.commits())
-    places = {commit.requested_time: place_of(commit, table.config) for commit in commits}
+    archived = load_archived_instants(TableState.load(Storage.open(table.path), table.config))
+    commits = (*archived, *table.timeline.commits())
+    places = {commit.requested_time: ordering_time(commit, table.config) for commit in commits}
     begins = [
         ("earliest", State()),
         *((places[one["commit"]], state) for one, state in zip(steps, states, strict=True)),

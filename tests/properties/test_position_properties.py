@@ -119,5 +119,5 @@ def merges_by_position(table: HudiTable) -> bool:
     (split,) = table.splits()
     rule = split.context.merge_rule
     assert rule is not None
-    records = LogScan(table._storage, split, rule, split.context.schema.names, 1 << 30).records()
+    records = LogScan(table._state.storage, split, rule, split.context.schema.names, 1 << 30).records()
     return records.base_positions is not None

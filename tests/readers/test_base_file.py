@@ -163,7 +163,7 @@ def test_a_file_that_was_cleaned_is_named_with_the_instant_to_read_instead(
 ) -> None:
     table = table_of(tmp_path, rows(*"abc"), *log)
     dataset = table.open().snapshot()
-    dataset.splits()
+    assert list(dataset.splits())
     (path,) = tmp_path.glob("*.parquet")
     path.unlink()
     table.commit(at(5))

@@ -39,7 +39,7 @@ def test_merging_in_parts_gives_the_same_rows(name: str) -> None:
     split = max(parts.splits(), key=lambda one: one.log_size_bytes)
     rule = split.context.merge_rule
     assert rule is not None
-    assert LogScan(parts._storage, split, rule, split.context.schema.names, 300).parts > 1
+    assert LogScan(parts._state.storage, split, rule, split.context.schema.names, 300).parts > 1
     assert not differences(whole.snapshot().to_table(), parts.snapshot().to_table())
 
 
@@ -56,7 +56,7 @@ def test_positions_are_used_where_all_blocks_tell_them() -> None:
     split = max(table.splits(), key=lambda one: one.log_size_bytes)
     rule = split.context.merge_rule
     assert rule is not None
-    records = LogScan(table._storage, split, rule, split.context.schema.names, 1 << 30).records()
+    records = LogScan(table._state.storage, split, rule, split.context.schema.names, 1 << 30).records()
     assert records.base_positions is not None
     assert len(records.base_positions) == len(records)
 
@@ -86,7 +86,7 @@ def test_log_records_are_held_at_about_the_size_of_their_columns(tmp_path: Path)
     (split,) = table.splits()
     rule = split.context.merge_rule
     assert rule is not None
-    records = LogScan(table._storage, split, rule, split.context.schema.names, 1 << 30).records()
+    records = LogScan(table._state.storage, split, rule, split.context.schema.names, 1 << 30).records()
     assert len(records) == count
     beside = sum(column.nbytes for column in (records.keys, *records.ordering))
     beside += records.always_deletes.nbytes + records.marked.nbytes
@@ -98,7 +98,7 @@ def test_log_records_may_be_asked_for_again() -> None:
     split = max(table.splits(), key=lambda one: one.log_size_bytes)
     rule = split.context.merge_rule
     assert rule is not None
-    scan = LogScan(table._storage, split, rule, split.context.schema.names, 300)
+    scan = LogScan(table._state.storage, split, rule, split.context.schema.names, 300)
     whole = scan.records()
     again = scan.records()
     parts = [scan.records_of_part(part) for part in range(scan.parts)]
@@ -115,7 +115,7 @@ def test_a_reader_that_failed_does_not_go_on_without_its_first_blocks(
     split = max(table.splits(), key=lambda one: one.log_size_bytes)
     rule = split.context.merge_rule
     assert rule is not None
-    scan = LogScan(table._storage, split, rule, split.context.schema.names, 1 << 30)
+    scan = LogScan(table._state.storage, split, rule, split.context.schema.names, 1 << 30)
     whole = len(scan.records())
     decode = BlockDecoder.decode
     failing = iter([True])

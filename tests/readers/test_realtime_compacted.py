@@ -162,7 +162,7 @@ def test_what_is_no_log_file_is_an_error_with_its_place(table: TableWriter) -> N
 
 def test_a_log_file_that_was_cleaned_is_named(table: TableWriter) -> None:
     dataset = table.open().snapshot()
-    dataset.splits()
+    assert list(dataset.splits())
     (path,) = table.folder.glob(".f1-0*.log.*")
     path.unlink()
     with pytest.raises(DataFileGoneError, match=path.name):

@@ -83,7 +83,7 @@ def test_a_table_is_read_and_shows_no_secrets() -> None:
     opened = HudiTable.open(URI)
     assert opened.path == "s3://***@bucket/trips?region=eu&session_token=***"
     (split,) = opened.splits()
-    require_no_secrets(opened, opened.config, split, split.context, opened._storage, opened.latest_instant)
+    require_no_secrets(opened, opened.config, split, split.context, opened._state.storage, opened.latest_instant)
     for copied in (pickle.loads(pickle.dumps(split)), RealtimeFileSplit.from_json(split.to_json())):
         assert copied.table_path == URI
         rows = [row for batch in open_reader(copied).batches() for row in batch.to_pylist()]

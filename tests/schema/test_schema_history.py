@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_bridge.config import TableConfig, read_table_config
+from hudi_bridge.config import read_table_config
 from hudi_bridge.errors import CorruptBaseFileError, CorruptLogFileError, CorruptTableError, QueryError
 from hudi_bridge.readers.evolution import plan_file_evolution
 from hudi_bridge.schema.difference import Change, ChangeKind
@@ -22,28 +22,20 @@ from hudi_bridge.schema_history import (
 )
 from hudi_bridge.storage import Storage
 from hudi_bridge.table import HudiTable
-from hudi_bridge.timeline.timeline import Timeline, load_timeline
+from hudi_bridge.timeline.table_state import TableState
 from tests.golden_cases import golden_case, golden_table
 from tests.table_writer import META_FIELDS, TableWriter, at
-
-Parts = tuple[Storage, TableConfig, Timeline]
 
 G_CASES = sorted(path.name for path in golden_case("g_sor_add_120").parent.iterdir() if path.name.startswith("g_"))
 
 
-def parts_of(folder: Path) -> Parts:
+def state_of(folder: Path) -> TableState:
     storage = Storage.open(str(folder))
-    config = read_table_config(storage)
-    return storage, config, load_timeline(storage, config)
+    return TableState.load(storage, read_table_config(storage))
 
 
-def parts(case: str) -> Parts:
-    return parts_of(golden_table(case))
-
-
-def newest(timeline: Timeline) -> str:
-    commit = timeline.latest_commit()
-    return commit.requested_time if commit else ""
+def golden(case: str) -> TableState:
+    return state_of(golden_table(case))
 
 
 def told(versions: tuple[SchemaVersion, ...]) -> list[list[str]]:
@@ -104,7 +96,7 @@ def told(versions: tuple[SchemaVersion, ...]) -> list[list[str]]:
     ],
 )
 def test_the_history_of_a_table_with_ids(case: str, expected: list[str]) -> None:
-    versions = read_schema_history(*parts(case))
+    versions = read_schema_history(golden(case))
     assert told(versions) == [[text] for text in expected]
     assert all(version.has_ids for version in versions)
 
@@ -147,7 +139,7 @@ def alter_statements(case: str) -> list[str]:
 @pytest.mark.parametrize("case", G_CASES)
 def test_every_alter_table_is_one_version(case: str) -> None:
     statements = alter_statements(case)
-    versions = read_schema_history(*parts(case))
+    versions = read_schema_history(golden(case))
     if not statements:
         assert not any(version.has_ids for version in versions)
         return
@@ -159,13 +151,13 @@ def test_every_alter_table_is_one_version(case: str) -> None:
 
 @pytest.mark.parametrize("case", G_CASES)
 def test_versions_begin_with_the_first_commit_and_end_with_the_schema_that_is_read(case: str) -> None:
-    storage, config, timeline = parts(case)
-    versions = read_schema_history(storage, config, timeline)
-    times = [commit.requested_time for commit in timeline.commits()]
+    state = golden(case)
+    versions = read_schema_history(state)
+    times = [commit.requested_time for commit in state.timeline.commits()]
     assert versions[0].instant == times[0]
     assert versions[0].changes == ()
     assert [version.instant for version in versions] == sorted({version.instant for version in versions} & {*times})
-    assert versions[-1].arrow_schema.names == HudiTable.open(storage.table_path).schema.names
+    assert versions[-1].arrow_schema.names == HudiTable.open(state.storage.table_path).schema.names
 
 
 @pytest.mark.parametrize(
@@ -195,7 +187,7 @@ def test_versions_begin_with_the_first_commit_and_end_with_the_schema_that_is_re
     ],
 )
 def test_the_history_of_a_table_without_ids(case: str, expected: list[list[str]]) -> None:
-    versions = read_schema_history(*parts(case))
+    versions = read_schema_history(golden(case))
     assert told(versions) == expected
     assert not any(version.has_ids for version in versions)
     assert {change.id for version in versions for change in version.changes} == {None}
@@ -203,16 +195,16 @@ def test_the_history_of_a_table_without_ids(case: str, expected: list[list[str]]
 
 @pytest.mark.parametrize("case", ["d_archived_0150", "d_archived_120"])
 def test_archived_commits_count(case: str) -> None:
-    storage, config, timeline = parts(case)
-    (version,) = read_schema_history(storage, config, timeline)
-    assert version.instant < str(timeline.start)
-    assert propose_schema_history(storage, config, timeline).instants == (version.instant,)
+    state = golden(case)
+    (version,) = read_schema_history(state)
+    assert version.instant < str(state.timeline.start)
+    assert propose_schema_history(state).instants == (version.instant,)
 
 
 @pytest.mark.parametrize("case", ["i_empty_120", "i_only_inflight_120"])
 def test_a_table_without_commits_has_no_versions(case: str) -> None:
-    assert read_schema_history(*parts(case)) == ()
-    assert propose_schema_history(*parts(case)).versions == ()
+    assert read_schema_history(golden(case)) == ()
+    assert propose_schema_history(golden(case)).versions == ()
 
 
 def without_docs(type_: FieldType) -> FieldType:
@@ -235,9 +227,9 @@ def undocumented(field: Field) -> Field:
     "case", [case for case in G_CASES if alter_statements(case) and "rename" not in case and "drop" not in case]
 )
 def test_a_proposal_from_plain_schemas_is_the_history_that_hudi_kept(case: str) -> None:
-    storage, config, timeline = parts(case)
-    versions = read_schema_history(storage, config, timeline)
-    proposal = propose_schema_history(storage, config, timeline)
+    state = golden(case)
+    versions = read_schema_history(state)
+    proposal = propose_schema_history(state)
     if "renamed" in str(told(versions)):
         assert proposal.ambiguities
         return
@@ -265,7 +257,7 @@ def test_a_proposal_from_plain_schemas_is_the_history_that_hudi_kept(case: str) 
     ],
 )
 def test_proposals(case: str, instants: int, ambiguities: list[tuple[str, str]]) -> None:
-    proposal = propose_schema_history(*parts(case))
+    proposal = propose_schema_history(golden(case))
     assert len(proposal.instants) == instants
     assert [(one.before, one.after) for one in proposal.ambiguities] == ambiguities
 
@@ -278,9 +270,9 @@ def test_files_tell_the_schema_where_a_commit_does_not(tmp_path: Path) -> None:
     for number, name in ((1, base.name), (2, "f1-0_0-1-1_20200101000000000.parquet"), (3, log.name)):
         stats = {"": [{"fileId": "f1-0", "path": ".hoodie_partition_metadata"}, {"fileId": "f1-0", "path": name}]}
         (writer.timeline_folder / f"{at(number)}.deltacommit").write_text(json.dumps({"partitionToWriteStats": stats}))
-    found = parts_of(tmp_path)
-    assert read_schema_history(*found) == ()
-    proposal = propose_schema_history(*found)
+    found = state_of(tmp_path)
+    assert read_schema_history(found) == ()
+    proposal = propose_schema_history(found)
     assert proposal.instants == (at(1), at(3))
     assert [str(change) for change in proposal.changes[1]] == ["added extra int"]
     assert [field.name for field in proposal.versions[1].fields] == [*META_FIELDS, "id", "ts", "value", "extra"]
@@ -297,12 +289,12 @@ def data_files(case: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("case", G_CASES)
 def test_every_file_says_that_its_columns_go_where_they_are_read(case: str) -> None:
-    storage, config, timeline = parts(case)
-    context = HudiTable.open(storage.table_path).splits()[0].context
+    state = golden(case)
+    context = HudiTable.open(state.storage.table_path).splits()[0].context
     kinds = set()
     for path in data_files(case):
-        stored = _read_stored_schemas(storage, path)
-        found = read_file_columns(storage, config, timeline, newest(timeline), path)
+        stored = _read_stored_schemas(state.storage, path)
+        found = read_file_columns(state, path)
         for part, columns in zip(found, stored, strict=True):
             kinds.add(part.offset is None)
             from_files = pa.schema([field for field in context.schema if field.name not in context.path_columns])
@@ -318,10 +310,10 @@ def test_every_file_says_that_its_columns_go_where_they_are_read(case: str) -> N
 
 def fates(case: str, pattern: str, as_of: int | None = None) -> list[dict[str | None, str]]:
     """What happens to the table's own columns in each part of the first file whose name matches."""
-    storage, config, timeline = parts(case)
+    state = golden(case)
     path = next(path for path in data_files(case) if re.search(pattern, path))
-    instant = newest(timeline) if as_of is None else timeline.commits()[as_of].requested_time
-    found = read_file_columns(storage, config, timeline, instant, path)
+    instant = state.instant if as_of is None else state.timeline.commits()[as_of].requested_time
+    found = read_file_columns(state.as_of(instant), path)
     return [
         {one.column or f"({one.file_column})": str(one) for one in part.columns if one.column not in META_FIELDS}
         for part in found
@@ -408,12 +400,9 @@ def test_a_parquet_block_has_the_columns_of_its_footer() -> None:
 
 
 def test_a_path_may_begin_with_the_table() -> None:
-    storage, config, timeline = parts("g_add_column_120")
+    state = golden("g_add_column_120")
     path = next(data_files("g_add_column_120"))
-    relative, absolute = (
-        read_file_columns(storage, config, timeline, newest(timeline), name)
-        for name in (path, f"{storage.table_path}/{path}")
-    )
+    relative, absolute = (read_file_columns(state, name) for name in (path, f"{state.storage.table_path}/{path}"))
     assert relative == absolute
 
 
@@ -422,7 +411,7 @@ def test_a_column_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     base = writer.base_file(at(1), [{"id": "k", "ts": 1, "value": "v"}])
     writer.commit(at(1))
     replace(writer, fields=(("id", "string"), ("ts", "long"), ("value", "boolean"))).commit(at(2))
-    (part,) = read_file_columns(*parts_of(tmp_path), at(2), base.name)
+    (part,) = read_file_columns(state_of(tmp_path).as_of(at(2)), base.name)
     assert str(part.columns[-1]) == "refused: string cannot be read as bool"
     assert (part.columns[-1].column, part.columns[-1].file_column) == ("value", "value")
 
@@ -438,9 +427,9 @@ def test_a_column_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     ],
 )
 def test_other_paths_are_refused(path: str) -> None:
-    storage, config, timeline = parts("g_add_column_120")
+    state = golden("g_add_column_120")
     with pytest.raises(QueryError, match="expected a base file or log file"):
-        read_file_columns(storage, config, timeline, newest(timeline), path)
+        read_file_columns(state, path)
 
 
 def test_damaged_files_are_named(tmp_path: Path) -> None:
@@ -450,9 +439,9 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     base.write_bytes(b"PAR1, or so it says")
     log = writer.log_file(at(1), [b"no block"])
     with pytest.raises(CorruptBaseFileError, match="readable Parquet"):
-        read_file_columns(*parts_of(tmp_path), at(1), base.name)
+        read_file_columns(state_of(tmp_path).as_of(at(1)), base.name)
     with pytest.raises(CorruptLogFileError, match="#HUDI#"):
-        read_file_columns(*parts_of(tmp_path), at(1), log.name)
+        read_file_columns(state_of(tmp_path).as_of(at(1)), log.name)
 
 
 def test_a_damaged_schema_of_a_commit_is_named(tmp_path: Path) -> None:
@@ -462,7 +451,7 @@ def test_a_damaged_schema_of_a_commit_is_named(tmp_path: Path) -> None:
         (writer.timeline_folder / f"{at(number)}.deltacommit").write_text(document)
     for read in (read_schema_history, propose_schema_history):
         with pytest.raises(CorruptTableError, match=at(1)):
-            read(*parts_of(tmp_path))
+            read(state_of(tmp_path))
 
 
 def test_the_field_that_cannot_be_read_is_named() -> None:

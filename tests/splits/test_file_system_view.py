@@ -8,11 +8,11 @@ import pytest
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.file_slice import FileGroup, FileSlice
 from hudi_bridge.splits.file_system_view import (
-    TimelineFacts,
     build_file_groups,
     latest_read_optimized_slice,
     latest_snapshot_slice,
 )
+from hudi_bridge.splits.timeline_view import TimelineView
 from hudi_bridge.storage import FileInfo
 
 GROUP = ("p", "f")
@@ -26,10 +26,10 @@ def facts(
     compaction: str | None = None,
     replaced: str | None = None,
     start: str = "000",
-) -> TimelineFacts:
+) -> TimelineView:
     """A timeline whose instants have completed, in layout 2 at the times given."""
     times = dict(completed) if isinstance(completed, Mapping) else {instant: instant + "5" for instant in completed}
-    return TimelineFacts(
+    return TimelineView(
         logs_name_their_own_instant=layout == 2,
         query_instant=query,
         is_committed=lambda instant: instant in times or instant < start,
@@ -39,7 +39,7 @@ def facts(
     )
 
 
-def group_of(timeline: TimelineFacts, *names: str) -> FileGroup:
+def group_of(timeline: TimelineView, *names: str) -> FileGroup:
     files = [FileInfo(path=f"p/{name}", size_bytes=10, is_dir=False) for name in names]
     (group,) = build_file_groups("p", files, timeline)
     assert (group.partition_path, group.file_id) == GROUP

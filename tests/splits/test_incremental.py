@@ -93,7 +93,7 @@ def test_ranges_join_without_gaps_and_overlaps(two_commits: TableWriter) -> None
 def test_an_empty_range_has_the_columns_of_the_table(two_commits: TableWriter) -> None:
     found = two_commits.open().incremental(at(8))
     assert found.to_table().schema == two_commits.arrow_schema
-    assert (found.count_rows(), found.splits()) == (0, ())
+    assert (found.count_rows(), list(found.splits())) == (0, [])
     assert TableWriter(folder=two_commits.folder / "new").create().open().incremental("000").to_table().num_rows == 0
 
 

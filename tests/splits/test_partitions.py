@@ -17,6 +17,8 @@ from hudi_bridge.config import QueryType, TableConfig, parse_table_config
 from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.splits.partitions import columns_from_path, list_partitions, partition_values
 from hudi_bridge.storage import FileInfo, Storage
+from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.timeline import Timeline
 from tests.table_writer import KEY_AND_VALUE, TableWriter, at, sorted_column
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -122,9 +124,9 @@ class Folders:
         return (FileInfo(path=f"{path}/.hoodie_partition_metadata", size_bytes=1, is_dir=False),)
 
     def partitions(self, table: TableConfig, row_filter: pc.Expression | None = None) -> list[str]:
-        storage = Storage.open("/trips")
+        state = TableState(storage=Storage.open("/trips"), config=table, timeline=Timeline(instants=()))
         path_columns = columns_from_path(table, QueryType.SNAPSHOT)
-        return sorted(list_partitions(storage, table, SCHEMA, path_columns, row_filter, self.entries))
+        return sorted(list_partitions(state, SCHEMA, path_columns, row_filter, self.entries))
 
 
 def test_all_partitions_are_found_and_each_folder_is_listed_once() -> None:

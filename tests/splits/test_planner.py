@@ -45,6 +45,7 @@ def test_folders_are_listed_once_however_often_a_dataset_is_read(tmp_path: Path,
     opened = table.open()
     assert opened.snapshot().count_rows() == 2
     before = list(listed)
+    assert list(opened.snapshot().splits()) == opened.splits()
     assert sorted(path for path in before if not path.startswith(".hoodie")) == ["", "p", "q"]
     assert opened.snapshot().to_table(filter=pc.field("value") == "p").num_rows == 1
     assert opened.read_optimized().count_rows() == 2

@@ -8,6 +8,7 @@ import pytest
 from hudi_bridge.errors import CorruptTimelineError, DataFileGoneError
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, parse_commit_metadata, read_commit_metadata
 from hudi_bridge.timeline.instant import Action, Instant, InstantState
+from hudi_bridge.timeline.table_state import TableState
 from tests.timeline.timeline_files import (
     TEXT,
     container,
@@ -175,18 +176,18 @@ def test_other_content_is_refused(data: bytes) -> None:
 def test_reading_by_instant(tmp_path: Path) -> None:
     storage, config = make_layout_1(tmp_path)
     put(tmp_path, config, **{f"t{T}.replacecommit": as_json()})
-    assert read_commit_metadata(storage, config, DONE) == parse_commit_metadata(as_json(), "c")
+    assert read_commit_metadata(TableState.load(storage, config), DONE) == parse_commit_metadata(as_json(), "c")
 
 
 def test_reading_by_instant_in_layout_2(tmp_path: Path) -> None:
     storage, config = make_table(tmp_path)
     put(tmp_path, config, **{f"t{T}_{C}.replacecommit": as_avro()})
     instant = Instant(requested_time=T, action=Action.REPLACE_COMMIT, state=InstantState.COMPLETED, completion_time=C)
-    assert read_commit_metadata(storage, config, instant).operation_type == "UPSERT"
+    assert read_commit_metadata(TableState.load(storage, config), instant).operation_type == "UPSERT"
 
 
 def test_a_file_that_went_away(tmp_path: Path) -> None:
     storage, config = make_layout_1(tmp_path)
     with pytest.raises(DataFileGoneError, match="open it again") as caught:
-        read_commit_metadata(storage, config, DONE)
+        read_commit_metadata(TableState.load(storage, config), DONE)
     assert caught.value.path == f".hoodie/{T}.replacecommit"

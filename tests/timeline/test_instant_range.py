@@ -2,14 +2,21 @@ from pathlib import Path
 
 import pytest
 
+from hudi_bridge.config import read_table_config
 from hudi_bridge.errors import InstantNotReadableError, QueryError
-from hudi_bridge.options import HollowCommitPolicy
+from hudi_bridge.options import HollowCommitPolicy, ReadOptions
+from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.instant_range import InstantRange, next_after_snapshot, read_range_metadata, resolve_range
-from hudi_bridge.timeline.timeline import load_timeline
+from hudi_bridge.timeline.table_state import TableState
 from tests.golden_cases import golden_table
 from tests.table_writer import TableWriter, at, completion_of
 
 ZEROS = "0" * 17
+
+
+def state_of(folder: Path, policy: HollowCommitPolicy = HollowCommitPolicy.FAIL) -> TableState:
+    storage = Storage.open(str(folder))
+    return TableState.load(storage, read_table_config(storage), ReadOptions(hollow_commits=policy))
 
 
 def range_of(
@@ -18,8 +25,7 @@ def range_of(
     up_to: str | None = None,
     policy: HollowCommitPolicy = HollowCommitPolicy.FAIL,
 ) -> InstantRange:
-    table = writer.open()
-    return resolve_range(table._storage, table.config, table.timeline, after, up_to, policy)
+    return resolve_range(state_of(writer.folder, policy), after, up_to)
 
 
 def times(instants: InstantRange) -> list[str]:
@@ -123,18 +129,17 @@ def test_a_write_that_runs_last_hides_nothing(three_commits_v6: TableWriter) -> 
 
 @pytest.mark.parametrize("case", ["d_archived_0150", "d_archived_120", "d_archived_v6_by120"])
 def test_archived_commits_are_found_and_read(case: str) -> None:
-    table = TableWriter(folder=golden_table(case)).open()
-    storage, config = table._storage, table.config
-    found = resolve_range(storage, config, table.timeline, "earliest")
-    first_active = load_timeline(storage, config).commits()[0].requested_time
+    state = state_of(golden_table(case))
+    found = resolve_range(state, "earliest")
+    first_active = state.timeline.commits()[0].requested_time
     assert found.archived
     assert max(found.archived) < first_active
-    assert len(found.archived) + len(table.timeline.commits()) == len(found.commits)
-    metadata = read_range_metadata(storage, config, found)
+    assert len(found.archived) + len(state.timeline.commits()) == len(found.commits)
+    metadata = read_range_metadata(state, found)
     assert metadata.keys() == found.commit_times
     assert all(metadata[commit_time].write_stats for commit_time in found.archived)
     start = found.commits[2]
-    later = resolve_range(storage, config, table.timeline, start.completion_time or start.requested_time)
+    later = resolve_range(state, start.completion_time or start.requested_time)
     assert set(found.commits[3:]).issuperset(later.commits)
 
 
@@ -149,8 +154,7 @@ def test_a_range_on_the_active_timeline_does_not_read_the_history(tmp_path: Path
 
 
 def next_after(writer: TableWriter, instant: str) -> str:
-    table = writer.open()
-    return next_after_snapshot(table._storage, table.config, table.timeline, instant)
+    return next_after_snapshot(state_of(writer.folder).as_of(instant))
 
 
 def test_changes_since_a_snapshot_begin_with_its_last_commit(three_commits: TableWriter) -> None:

@@ -12,10 +12,8 @@ from hudi_bridge.timeline.plans import (
     read_clustering_plan,
     read_compaction_plan,
     read_pending_compactions,
-    read_rolled_back_instants,
-    read_savepointed_files,
 )
-from hudi_bridge.timeline.timeline import load_timeline
+from hudi_bridge.timeline.table_state import TableState
 from tests.timeline.timeline_files import (
     TEXT,
     clean,
@@ -23,7 +21,6 @@ from tests.timeline.timeline_files import (
     list_of,
     make_layout_1,
     make_table,
-    map_of,
     put,
     record_type,
     requested_replace,
@@ -62,7 +59,7 @@ def test_compaction_plan(tmp_path: Path) -> None:
     logs_only = {"partitionPath": "", "fileId": "g-0", "baseInstantTime": "2", "deltaFilePaths": None}
     plan = compaction_plan(with_base, logs_only)
     put(tmp_path, config, **{f"t{T}.compaction.requested": plan, f"t{T}.compaction.inflight": b""})
-    assert read_compaction_plan(storage, config, inflight(Action.COMPACTION)) == (
+    assert read_compaction_plan(TableState.load(storage, config), inflight(Action.COMPACTION)) == (
         CompactionOperation(
             partition_path="a",
             file_id="f-0",
@@ -72,7 +69,7 @@ def test_compaction_plan(tmp_path: Path) -> None:
         ),
         CompactionOperation(partition_path="", file_id="g-0", base_instant_time="2", base_file=None, log_files=()),
     )
-    pending = read_pending_compactions(storage, config, load_timeline(storage, config))
+    pending = read_pending_compactions(TableState.load(storage, config))
     assert pending == {("a", "f-0"): T, ("", "g-0"): T}
 
 
@@ -81,8 +78,8 @@ def test_completed_compactions_are_not_pending(tmp_path: Path) -> None:
     plan = compaction_plan({"partitionPath": "a", "fileId": "f-0"})
     put(tmp_path, config, **{f"t{T}.compaction.requested": plan, f"t{T}.commit": b""})
     put(tmp_path, config, **{f"t{U}.logcompaction.requested": plan})
-    assert read_pending_compactions(storage, config, load_timeline(storage, config)) == {}
-    assert len(read_compaction_plan(storage, config, inflight(Action.LOG_COMPACTION, U))) == 1
+    assert read_pending_compactions(TableState.load(storage, config)) == {}
+    assert len(read_compaction_plan(TableState.load(storage, config), inflight(Action.LOG_COMPACTION, U))) == 1
 
 
 @pytest.mark.parametrize(
@@ -97,13 +94,13 @@ def test_completed_compactions_are_not_pending(tmp_path: Path) -> None:
 def test_a_plan_tells_clusterings_from_other_replace_commits(tmp_path: Path, content: bytes, expected: object) -> None:
     storage, config = make_layout_1(tmp_path)
     put(tmp_path, config, **{f"t{T}.replacecommit.requested": content})
-    assert read_clustering_plan(storage, config, inflight(Action.REPLACE_COMMIT)) == expected
+    assert read_clustering_plan(TableState.load(storage, config), inflight(Action.REPLACE_COMMIT)) == expected
 
 
 def test_clustering_in_layout_2(tmp_path: Path) -> None:
     storage, config = make_table(tmp_path)
     put(tmp_path, config, **{f"t{T}.clustering.requested": requested_replace(["f-0"])})
-    assert read_clustering_plan(storage, config, inflight(Action.CLUSTERING)) == (("a", "f-0"),)
+    assert read_clustering_plan(TableState.load(storage, config), inflight(Action.CLUSTERING)) == (("a", "f-0"),)
 
 
 @pytest.mark.parametrize("earliest", [T, None])
@@ -111,29 +108,7 @@ def test_clean(tmp_path: Path, earliest: str | None) -> None:
     storage, config = make_layout_1(tmp_path)
     put(tmp_path, config, **{f"t{T}.clean": clean(earliest)})
     expected = CleanMetadata(earliest_commit_to_retain=earliest, last_completed_commit=None)
-    assert read_clean_metadata(storage, config, done(Action.CLEAN)) == expected
-
-
-def test_rollback_and_restore(tmp_path: Path) -> None:
-    storage, config = make_layout_1(tmp_path)
-    rollback = container("HoodieRollbackMetadata", {"commitsRollback": list_of("string")}, {"commitsRollback": ["1"]})
-    restore = container(
-        "HoodieRestoreMetadata", {"instantsToRollback": list_of("string")}, {"instantsToRollback": ["3", "2"]}
-    )
-    put(tmp_path, config, **{f"t{T}.rollback": rollback, f"t{T}.restore": restore})
-    assert read_rolled_back_instants(storage, config, done(Action.ROLLBACK)) == ("1",)
-    assert read_rolled_back_instants(storage, config, done(Action.RESTORE)) == ("3", "2")
-
-
-def test_savepoint(tmp_path: Path) -> None:
-    storage, config = make_layout_1(tmp_path)
-    partition = record_type("HoodieSavepointPartitionMetadata", {"savepointDataFile": list_of("string")})[1]
-    value = {"b": {"savepointDataFile": ["x", "y"]}, "a": {"savepointDataFile": []}}
-    savepoint = container(
-        "HoodieSavepointMetadata", {"partitionMetadata": map_of(partition)}, {"partitionMetadata": value}
-    )
-    put(tmp_path, config, **{f"t{T}.savepoint": savepoint})
-    assert read_savepointed_files(storage, config, done(Action.SAVEPOINT)) == (("a", ()), ("b", ("x", "y")))
+    assert read_clean_metadata(TableState.load(storage, config), done(Action.CLEAN)) == expected
 
 
 @pytest.mark.parametrize("content", [b"", b"Obj\x01\x00", b"{", compaction_plan()[:-20]])
@@ -141,5 +116,5 @@ def test_a_damaged_plan(tmp_path: Path, content: bytes) -> None:
     storage, config = make_layout_1(tmp_path)
     put(tmp_path, config, **{f"t{T}.compaction.requested": content})
     with pytest.raises(CorruptTimelineError) as caught:
-        read_compaction_plan(storage, config, inflight(Action.COMPACTION))
+        read_compaction_plan(TableState.load(storage, config), inflight(Action.COMPACTION))
     assert caught.value.path == f".hoodie/{T}.compaction.requested"

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from hudi_bridge.errors import InstantNotReadableError
+from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.time_travel import earliest_readable_instant, validate_time_travel
-from hudi_bridge.timeline.timeline import load_timeline
 from tests.timeline.timeline_files import clean, make_layout_1, make_table, put, requested_replace
 
 A, B, C, D, E = (f"2024010100000{n}000" for n in range(1, 6))
@@ -14,11 +14,11 @@ def refused(folder: Path, layout: int, *instants: str, **files: bytes) -> list[t
     """Which instants cannot be read, and the earliest one that each refusal names."""
     storage, config = make_layout_1(folder) if layout == 1 else make_table(folder)
     put(folder, config, **{f"t{name}": content for name, content in files.items()})
-    timeline = load_timeline(storage, config)
+    state = TableState.load(storage, config)
     found = []
     for instant in instants:
         try:
-            validate_time_travel(storage, config, timeline, instant)
+            validate_time_travel(state.as_of(instant))
         except InstantNotReadableError as error:
             found.append((error.instant, error.earliest))
     return found
@@ -44,7 +44,7 @@ def test_a_cleaner_of_file_versions_leaves_the_active_timeline(tmp_path: Path) -
 def test_a_clean_without_commits_refuses_nothing(tmp_path: Path) -> None:
     storage, config = make_layout_1(tmp_path)
     put(tmp_path, config, **{f"t{A}.clean": clean(None)})
-    assert earliest_readable_instant(storage, config, load_timeline(storage, config)) is None
+    assert earliest_readable_instant(TableState.load(storage, config)) is None
 
 
 @pytest.mark.parametrize("state", ["deltacommit.requested", "deltacommit.inflight", "inflight"])

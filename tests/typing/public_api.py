@@ -34,7 +34,7 @@ def follow(table: HudiTable, after: str) -> tuple[pa.Table, str | None]:
 
 def follow_changes(table: HudiTable, after: str) -> tuple[pa.Table, str | None, ChangeSplit]:
     changed: HudiDataset = table.changes(after, up_to=None, format=ChangeFormat.CDC)
-    split: ChangeSplit = ChangeSplit.from_json(changed.splits()[0].to_json())
+    split: ChangeSplit = ChangeSplit.from_json(next(changed.splits()).to_json())
     return table.changes(after, format="rows").to_table(columns=["op", "after"]), changed.next_after, split
 
 

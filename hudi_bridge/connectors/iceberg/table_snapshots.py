@@ -40,7 +40,6 @@ from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError
 from hudi_bridge.storage import Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike
-from hudi_bridge.timeline.time_travel import earliest_readable_instant
 
 _TABLE_METADATA = ".metadata.json"
 _MOST_TRIES = 3
@@ -223,7 +222,7 @@ class TableSnapshots:
 
     def _retained(self, table: HudiTable) -> Iterator[tuple[str, int]]:
         """The commits that the table can be read as of, with their times."""
-        earliest = earliest_readable_instant(self._storage, table.config, table.timeline) or ""
+        earliest = table.earliest_readable_instant or ""
         for commit in table.timeline.commits():
             if commit.requested_time >= earliest:
                 yield commit.requested_time, epoch_ms(commit.requested_time, table.config.timeline_timezone)

@@ -67,7 +67,7 @@ def locate_keys(
     query = PinnedQuery.of(parse_options({**(options or {}), "path": path_text(path)}))
     wanted = _wanted(keys, key_column, partition_column)
     dataset = query.dataset
-    splits = [piece for split in dataset.iter_splits() for piece in split.slices]
+    splits = [piece for split in dataset.splits() for piece in split.slices]
     query.table.require_files_of(dataset.instant)
     if not splits:
         return wanted.selectExpr("record_key", *(f"CAST(NULL AS STRING) AS {name}" for name in _LOCATION))

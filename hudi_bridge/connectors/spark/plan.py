@@ -11,6 +11,7 @@ import heapq
 import io
 import os
 import pickle
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -115,8 +116,8 @@ class PinnedQuery:
         dataset = self.dataset
         row_filter = _filter(conditions, self.full_schema)
         pickles = SplitPickles()
-        weights, pickled = [], []
-        for split in dataset.iter_splits(None if self._describes_splits else row_filter):
+        weights, pickled = array("q"), []
+        for split in dataset.splits(None if self._describes_splits else row_filter):
             weights.append(_weight(split))
             pickled.append(pickles.dump(split))
         if dataset.query_type in (QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED):

@@ -24,7 +24,7 @@ from hudi_bridge.connectors.spark.plan import PinnedQuery
 from hudi_bridge.connectors.spark.tasks import read_task
 from hudi_bridge.options import FULL_SCAN_FALLBACK_KEY, HOLLOW_COMMITS_KEY, HollowCommitPolicy
 from hudi_bridge.timeline.instant import EARLIEST
-from hudi_bridge.timeline.instant_range import place_of
+from hudi_bridge.timeline.instant_range import ordering_time
 
 try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
@@ -78,7 +78,7 @@ class HudiBridgeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
             after = start[_AFTER] if start is not None else self._position
             table = self._refreshed().table
             commits = table.instant_range(EARLIEST if after is None else after, self._target).commits
-            places = sorted({place_of(commit, table.config) for commit in commits})
+            places = sorted({ordering_time(commit, table.config) for commit in commits})
             most = self._query.options.max_instants_per_trigger
             if most is not None and after is not None:
                 places = places[:most]

@@ -12,12 +12,9 @@ import pytest
 from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import CorruptLogFileError, CorruptTimelineError
 from hudi_bridge.storage import Storage
-from hudi_bridge.timeline.history import (
-    load_history,
-    read_archived_commit_metadata,
-    read_archived_commits,
-)
+from hudi_bridge.timeline.archived import load_archived_instants, read_archived_commits
 from hudi_bridge.timeline.instant import Action, Instant, InstantState
+from hudi_bridge.timeline.table_state import TableState
 from tests.timeline.timeline_files import TEXT, make_layout_1, make_table, map_of, record_type
 
 A, B, C, D, E = (f"2024010100000{n}000" for n in range(1, 6))
@@ -108,23 +105,23 @@ def test_layout_1_lists_the_completed_instants_of_all_files(tmp_path: Path) -> N
         done(C, Action.REPLACE_COMMIT),
         done(D, Action.CLEAN),
     )
-    assert load_history(storage, config) == expected
-    assert load_history(storage, config, since=C) == expected[2:]
+    assert load_archived_instants(TableState.load(storage, config)) == expected
+    assert load_archived_instants(TableState.load(storage, config), since=C) == expected[2:]
 
 
 def test_layout_1_commit_metadata(tmp_path: Path) -> None:
     storage, config = archived_table(tmp_path, **two_log_files())
-    found = read_archived_commits(storage, config, [A, B, C, D, E])
+    found = read_archived_commits(TableState.load(storage, config), [A, B, C, D, E])
     assert {time: metadata.operation_type for time, metadata in found.items()} == {
         A: "UPSERT",
         B: "",
         C: "CLUSTER",
     }
     assert found[C].replaced_file_ids == (("a", ("f-0",)),)
-    upsert = read_archived_commit_metadata(storage, config, A)
+    upsert = read_archived_commits(TableState.load(storage, config), [A]).get(A)
     assert upsert is not None
     assert upsert.schema_text == "{}"
-    assert read_archived_commit_metadata(storage, config, D) is None
+    assert read_archived_commits(TableState.load(storage, config), [D]).get(D) is None
 
 
 WHOLE = log_block(content_of(entry(A, "commit")))
@@ -143,10 +140,10 @@ WHOLE = log_block(content_of(entry(A, "commit")))
 def test_layout_1_with_a_damaged_block(tmp_path: Path, data: bytes, offset: int, found: str) -> None:
     storage, config = archived_table(tmp_path, f1=data)
     with pytest.raises(CorruptTimelineError, match=found) as caught:
-        load_history(storage, config)
+        load_archived_instants(TableState.load(storage, config))
     assert caught.value.offset == offset
     with pytest.raises(CorruptTimelineError, match=found):
-        read_archived_commits(storage, config, [A])
+        read_archived_commits(TableState.load(storage, config), [A])
 
 
 @pytest.mark.parametrize(
@@ -165,7 +162,7 @@ def test_layout_1_with_a_damaged_block(tmp_path: Path, data: bytes, offset: int,
 def test_layout_1_with_a_damaged_entry(tmp_path: Path, content: bytes) -> None:
     storage, config = archived_table(tmp_path, f1=log_block(content))
     with pytest.raises(CorruptTimelineError) as caught:
-        load_history(storage, config)
+        load_archived_instants(TableState.load(storage, config))
     assert caught.value.path == ".hoodie/archived/.commits_.archive.1_1-0-1"
 
 
@@ -174,13 +171,13 @@ def test_layout_1_with_a_damaged_schema(tmp_path: Path, schema: str) -> None:
     content = struct.pack(">iii", 3, 1, 2) + b"\x02a"
     storage, config = archived_table(tmp_path, f1=log_block(content, schema))
     with pytest.raises(CorruptTimelineError):
-        load_history(storage, config)
+        load_archived_instants(TableState.load(storage, config))
 
 
 def test_layout_1_with_another_kind_of_file(tmp_path: Path) -> None:
     storage, config = archived_table(tmp_path, f1=b"PAR1 and so on")
     with pytest.raises(CorruptLogFileError):
-        load_history(storage, config)
+        load_archived_instants(TableState.load(storage, config))
 
 
 SCHEMA = pa.schema(
@@ -218,39 +215,39 @@ def two_lsm_files() -> dict[str, list[Row]]:
 def test_layout_2_reads_the_files_of_the_valid_manifest(tmp_path: Path) -> None:
     storage, config, _ = lsm_table(tmp_path, two_lsm_files())
     expected = (done(A, Action.COMMIT, B), done(C, Action.CLEAN, D), done(D, Action.DELTA_COMMIT, E))
-    assert load_history(storage, config) == expected
-    assert load_history(storage, config, since=D) == expected[2:]
+    assert load_archived_instants(TableState.load(storage, config)) == expected
+    assert load_archived_instants(TableState.load(storage, config), since=D) == expected[2:]
 
 
 def test_layout_2_commit_metadata(tmp_path: Path) -> None:
     storage, config, history = lsm_table(tmp_path, two_lsm_files())
-    found = read_archived_commits(storage, config, {A, C, D})
+    found = read_archived_commits(TableState.load(storage, config), {A, C, D})
     assert {time: metadata.operation_type for time, metadata in found.items()} == {A: "", D: "UPSERT"}
     # Only files that may hold the instant are opened.
     (history / f"{A}_{B}_1.parquet").unlink()
-    assert list(read_archived_commits(storage, config, {D})) == [D]
-    assert read_archived_commits(storage, config, ()) == {}
+    assert list(read_archived_commits(TableState.load(storage, config), {D})) == [D]
+    assert read_archived_commits(TableState.load(storage, config), ()) == {}
 
 
 def test_layout_2_without_version_file_takes_the_newest_manifest(tmp_path: Path) -> None:
     storage, config, history = lsm_table(tmp_path, two_lsm_files())
     (history / "_version_").unlink()
     (history / "manifest_10").write_text('{"files": []}')
-    assert load_history(storage, config) == ()
+    assert load_archived_instants(TableState.load(storage, config)) == ()
     (history / "manifest_10").unlink()
-    assert len(load_history(storage, config)) == 3
+    assert len(load_archived_instants(TableState.load(storage, config))) == 3
 
 
 def test_a_table_that_archived_nothing(tmp_path: Path) -> None:
     (tmp_path / "1").mkdir()
     (tmp_path / "2").mkdir()
-    assert load_history(*make_layout_1(tmp_path / "1")) == ()
-    assert load_history(*make_table(tmp_path / "2")) == ()
+    assert load_archived_instants(TableState.load(*make_layout_1(tmp_path / "1"))) == ()
+    assert load_archived_instants(TableState.load(*make_table(tmp_path / "2"))) == ()
 
 
 def test_there_is_no_metadata_without_history(tmp_path: Path) -> None:
     storage, config = make_table(tmp_path)
-    assert read_archived_commit_metadata(storage, config, A) is None
+    assert read_archived_commits(TableState.load(storage, config), [A]).get(A) is None
 
 
 @pytest.mark.parametrize(
@@ -276,7 +273,7 @@ def test_layout_2_damage(tmp_path: Path, name: str, content: bytes | None, found
     else:
         (history / name).write_bytes(content)
     with pytest.raises(CorruptTimelineError) as caught:
-        load_history(storage, config)
+        load_archived_instants(TableState.load(storage, config))
     assert found in caught.value.found
     assert caught.value.path.startswith(".hoodie/timeline/history/")
 
@@ -286,12 +283,12 @@ def test_layout_2_with_other_columns(tmp_path: Path) -> None:
     columns = {"instantTime": [1], "completionTime": [D], "action": ["commit"]}
     pq.write_table(pa.table(columns), history / f"{C}_{D}_0.parquet")
     with pytest.raises(CorruptTimelineError, match="columns"):
-        load_history(storage, config)
+        load_archived_instants(TableState.load(storage, config))
 
 
 def test_layout_2_with_damaged_metadata_names_the_instant(tmp_path: Path) -> None:
     files: dict[str, list[Row]] = {f"{A}_{A}_0.parquet": [(A, B, "commit", b"Obj\x01")]}
     storage, config, _ = lsm_table(tmp_path, files)
     with pytest.raises(CorruptTimelineError) as caught:
-        read_archived_commit_metadata(storage, config, A)
+        read_archived_commits(TableState.load(storage, config), [A]).get(A)
     assert caught.value.path.endswith(f"{A}_{A}_0.parquet, instant {A}")

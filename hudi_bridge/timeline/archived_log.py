@@ -1,4 +1,4 @@
-"""The history of timeline layout 1: log files of Avro blocks, one entry for each state of an instant.
+"""The archived timeline of layout 1: log files of Avro blocks, one entry for each state of an instant.
 
 An entry is a ``HoodieArchivedMetaEntry``: ``commitTime``, ``actionType``, ``actionState``,
 ``stateTransitionTime`` (not in Hudi 0.12), and for each kind of file its content, nullable, as a record.
@@ -11,13 +11,11 @@ from collections.abc import Iterator, Sequence
 
 import fastavro
 
-from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import CorruptTableError, CorruptTimelineError
 from hudi_bridge.logformat.avro_columns import content_bounds
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import scan_blocks
-from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.avro_datums import datum_type, iter_datums
 from hudi_bridge.timeline.commit_metadata import (
     CommitMetadata,
@@ -26,6 +24,7 @@ from hudi_bridge.timeline.commit_metadata import (
 )
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, InstantState, parse_action
 from hudi_bridge.timeline.records import Record, map_field, text_field
+from hudi_bridge.timeline.table_state import TableState
 
 _FILE_NAME = re.compile(r"\.commits_\.archive\.[0-9]+(?:_[0-9-]+)?")
 _FULL_NAME = "org.apache.hudi.avro.model.HoodieArchivedMetaEntry"
@@ -42,7 +41,7 @@ _CONTENTS = ("hoodieReplaceCommitMetadata", "hoodieCommitMetadata")
 _EXPECTED = "whole blocks of archived instants"
 
 
-def iter_instants(storage: Storage, config: TableConfig, since: str) -> Iterator[Instant]:
+def iter_instants(state: TableState, since: str) -> Iterator[Instant]:
     """The completed instants from ``since`` on, in the order of the files.
 
     Raises:
@@ -50,7 +49,7 @@ def iter_instants(storage: Storage, config: TableConfig, since: str) -> Iterator
         CorruptLogFileError: a file is no log file.
         UnsupportedTableError: a schema contains itself.
     """
-    for block in _iter_blocks(storage, config):
+    for block in _iter_blocks(state):
         for headline in _entries(block, _HEADLINE):
             action = parse_action(text_field(headline, "actionType", block.path))
             if action is not None and _is_completed(headline, block.path) and headline["commitTime"] >= since:
@@ -62,7 +61,7 @@ def iter_instants(storage: Storage, config: TableConfig, since: str) -> Iterator
                 )
 
 
-def iter_commits(storage: Storage, config: TableConfig, wanted: frozenset[str]) -> Iterator[tuple[str, CommitMetadata]]:
+def iter_commits(state: TableState, wanted: frozenset[str]) -> Iterator[tuple[str, CommitMetadata]]:
     """The metadata of the wanted commits; every entry is looked at, only theirs are decoded in full.
 
     Raises:
@@ -70,7 +69,7 @@ def iter_commits(storage: Storage, config: TableConfig, wanted: frozenset[str]) 
         CorruptLogFileError: a file is no log file.
         UnsupportedTableError: a schema contains itself.
     """
-    for block in _iter_blocks(storage, config):
+    for block in _iter_blocks(state):
         path = block.path
         found = [
             number
@@ -90,12 +89,12 @@ def _is_completed(headline: Record, path: str) -> bool:
     return bool(text_field(headline, "commitTime", path)) and state in ("", InstantState.COMPLETED.name)
 
 
-def _iter_blocks(storage: Storage, config: TableConfig) -> Iterator[LogBlock]:
+def _iter_blocks(state: TableState) -> Iterator[LogBlock]:
     """The blocks of entries. Hudi steps over damaged ones, and so over the commits in them."""
-    for info in storage.list_directory(config.archived_path):
+    for info in state.storage.list_directory(state.config.archived_path):
         if info.is_dir or _FILE_NAME.fullmatch(info.name) is None:
             continue
-        scan = scan_blocks(read_timeline_file(storage, info.path), info.path)
+        scan = scan_blocks(read_timeline_file(state.storage, info.path), info.path)
         if scan.corrupt:
             corrupt = scan.corrupt[0]
             raise CorruptTimelineError(info.path, corrupt.offset, f"a damaged block: {corrupt.reason}", _EXPECTED)

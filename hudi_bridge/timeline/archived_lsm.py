@@ -1,4 +1,4 @@
-"""The history of timeline layout 2: Parquet files of instants, listed by a manifest.
+"""The archived timeline of layout 2: Parquet files of instants, listed by a manifest.
 
     _version_                       the number of the valid manifest, as text
     manifest_<number>               JSON, {"files": [{"fileName": ..., "fileLen": ...}]}
@@ -18,29 +18,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import CorruptTimelineError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mismatch
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, parse_commit_metadata
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, InstantState, parse_action
 from hudi_bridge.timeline.records import parse_record, records_field, text_field
+from hudi_bridge.timeline.table_state import TableState
 
 _VERSION_FILE = "_version_"
 _MANIFEST = re.compile(r"manifest_([0-9]{1,9})")
 _DATA_FILE = re.compile(r"([0-9]+)_([0-9]+)_[0-9]\.parquet")
 
 
-def iter_instants(storage: Storage, config: TableConfig, since: str) -> Iterator[Instant]:
+def iter_instants(state: TableState, since: str) -> Iterator[Instant]:
     """The instants from ``since`` on, in the order of the files.
 
     Raises:
         CorruptTimelineError: a file is gone or damaged.
     """
-    for path, _, last in _data_files(storage, config):
+    for path, _, last in _data_files(state):
         if last < since:
             continue
-        for row in _read_rows(storage, path, ["instantTime", "completionTime", "action"]):
+        for row in _read_rows(state.storage, path, ["instantTime", "completionTime", "action"]):
             action = parse_action(row["action"])
             if action is not None and row["instantTime"] >= since:
                 yield Instant(
@@ -51,24 +51,24 @@ def iter_instants(storage: Storage, config: TableConfig, since: str) -> Iterator
                 )
 
 
-def iter_commits(storage: Storage, config: TableConfig, wanted: frozenset[str]) -> Iterator[tuple[str, CommitMetadata]]:
+def iter_commits(state: TableState, wanted: frozenset[str]) -> Iterator[tuple[str, CommitMetadata]]:
     """The metadata of the wanted commits; only files that may hold one are opened.
 
     Raises:
         CorruptTimelineError: a file is gone or damaged.
     """
-    for path, first, last in _data_files(storage, config):
+    for path, first, last in _data_files(state):
         if not any(first <= time <= last for time in wanted):
             continue
-        for row in _read_rows(storage, path, ["instantTime", "action", "metadata"], wanted):
+        for row in _read_rows(state.storage, path, ["instantTime", "action", "metadata"], wanted):
             if parse_action(row["action"]) in COMMIT_ACTIONS:
                 name = f"{path}, instant {row['instantTime']}"
                 yield row["instantTime"], parse_commit_metadata(row["metadata"] or b"", name)
 
 
-def _data_files(storage: Storage, config: TableConfig) -> Iterator[tuple[str, str, str]]:
+def _data_files(state: TableState) -> Iterator[tuple[str, str, str]]:
     """Path, first and last instant of the files of the valid manifest."""
-    folder = config.archived_path
+    storage, folder = state.storage, state.config.archived_path
     version = _manifest_version(storage, folder)
     if version is None:
         return

@@ -1,0 +1,63 @@
+"""The folder of a table -> its state as of now; a table that holds data has a timeline.
+
+A timeline that was deleted, or that the properties look for in the wrong place, lists as an empty one, and would make
+the table an empty one.
+"""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from hudi_bridge.config import read_table_config
+from hudi_bridge.errors import CorruptTimelineError
+from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.options import ReadOptions, with_read_options
+from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
+from hudi_bridge.splits.partitions import list_partitions
+from hudi_bridge.splits.table_files import FolderListings
+from hudi_bridge.storage import Storage
+from hudi_bridge.timeline.table_state import TableState
+
+
+def open_state(
+    storage: Storage,
+    options: Mapping[str, str],
+    payloads: Mapping[str, RecordPayload],
+    log_memory_bytes: int | None,
+) -> TableState:
+    """The state as of now, to be read with a user's options, which are those of ``HudiTable.open``.
+
+    Raises:
+        TableNotFoundError: there is no Hudi table.
+        CorruptTimelineError: its properties cannot be read, or its timeline is empty and a partition has data files.
+        UnsupportedTableError: it uses something that cannot be read correctly.
+        QueryError: an option is none, or means nothing.
+    """
+    config = with_read_options(read_table_config(storage), options)
+    read_options = ReadOptions.of(options, payloads, log_memory_bytes)
+    return _with_its_data(TableState.load(storage, config, read_options))
+
+
+def refreshed(state: TableState) -> TableState:
+    """The state of the same table as of now, read as of its newest commit.
+
+    Raises:
+        CorruptTimelineError: the timeline is empty, and a partition has data files.
+    """
+    return _with_its_data(TableState.load(state.storage, state.config, state.options))
+
+
+def _with_its_data(state: TableState) -> TableState:
+    if not state.timeline.instants:
+        _require_no_data(state)
+    return state
+
+
+def _require_no_data(state: TableState) -> None:
+    # A writer requests an instant before it writes a file, and archives only what later instants follow.
+    listings = FolderListings(state.storage)
+    partitions = list_partitions(state, pa.schema([]), (), None, listings.entries)
+    for info in (info for path in partitions for info in listings.entries(path) if not info.is_dir):
+        if parse_base_file_name(info.name) or parse_log_file_name(info.name):
+            found = f"no instant, although there is the data file {info.path}"
+            raise CorruptTimelineError(state.config.timeline_path, None, found, "the timeline of the table")

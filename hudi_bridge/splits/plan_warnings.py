@@ -1,0 +1,41 @@
+"""Warnings that a plan gives: once in a process, however often a table is planned."""
+
+import logging
+
+from hudi_bridge.config import FIRST_VERSION_OF_1X, TableConfig
+from hudi_bridge.options import READ_AS_RELEASE_KEY
+
+_LOG = logging.getLogger(__name__)
+_RELEASES = {False: "0.x", True: "1.x"}
+_given: set[str] = set()
+
+
+def warn_of_other_release(config: TableConfig, *, newest_by_1x: bool | None) -> None:
+    """Say that the properties tell one release of Hudi, and the newest commit another; None is a commit that does not.
+
+    The rules by which a table is read follow from its properties. Hudi 1.x that takes over a table of version 6, and
+    keeps the version, leaves them as they are; and after a downgrade, 0.x writes to a table whose properties are those
+    of 1.x.
+    """
+    if config.table_version >= FIRST_VERSION_OF_1X or newest_by_1x in (None, config.written_by_1x):
+        return
+    _warn_once(
+        f"{config.table_path}: its properties are those of Hudi {_RELEASES[config.written_by_1x]}, whose rules hold, "
+        f"but Hudi {_RELEASES[newest_by_1x]} wrote the newest commit; the option {READ_AS_RELEASE_KEY} says whose "
+        "rules are to hold"
+    )
+
+
+def warn_of_log_of_compaction(log_path: str, compaction: str) -> None:
+    """Say that a log file is passed over which is named as before table version 8, after a pending compaction."""
+    _warn_once(
+        f"{log_path} is not read: it is named after the pending compaction {compaction}, as before table version 8; "
+        "Hudi passes it over, too, and loses what was written between the compaction's plan and an upgrade that did "
+        "not run it"
+    )
+
+
+def _warn_once(message: str) -> None:
+    if message not in _given:
+        _given.add(message)
+        _LOG.warning("%s", message)

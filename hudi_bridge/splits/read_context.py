@@ -1,0 +1,90 @@
+"""The state of a table, its columns, and the kind of query -> the ``ReadContext`` of the query's splits."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from hudi_bridge.config import QueryType, TableConfig, TableType
+from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.merge.ordering_fields import ordering_path, ordering_type
+from hudi_bridge.merge.payloads import MergeRule, merge_rule
+from hudi_bridge.splits.partitions import columns_from_path
+from hudi_bridge.splits.plan_warnings import warn_of_other_release
+from hudi_bridge.splits.query_schema import QuerySchema, schema_of_query
+from hudi_bridge.splits.split import FloatWidening, ReadContext
+from hudi_bridge.timeline.table_state import TableState
+
+_ORDERING = "plain columns, and plain fields of structs"
+
+
+def build_read_context(
+    state: TableState,
+    query_schema: QuerySchema,
+    query_type: QueryType,
+    *,
+    visible: TableState | None = None,
+    commit_times: frozenset[str] | None = None,
+) -> ReadContext:
+    """The context of a query to a state, whose columns and rules it has.
+
+    ``visible`` is another state of the table, whose files are read with those columns and rules. Of an incremental
+    query, only rows of the ``commit_times`` count.
+
+    Raises:
+        UnsupportedTableError: the table's records cannot be merged correctly.
+    """
+    config, options = state.config, state.options
+    if not options.tells_release:
+        warn_of_other_release(config, newest_by_1x=query_schema.written_by_1x)
+    shown = visible or state
+    timeline = shown.timeline
+    return ReadContext(
+        table_path=state.storage.table_path,
+        query_type=query_type,
+        latest_instant=shown.instant,
+        schema=schema_of_query(query_schema, config, query_type),
+        merge_rule=_merge_rule(state, query_schema, query_type),
+        record_key_fields=config.record_key_fields,
+        populates_meta_fields=config.populates_meta_fields,
+        committed_instants=frozenset(commit.requested_time for commit in timeline.commits()),
+        pending_instants=frozenset(one.requested_time for one in timeline.instants if not one.is_completed),
+        timeline_start=shown.timeline_start,
+        path_columns=columns_from_path(config, query_type),
+        log_memory_bytes=options.log_memory_bytes,
+        commit_times=commit_times,
+        # Hudi 1.x leaves out older base rows when it reads them, releases before only after merging.
+        meets_commit_times_only=commit_times is not None and config.written_by_1x,
+        float_widening=_float_widening(config, query_schema),
+        field_defaults=query_schema.defaults,
+        schema_ids=query_schema.ids,
+        schema_history=query_schema.history,
+    )
+
+
+def _float_widening(config: TableConfig, query_schema: QuerySchema) -> FloatWidening:
+    if config.written_by_11 or query_schema.ids is not None:
+        return FloatWidening.BY_TEXT
+    return FloatWidening.BY_TEXT_IN_PARQUET_COLUMNS if config.written_by_1x else FloatWidening.EXACT
+
+
+def _merge_rule(state: TableState, query_schema: QuerySchema, query_type: QueryType) -> MergeRule | None:
+    if query_type is QueryType.READ_OPTIMIZED or state.config.table_type is TableType.COPY_ON_WRITE:
+        return None
+    rule = merge_rule(state.config, state.options.payloads)
+    if not rule.orders_logs:
+        return rule
+    fields = tuple(name for name in rule.ordering_fields if _is_ordering_field(name, query_schema.arrow))
+    return replace(rule, ordering_fields=fields)
+
+
+def _is_ordering_field(name: str, schema: pa.Schema) -> bool:
+    """Whether the table has the field; one that it does not have orders nothing."""
+    try:
+        kind = ordering_type(name, schema)
+    except KeyError as error:
+        if ordering_path(name)[0] in schema.names:
+            raise UnsupportedTableError("ordering field", f"{name}, no field of that struct", _ORDERING) from error
+        return False
+    if pa.types.is_nested(kind):
+        raise UnsupportedTableError("ordering field", f"{name} of type {kind}", _ORDERING)
+    return True

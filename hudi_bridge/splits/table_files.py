@@ -1,0 +1,123 @@
+"""The state of a table -> its data files, as the file slices that queries see.
+
+Folders are listed when a query first needs them, and once; a filter that rules out a partition keeps its folder from
+being listed at all. Listings are kept, file slices are made anew from them: of a table of very many files, only those
+of one partition are in memory as objects.
+"""
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.config import QueryType
+from hudi_bridge.splits.file_slice import FileGroup, FileSlice
+from hudi_bridge.splits.file_system_view import build_file_groups, latest_read_optimized_slice, latest_snapshot_slice
+from hudi_bridge.splits.partitions import columns_from_path, list_partitions
+from hudi_bridge.splits.timeline_view import TimelineView, view_timeline
+from hudi_bridge.storage import FileInfo, Storage
+from hudi_bridge.timeline.plans import GroupId
+from hudi_bridge.timeline.table_state import TableState
+
+_FASTEST = 1
+_WINDOW_BITS = 11
+_MEMORY_LEVEL = 4
+
+
+class FolderListings:
+    """The folders of a table as they were when each was first asked for.
+
+    Entries are kept compressed, in a few bytes each: names in one folder are much alike.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        """Listings of a table of which no folder has been listed yet."""
+        self._storage = storage
+        self._packed: dict[str, bytes] = {}
+
+    def entries(self, path: str, *, must_exist: bool = True) -> tuple[FileInfo, ...]:
+        """The entries of a folder; without ``must_exist``, a folder that is not there has none.
+
+        Raises:
+            StorageError: the folder cannot be listed.
+        """
+        packed = self._packed.get(path)
+        if packed is not None:
+            entries = json.loads(zlib.decompress(packed))
+            return tuple(FileInfo(path=entry, size_bytes=size, is_dir=is_dir) for entry, size, is_dir in entries)
+        listing = self._storage.list_directory(path, must_exist=must_exist)
+        text = json.dumps([(info.path, info.size_bytes, info.is_dir) for info in listing])
+        self._packed[path] = _compressed(text.encode())
+        return listing
+
+
+def _compressed(text: bytes) -> bytes:
+    # A small window is enough for names that are alike, and each thread that lists folders holds one.
+    compressor = zlib.compressobj(_FASTEST, zlib.DEFLATED, _WINDOW_BITS, _MEMORY_LEVEL)
+    return compressor.compress(text) + compressor.flush()
+
+
+class TableFiles:
+    """The data files of a table in one state."""
+
+    def __init__(self, state: TableState, listings: FolderListings | None = None) -> None:
+        """The files of a state; states of one table that are given the same ``listings`` list each folder once."""
+        self._state = state
+        self._listings = FolderListings(state.storage) if listings is None else listings
+        self._groups: dict[str, tuple[FileGroup, ...]] = {}
+
+    def partitions(self, query_type: QueryType, schema: pa.Schema, row_filter: pc.Expression | None) -> list[str]:
+        """The partitions that may hold rows of a query which pass the filter; ``schema`` has the query's columns.
+
+        Raises:
+            StorageError: a folder cannot be listed.
+        """
+        path_columns = columns_from_path(self._state.config, query_type)
+        return sorted(list_partitions(self._state, schema, path_columns, row_filter, self._listings.entries))
+
+    def in_partition(self, path: str, *, must_exist: bool = True) -> tuple[FileInfo, ...]:
+        """The files in a partition, whether or not a query reads them."""
+        return tuple(info for info in self._listings.entries(path, must_exist=must_exist) if not info.is_dir)
+
+    def file_slices(
+        self, query_type: QueryType, schema: pa.Schema, row_filter: pc.Expression | None
+    ) -> Iterator[FileSlice]:
+        """The file slices that a query reads, by partition and file id.
+
+        Raises:
+            StorageError: a folder cannot be listed.
+            UnsupportedTableError: a base file is not Parquet, or a log file is of a later Hudi.
+        """
+        latest = latest_read_optimized_slice if query_type is QueryType.READ_OPTIMIZED else latest_snapshot_slice
+        for path in self.partitions(query_type, schema, row_filter):
+            for group in build_file_groups(path, self.in_partition(path), self._timeline):
+                piece = latest(group, self._timeline)
+                if piece is not None:
+                    yield piece
+
+    def slices_of(self, groups: Iterable[GroupId]) -> Mapping[GroupId, FileSlice]:
+        """The file slices of some file groups that a snapshot reads; groups that are not part of it are left out.
+
+        Lists no partition but theirs, and keeps their file groups.
+        """
+        wanted = set(groups)
+        found = (
+            latest_snapshot_slice(group, self._timeline)
+            for path in sorted({path for path, _ in wanted})
+            for group in self._groups_of(path)
+            if (path, group.file_id) in wanted
+        )
+        return {(piece.partition_path, piece.file_id): piece for piece in found if piece is not None}
+
+    def _groups_of(self, path: str) -> tuple[FileGroup, ...]:
+        if path not in self._groups:
+            files = self.in_partition(path, must_exist=False)
+            self._groups[path] = build_file_groups(path, files, self._timeline)
+        return self._groups[path]
+
+    @cached_property
+    def _timeline(self) -> TimelineView:
+        return view_timeline(self._state)

@@ -1,0 +1,58 @@
+"""Listings of folders come back as they were, and splits are made of them one after another."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from hudi_bridge.splits.file_slice import FileGroup
+from hudi_bridge.splits.file_system_view import build_file_groups
+from hudi_bridge.splits.table_files import FolderListings
+from hudi_bridge.splits.timeline_view import TimelineView
+from hudi_bridge.storage import FileInfo, Storage
+from tests.table_writer import TableWriter, at
+
+NAMES = (
+    "plain.parquet",
+    ".f1-0_20260101.log.1_0-1-1",
+    'quo"te',
+    "line\nbreak",
+    "na\u00efve-\u03a9-\U0001f600",
+    "\udcff",
+)
+
+
+@pytest.mark.parametrize("must_exist", [True, False])
+def test_listings_come_back_as_they_were(must_exist: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = tuple(
+        FileInfo(path=f"day=1/{name}", size_bytes=number << 40, is_dir=number % 2 == 1)
+        for number, name in enumerate(NAMES)
+    )
+    asked: list[tuple[str, bool]] = []
+
+    def listed(_: Storage, path: str, *, must_exist: bool = False) -> tuple[FileInfo, ...]:
+        asked.append((path, must_exist))
+        return entries
+
+    monkeypatch.setattr(Storage, "list_directory", listed)
+    listings = FolderListings(Storage.open("/trips"))
+    for _ in range(2):
+        assert listings.entries("day=1", must_exist=must_exist) == entries
+    assert asked == [("day=1", must_exist)]
+
+
+def test_file_slices_are_made_a_partition_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = TableWriter(folder=tmp_path, partition_fields=("value",)).create()
+    for part in "pqr":
+        writer.base_file(at(1), [{"id": part, "value": part, "ts": 1}], partition=part, file_id=f"{part}-0")
+    writer.commit(at(1))
+    made: list[str] = []
+
+    def recorded(path: str, files: Iterable[FileInfo], timeline: TimelineView) -> tuple[FileGroup, ...]:
+        made.append(path)
+        return build_file_groups(path, files, timeline)
+
+    monkeypatch.setattr("hudi_bridge.splits.table_files.build_file_groups", recorded)
+    splits = writer.open().snapshot().splits()
+    assert (next(splits).slices[0].partition_path, made) == ("p", ["p"])
+    assert ([split.slices[0].partition_path for split in splits], made) == (["q", "r"], ["p", "q", "r"])
