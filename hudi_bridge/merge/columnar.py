@@ -18,10 +18,11 @@ import pyarrow.compute as pc
 from hudi_bridge.merge import ordering
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value
 from hudi_bridge.merge.custom_payload import RecordPayload, ask_payload, rows_of_payload
-from hudi_bridge.merge.lacking import META_FIELDS, lacking_fields
+from hudi_bridge.merge.fold import what_versions_are
 from hudi_bridge.merge.log_records import LogRecordMap
-from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.ranks import ordering_ranks
+from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,8 @@ class FileSliceMerger:
 
     It is fed with the base file's keys (``match``) and says of its rows which are superseded and what they become, and
     in the end which log records are left. ``wins_always`` says of each log record whether it wins over any base row,
-    and ``merges_rows`` whether a base row and a log record may become one row that neither of them is.
+    ``compares_as_delete`` whether it is a delete to the rule, and ``merges_rows`` whether a base row and a log record
+    may become one row that neither of them is.
     """
 
     def __init__(self, log_records: LogRecordMap, rule: MergeRule, defaults: Mapping[str, Value]) -> None:
@@ -78,15 +80,14 @@ class FileSliceMerger:
         self._defaults = defaults
         self._matched = np.zeros(len(log_records), dtype=np.bool_)
         self._beaten = np.zeros(len(log_records), dtype=np.bool_)
-        self.merges_rows = rule.payload is not None or rule.fill is not None or bool(log_records.lacks)
-        if not rule.orders_base:
-            self.wins_always = np.ones(len(log_records), dtype=np.bool_)
-        elif rule.kind in (ordering.DEFAULT_PAYLOAD, ordering.PAYLOAD_OF_11):
-            self.wins_always = (log_records.is_delete & ~log_records.marked) | log_records.always_deletes
-        elif rule.kind == ordering.LATEST_OF_10:
-            self.wins_always = ~log_records.is_delete | log_records.always_deletes
-        else:
-            self.wins_always = log_records.always_deletes
+        self.merges_rows = rule.payload is not None or rule.fill is not None or bool(log_records.unset)
+        # A row with a delete marker deletes if it wins, but is compared as what it was among the log versions.
+        self.compares_as_delete = log_records.is_delete
+        if not rule.precedence.marked_in_logs:
+            self.compares_as_delete = log_records.is_delete & ~log_records.marked
+        what = what_versions_are(self.compares_as_delete, log_records.always_deletes)
+        self._outcomes = np.array(rule.precedence.over_base_row, dtype=np.int8)[what]
+        self.wins_always = self._outcomes == ordering.LATER
 
     def match(self, base_keys: Column, base_ordering: Sequence[Column]) -> KeyMatches:
         """The log records of the same keys as these base rows, and which side wins.
@@ -127,10 +128,11 @@ class FileSliceMerger:
     ) -> KeyMatches:
         self._matched[records] = True
         wins = self.wins_always[records]
-        if self._rule.orders_base and not wins.all():
-            wins = wins | self._log_is_not_lower(
-                records, [column.take(pa.array(rows, pa.int64())) for column in base_ordering]
-            )
+        if not wins.all():
+            compared = self._outcomes[records] == ordering.HIGHER
+            if compared.any():
+                of_base = [column.take(pa.array(rows, pa.int64())) for column in base_ordering]
+                wins = wins | (compared & self._log_is_not_lower(records, of_base))
             self._beaten[records[~wins]] = True
         return KeyMatches(base_rows=base_rows, rows=rows, records=records, log_wins=wins)
 
@@ -155,14 +157,14 @@ class FileSliceMerger:
         stays = ~(matches.log_wins & is_delete)
         base = base.filter(pa.array(stays))
         records, wins, is_delete = matches.records[stays], matches.log_wins[stays], is_delete[stays]
-        base_lacks = lacking_fields(base, self._rule, self._defaults)
+        base_unset = unset_fields(base, self._rule, self._defaults)
         nothing = np.zeros(len(records), dtype=np.bool_)
         columns = []
         for name in base.schema.names:
-            log_lacks = nothing.copy()
-            if name in self._log.lacks:
-                log_lacks[~is_delete] = self._log.lacks[name][records[~is_delete]]
-            from_log = np.where(wins, ~log_lacks, base_lacks.get(name, nothing))
+            log_unset = nothing.copy()
+            if name in self._log.unset:
+                log_unset[~is_delete] = self._log.unset[name][records[~is_delete]]
+            from_log = np.where(wins, ~log_unset, base_unset.get(name, nothing))
             if self._rule.newest_meta and name in META_FIELDS:
                 from_log = ~nothing
             # A delete that loses has no row; it leaves the base row as it is.

@@ -12,6 +12,7 @@ from hudi_bridge.merge import ordering
 from hudi_bridge.merge.arrays import Column, Positions
 from hudi_bridge.merge.custom_payload import RecordPayload, Row, ask_payload, rows_of_payload
 from hudi_bridge.merge.fold import Versions
+from hudi_bridge.merge.rules import CUSTOM_PAYLOAD
 
 
 def combine_versions(
@@ -56,7 +57,7 @@ def _combine_one(
     kept, row = int(group[0]), None
     for later in group[1:].tolist():
         if versions.is_delete[kept] or versions.is_delete[later]:
-            if ordering.later_replaces(ordering.CUSTOM_PAYLOAD, versions.at(kept), versions.at(later)):
+            if ordering.later_replaces(CUSTOM_PAYLOAD.in_logs, versions.at(kept), versions.at(later)):
                 kept, row = later, None
             continue
         if row is None:

@@ -7,16 +7,19 @@ versions left, those few are folded one by one.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from hudi_bridge.merge import ordering
 from hudi_bridge.merge.arrays import Booleans, Positions, Ranks
+from hudi_bridge.merge.ordering import InLogs
 
 _NARROW_ROUND = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Versions:
     """All log versions of a file slice, in the order of their arrival.
 
@@ -29,6 +32,11 @@ class Versions:
     is_delete: Booleans
     always_deletes: Booleans
 
+    @cached_property
+    def what(self) -> npt.NDArray[np.int8]:
+        """What each version is, as ``ordering.what_is`` says it."""
+        return what_versions_are(self.is_delete, self.always_deletes)
+
     def at(self, position: int) -> ordering.Version:
         """One version as the plain rules take it."""
         return (int(self.ranks[position]),), bool(self.is_delete[position]), bool(self.always_deletes[position])
@@ -36,40 +44,55 @@ class Versions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldMerging:
-    """The fields that are merged: for each, which versions lack it. Those of ``newest`` follow the later version."""
+    """The fields that are merged.
 
-    lacks: Mapping[str, Booleans]
+    ``unset`` says in which versions each of them is unset; those of ``newest`` follow the later version.
+    """
+
+    unset: Mapping[str, Booleans]
     newest: frozenset[str] = frozenset()
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The names of the fields."""
-        return (*self.lacks, *self.newest)
+        return (*self.unset, *self.newest)
 
 
-def fold_versions(rule: str, versions: Versions) -> Positions:
-    """The position of the surviving version of each key, keys in the order of their codes."""
+def what_versions_are(is_delete: Booleans, always_deletes: Booleans) -> npt.NDArray[np.int8]:
+    """``ordering.what_is`` for many versions."""
+    of_ordered = np.where(is_delete, np.int8(ordering.DELETE), np.int8(ordering.ROW))
+    return np.where(always_deletes, np.int8(ordering.UNORDERED_DELETE), of_ordered)
+
+
+def fold_versions(in_logs: InLogs, versions: Versions) -> Positions:
+    """The position of the surviving version of each key, keys in the order of their codes.
+
+    ``in_logs`` says who wins where two versions meet, as in ``merge.ordering``.
+    """
     positions = np.arange(len(versions.codes))
     survivors = np.empty(versions.keys, dtype=np.int64)
-    if rule == ordering.COMMIT_TIME:
+    if all(outcome == ordering.LATER for outcomes in in_logs for outcome in outcomes):
         survivors[versions.codes] = positions
         return survivors
     key_has_delete = np.zeros(versions.keys, dtype=np.bool_)
     key_has_delete[versions.codes[versions.is_delete]] = True
     with_delete = key_has_delete[versions.codes]
-    plain = positions[~with_delete]
-    if rule != ordering.LATEST_OF_10:
-        plain = plain[np.argsort(versions.ranks[plain], kind="stable")]
-    survivors[versions.codes[plain]] = plain
+    rows = positions[~with_delete]
+    match in_logs[ordering.ROW][ordering.ROW]:
+        case ordering.HIGHER:
+            rows = rows[np.argsort(versions.ranks[rows], kind="stable")]
+        case ordering.EARLIER:
+            rows = rows[::-1]
+    survivors[versions.codes[rows]] = rows
     if with_delete.any():
-        rounds = _Rounds(rule, versions, positions[with_delete], FieldMerging(lacks={}))
+        rounds = _Rounds(in_logs, versions, positions[with_delete], FieldMerging(unset={}))
         survivors[rounds.codes] = rounds.survivors
     return survivors
 
 
-def fold_fields(rule: str, versions: Versions, merging: FieldMerging) -> tuple[Positions, dict[str, Positions]]:
+def fold_fields(in_logs: InLogs, versions: Versions, merging: FieldMerging) -> tuple[Positions, dict[str, Positions]]:
     """As ``fold_versions``, and for each field that is merged the version it comes from, by key."""
-    rounds = _Rounds(rule, versions, np.arange(len(versions.codes)), merging)
+    rounds = _Rounds(in_logs, versions, np.arange(len(versions.codes)), merging)
     survivors = np.empty(versions.keys, dtype=np.int64)
     survivors[rounds.codes] = rounds.survivors
     sources = {}
@@ -82,8 +105,8 @@ def fold_fields(rule: str, versions: Versions, merging: FieldMerging) -> tuple[P
 class _Rounds:
     """Folds the versions of some keys; afterwards, one entry a key in ``codes``, ``survivors`` and ``sources``."""
 
-    def __init__(self, rule: str, versions: Versions, positions: Positions, merging: FieldMerging) -> None:
-        self._rule = rule
+    def __init__(self, in_logs: InLogs, versions: Versions, positions: Positions, merging: FieldMerging) -> None:
+        self._in_logs = in_logs
         self._versions = versions
         self._merging = merging
         self._order = positions[np.argsort(versions.codes[positions], kind="stable")]
@@ -108,15 +131,15 @@ class _Rounds:
     def _round(self, keys: Positions, later: Positions) -> None:
         versions = self._versions
         earlier = self.survivors[keys]
-        replaces = _later_replaces(self._rule, versions, earlier, later)
+        replaces = _later_replaces(self._in_logs, versions, earlier, later)
         mergeable = ~(versions.is_delete[earlier] | versions.is_delete[later])
         for name, source in self.sources.items():
             current = source[keys]
             if name in self._merging.newest:
                 takes_later = replaces | mergeable
             else:
-                lacks = self._merging.lacks[name]
-                filled = np.where(replaces, ~lacks[later], lacks[current])
+                unset = self._merging.unset[name]
+                filled = np.where(replaces, ~unset[later], unset[current])
                 takes_later = np.where(mergeable, filled, replaces)
             source[keys] = np.where(takes_later, later, current)
         self.survivors[keys] = np.where(replaces, later, earlier)
@@ -127,15 +150,15 @@ class _Rounds:
         sources = {name: int(source[key]) for name, source in self.sources.items()}
         for later in left.tolist():
             one, other = self._versions.at(kept), self._versions.at(later)
-            replaces = ordering.later_replaces(self._rule, one, other)
+            replaces = ordering.later_replaces(self._in_logs, one, other)
             for name, source in sources.items():
                 if one[1] or other[1]:
                     takes_later = replaces
                 elif name in self._merging.newest:
                     takes_later = True
                 else:
-                    lacks = self._merging.lacks[name]
-                    takes_later = bool(not lacks[later] if replaces else lacks[source])
+                    unset = self._merging.unset[name]
+                    takes_later = bool(not unset[later] if replaces else unset[source])
                 sources[name] = later if takes_later else source
             kept = later if replaces else kept
         self.survivors[key] = kept
@@ -143,17 +166,8 @@ class _Rounds:
             self.sources[name][key] = source
 
 
-def _later_replaces(rule: str, versions: Versions, earlier: Positions, later: Positions) -> Booleans:
+def _later_replaces(in_logs: InLogs, versions: Versions, earlier: Positions, later: Positions) -> Booleans:
     """``ordering.later_replaces`` for many pairs."""
-    if rule == ordering.COMMIT_TIME:
-        return np.ones(len(later), dtype=np.bool_)
+    outcomes = np.array(in_logs, dtype=np.int8)[versions.what[earlier], versions.what[later]]
     not_lower = versions.ranks[later] >= versions.ranks[earlier]
-    if rule in (ordering.EVENT_TIME, ordering.LATEST_OF_10):
-        undecided = np.where(versions.always_deletes[earlier], ~versions.is_delete[later], not_lower)
-        if rule == ordering.LATEST_OF_10:
-            undecided |= ~versions.is_delete[later]
-    else:
-        undecided = not_lower | (versions.is_delete[earlier] & ~versions.is_delete[later])
-        if rule == ordering.PAYLOAD_OF_11:
-            undecided |= versions.is_delete[later]
-    return np.asarray(versions.always_deletes[later] | undecided)
+    return np.asarray(np.where(outcomes == ordering.HIGHER, not_lower, outcomes == ordering.LATER))

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
 from hudi_bridge.merge.ordering_fields import ordering_values
-from hudi_bridge.merge.payloads import DELETE_OPERATIONS, IS_DELETED_COLUMN, MergeRule
+from hudi_bridge.merge.rules import DELETE_OPERATIONS, IS_DELETED_COLUMN, MergeRule
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 
 
@@ -38,9 +38,9 @@ class LogRecordMap:
     """The surviving log version of each record key.
 
     ``keys[i]`` belongs to ``rows[i]`` for the first ``rows.num_rows`` keys; the keys after those are deleted.
-    ``always_deletes`` and ``marked`` are as for ``LogRecords``. ``lacks`` says, for the columns that some row
-    lacks, which rows take them from the base row. ``base_positions`` are the rows of the keys in the base file, None if
-    a block did not tell.
+    ``always_deletes`` and ``marked`` are as for ``LogRecords``. ``unset`` says, for the columns that are unset in some
+    row, which rows take them from the base row. ``base_positions`` are the rows of the keys in the base file, None if a
+    block did not tell.
     """
 
     keys: Column
@@ -48,7 +48,7 @@ class LogRecordMap:
     ordering: tuple[Column, ...]
     always_deletes: Booleans
     marked: Booleans
-    lacks: Mapping[str, Booleans]
+    unset: Mapping[str, Booleans]
     base_positions: Positions | None
 
     def __len__(self) -> int:
@@ -85,8 +85,8 @@ def data_records(
 ) -> LogRecords:
     """The records of a data block."""
     flagged, marked = _flagged_deletes(rows), _marked_deletes(rows, rule)
-    is_delete = flagged | marked if rule.marked_rows_fold_as_deletes else flagged
-    ordering = tuple(ordering_values(name, rows) for name in rule.ordering_fields) if rule.orders_logs else ()
+    is_delete = flagged | marked if rule.precedence.marked_in_logs else flagged
+    ordering = tuple(ordering_values(name, rows) for name in rule.ordering_fields) if rule.uses_ordering else ()
     return LogRecords(
         keys=keys,
         rows=rows,

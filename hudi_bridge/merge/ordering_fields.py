@@ -32,6 +32,11 @@ def ordering_type(name: str, schema: pa.Schema) -> ArrowType:
     return kind
 
 
+def is_number(kind: ArrowType) -> bool:
+    """Whether a missing value of the type counts as 0 under rules that have missing numbers count so."""
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
 def ordering_values(name: str, rows: pa.RecordBatch | pa.Table) -> Column:
     """The values of an ordering field that the rows have."""
     column, *inner = ordering_path(name)

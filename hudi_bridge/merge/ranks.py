@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.arrays import Column, Ranks
-from hudi_bridge.merge.payloads import MergeRule
+from hudi_bridge.merge.rules import MergeRule
 
 _INT32_BITS = 32
 
@@ -33,7 +33,7 @@ def ordering_ranks(columns: Sequence[Column], rows: int, rule: MergeRule, *, aga
             columns.append(pa.array(np.arange(rows) >= rows // 2).cast(pa.int8()))
     ranks = np.zeros(rows, dtype=np.int64)
     for position, column in enumerate(columns):
-        of_column = _column_ranks(column, nulls_as_zero=rule.nulls_as_zero)
+        of_column = _column_ranks(column, nulls_as_zero=rule.precedence.nulls_as_zero)
         if position == 0:
             ranks = of_column
         else:

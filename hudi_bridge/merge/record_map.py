@@ -12,11 +12,11 @@ import pyarrow as pa
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value
 from hudi_bridge.merge.custom_fold import combine_versions
 from hudi_bridge.merge.fold import FieldMerging, Versions, fold_fields, fold_versions
-from hudi_bridge.merge.lacking import META_FIELDS, lacking_fields
 from hudi_bridge.merge.log_records import LogRecordMap, LogRecords
 from hudi_bridge.merge.ordering_fields import ordering_type
-from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.ranks import ordering_ranks
+from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields
 
 
 def build_record_map(
@@ -42,16 +42,16 @@ def build_record_map(
         is_delete=is_delete,
         always_deletes=always_deletes,
     )
-    lacks_by_row = _lacks_by_row(blocks, rows, rule, defaults)
+    unset_by_row = _unset_by_row(blocks, rows, rule, defaults)
     sources: dict[str, Positions] = {}
     if rule.payload is not None:
         survivors, row_of_version, rows = combine_versions(rule.payload, versions, keys, row_of_version, rows)
     elif distinct == len(keys):
         survivors = np.arange(len(keys))
-    elif (merging := _field_merging(blocks, lacks_by_row, row_of_version, rule, schema)) is not None:
-        survivors, sources = fold_fields(rule.kind, versions, merging)
+    elif (merging := _field_merging(blocks, unset_by_row, row_of_version, rule, schema)) is not None:
+        survivors, sources = fold_fields(rule.precedence.in_logs, versions, merging)
     else:
-        survivors = fold_versions(rule.kind, versions)
+        survivors = fold_versions(rule.precedence.in_logs, versions)
 
     dead = is_delete[survivors] | marked[survivors]
     kept = np.flatnonzero(~dead)
@@ -65,7 +65,7 @@ def build_record_map(
         ordering=tuple(_taken(column, survivors) for column in ordering),
         always_deletes=always_deletes[survivors],
         marked=marked[survivors],
-        lacks={name: lacks[rows_of.get(name, kept_rows)] for name, lacks in lacks_by_row.items()},
+        unset={name: unset[rows_of.get(name, kept_rows)] for name, unset in unset_by_row.items()},
         base_positions=_base_positions(blocks, survivors),
     )
 
@@ -76,7 +76,7 @@ def _base_positions(blocks: Sequence[LogRecords], survivors: Positions) -> Posit
 
 
 def _ordering_columns(blocks: Sequence[LogRecords], rule: MergeRule, schema: pa.Schema) -> tuple[Column, ...]:
-    if not rule.orders_logs:
+    if not rule.uses_ordering:
         return ()
     return tuple(
         pa.chunked_array([block.ordering[position] for block in blocks], ordering_type(name, schema)).combine_chunks()
@@ -84,24 +84,24 @@ def _ordering_columns(blocks: Sequence[LogRecords], rule: MergeRule, schema: pa.
     )
 
 
-def _lacks_by_row(
+def _unset_by_row(
     blocks: Sequence[LogRecords], rows: pa.Table, rule: MergeRule, defaults: Mapping[str, Value]
 ) -> dict[str, Booleans]:
-    lacks = lacking_fields(rows, rule, defaults)
+    unset = unset_fields(rows, rule, defaults)
     start = 0
     for block in blocks:
         if block.rows is None:
             continue
         end = start + block.rows.num_rows
         for name in block.absent.intersection(rows.schema.names):
-            lacks.setdefault(name, np.zeros(rows.num_rows, dtype=np.bool_))[start:end] = True
+            unset.setdefault(name, np.zeros(rows.num_rows, dtype=np.bool_))[start:end] = True
         start = end
-    return lacks
+    return unset
 
 
 def _field_merging(
     blocks: Sequence[LogRecords],
-    lacks_by_row: Mapping[str, Booleans],
+    unset_by_row: Mapping[str, Booleans],
     row_of_version: Positions,
     rule: MergeRule,
     schema: pa.Schema,
@@ -112,7 +112,7 @@ def _field_merging(
     newest = META_FIELDS.intersection(schema.names) if rule.newest_meta else frozenset()
     # A delete block's versions have no row; the row that they point at is never asked for, since deletes do not merge.
     return FieldMerging(
-        lacks={name: lacks[np.maximum(row_of_version, 0)] for name, lacks in lacks_by_row.items()}, newest=newest
+        unset={name: unset[np.maximum(row_of_version, 0)] for name, unset in unset_by_row.items()}, newest=newest
     )
 
 

@@ -26,8 +26,8 @@ from hudi_bridge.machine import memory_bytes
 from hudi_bridge.merge.key_parts import part_of_keys
 from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, data_records, delete_records, selected
 from hudi_bridge.merge.ordering_fields import ordering_type
-from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.record_map import build_record_map
+from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.evolution import plan_file_evolution
 from hudi_bridge.readers.field_defaults import field_defaults
 from hudi_bridge.readers.gone import data_file_gone
@@ -190,11 +190,11 @@ class BlockDecoder:
 
     def _deletes(self, block: LogBlock) -> LogRecords:
         deletes = parse_delete_block(block)
-        fields = self._rule.ordering_fields if self._rule.orders_logs else ()
+        fields = self._rule.ordering_fields if self._rule.uses_ordering else ()
         kinds = [ordering_type(name, self.schema) for name in fields]
         orderings = deletes.ordering_as(kinds)
         without_ordering = ~np.asarray(orderings.comparable.to_numpy(zero_copy_only=False), dtype=np.bool_)
-        if self._rule.text_deletes_always and any(map(pa.types.is_string, kinds)):
+        if self._rule.precedence.orders_as_0x and any(map(pa.types.is_string, kinds)):
             without_ordering[:] = True
         return delete_records(
             deletes.record_keys,

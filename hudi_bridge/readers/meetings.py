@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from hudi_bridge.errors import CorruptLogFileError
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined, no_matches
 from hudi_bridge.merge.ordering_fields import ordering_path, ordering_values
-from hudi_bridge.merge.payloads import MergeRule
+from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFile, BaseFileColumns
 from hudi_bridge.readers.record_keys import key_columns, record_keys
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN

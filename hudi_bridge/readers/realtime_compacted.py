@@ -18,7 +18,7 @@ import pyarrow as pa
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
 from hudi_bridge.merge.log_records import LogRecordMap
-from hudi_bridge.merge.payloads import MergeRule
+from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import BaseFile, BaseFileColumns
 from hudi_bridge.readers.field_defaults import field_defaults
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
@@ -118,7 +118,7 @@ class RealtimeCompactedReader:
                 meetings = finder.meetings(group, wanted)
                 for stored in wanted.stored_batches(group) if group else first_group:
                     yield stored, meetings(stored)
-            elif self._rule.orders_base or group < max(groups, default=-1):
+            elif self._rule.base_may_win or group < max(groups, default=-1):
                 for _ in finder.iter_meetings(group):
                     pass
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
-from hudi_bridge.merge.payloads import MergeRule
+from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFile, BaseFileColumns
 from hudi_bridge.readers.field_defaults import field_defaults
 from hudi_bridge.readers.log_record_scanner import LogScan

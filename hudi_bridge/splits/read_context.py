@@ -7,7 +7,8 @@ import pyarrow as pa
 from hudi_bridge.config import QueryType, TableConfig, TableType
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.ordering_fields import ordering_path, ordering_type
-from hudi_bridge.merge.payloads import MergeRule, merge_rule
+from hudi_bridge.merge.payloads import merge_rule
+from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.splits.partitions import columns_from_path
 from hudi_bridge.splits.plan_warnings import warn_of_other_release
 from hudi_bridge.splits.query_schema import QuerySchema, schema_of_query
@@ -71,7 +72,7 @@ def _merge_rule(state: TableState, query_schema: QuerySchema, query_type: QueryT
     if query_type is QueryType.READ_OPTIMIZED or state.config.table_type is TableType.COPY_ON_WRITE:
         return None
     rule = merge_rule(state.config, state.options.payloads)
-    if not rule.orders_logs:
+    if not rule.uses_ordering:
         return rule
     fields = tuple(name for name in rule.ordering_fields if _is_ordering_field(name, query_schema.arrow))
     return replace(rule, ordering_fields=fields)

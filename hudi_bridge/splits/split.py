@@ -8,7 +8,7 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.merge.payloads import FieldFill, MergeRule
+from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.splits.partitions import PartitionValues
 
 _FORMAT = 1
@@ -180,7 +180,7 @@ def context_to_json(context: ReadContext) -> dict[str, Any]:
     document["pending_instants"] = sorted(context.pending_instants)
     document["commit_times"] = None if context.commit_times is None else sorted(context.commit_times)
     rule = context.merge_rule
-    document["merge_rule"] = asdict(replace(rule, payload=None)) if rule is not None else None
+    document["merge_rule"] = rule.to_json() if rule is not None else None
     return document
 
 
@@ -196,14 +196,10 @@ def context_from_json(document: dict[str, Any], payloads: Mapping[str, RecordPay
         document[name] = tuple(document[name])
     document["field_defaults"] = tuple((name, default) for name, default in document["field_defaults"])
     if rule is not None:
-        marker = rule["delete_marker"]
-        rule["ordering_fields"] = tuple(rule["ordering_fields"])
-        rule["delete_marker"] = (marker[0], marker[1]) if marker else None
         payload_class = rule["payload_class"]
         if payload_class is not None and payload_class not in payloads:
             raise QueryError("payloads", "nothing for " + payload_class, "the payload that the split was planned with")
-        rule["payload"] = payloads.get(payload_class)
-        rule["fill"] = FieldFill(rule["fill"]) if rule["fill"] else None
+        rule = MergeRule.from_json(rule, payloads.get(payload_class))
     return ReadContext(
         **document
         | {
@@ -213,7 +209,7 @@ def context_from_json(document: dict[str, Any], payloads: Mapping[str, RecordPay
             "committed_instants": frozenset(document["committed_instants"]),
             "pending_instants": frozenset(document["pending_instants"]),
             "commit_times": None if commit_times is None else frozenset(commit_times),
-            "merge_rule": MergeRule(**rule) if rule is not None else None,
+            "merge_rule": rule,
         }
     )
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from hudi_bridge.indexes.footer_index import FooterAnswer, parse_footer_index
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.ordering_fields import ordering_values
-from hudi_bridge.merge.payloads import MergeRule
+from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import BaseFile
 from hudi_bridge.readers.record_keys import key_columns, record_keys
 from hudi_bridge.readers.request import RowRequest
@@ -59,7 +59,7 @@ def find_base_rows(storage: Storage, split: RealtimeFileSplit, record_key: str) 
 
 def base_versions(found: BaseRows, split: RealtimeFileSplit, rule: MergeRule | None) -> tuple[RecordVersion, ...]:
     """The rows as versions; the ordering values are given if the rule compares any."""
-    fields = rule.ordering_fields if rule is not None and rule.orders_logs else ()
+    fields = rule.ordering_fields if rule is not None and rule.uses_ordering else ()
     rows = (pa.Table.from_batches([found.rows.slice(place, 1)]) for place in range(found.rows.num_rows))
     return tuple(
         RecordVersion(

@@ -11,8 +11,8 @@ import pyarrow as pa
 from hudi_bridge.config import QueryType
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined, no_matches
 from hudi_bridge.merge.ordering_fields import ordering_values
-from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.record_map import build_record_map
+from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.field_defaults import field_defaults
 from hudi_bridge.readers.record_keys import record_keys
 from hudi_bridge.splits.file_names import parse_log_file_name
@@ -181,8 +181,8 @@ def _match(
 def _rule_text(rule: MergeRule | None) -> str:
     if rule is None:
         return "copy on write"
-    parts = [rule.kind if rule.payload is None else f"{rule.kind}, {type(rule.payload).__name__}"]
-    if rule.ordering_fields and rule.orders_logs:
+    parts = [rule.precedence.name if rule.payload is None else f"{rule.precedence.name}, {type(rule.payload).__name__}"]
+    if rule.ordering_fields and rule.uses_ordering:
         parts.append(f"ordered by {', '.join(rule.ordering_fields)}")
     if rule.delete_marker is not None:
         parts.append(f"{' = '.join(rule.delete_marker)} deletes")

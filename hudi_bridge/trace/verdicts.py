@@ -10,16 +10,33 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudi_bridge.merge import ordering
 from hudi_bridge.merge.arrays import Column, Value
-from hudi_bridge.merge.lacking import META_FIELDS, lacking_fields
 from hudi_bridge.merge.log_records import LogRecords
+from hudi_bridge.merge.ordering import (
+    DELETE,
+    EARLIER,
+    HIGHER,
+    LATER,
+    ROW,
+    UNORDERED_DELETE,
+    Version,
+    field_source,
+    is_lower,
+    later_replaces,
+    log_replaces_base,
+    what_is,
+)
 from hudi_bridge.merge.ordering_fields import ordering_values
-from hudi_bridge.merge.payloads import MergeRule
 from hudi_bridge.merge.ranks import ordering_ranks
+from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields
 from hudi_bridge.readers.field_defaults import field_defaults
 from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.trace.versions import RecordVersion, ordering_text
+
+_COMMIT_TIME = "commit-time ordering: the later one"
+_LATER = "the later one, whatever its ordering"
+_LATE_DELETE = "a delete in the log, whatever its ordering"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +68,12 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Contender:
-    """A log version with its number, the columns that it lacks, and itself as ``merge.ordering`` takes it."""
+    """A log version with its number, the columns that are unset in it, and itself as ``merge.ordering`` takes it."""
 
     number: int
     version: RecordVersion
-    lacks: frozenset[str]
-    ranked: ordering.Version
+    unset: frozenset[str]
+    ranked: Version
 
 
 def judge(
@@ -78,7 +95,7 @@ def judge(
         _Contender(
             number=number,
             version=version,
-            lacks=_lacking(version, rule, defaults),
+            unset=_unset_of(version, rule, defaults),
             ranked=((rank,), version.is_delete, version.always_deletes),
         )
         for number, (version, rank) in enumerate(zip(log_versions, ranks, strict=True), start=first_number)
@@ -90,7 +107,7 @@ def judge(
     if base is None:
         return fold.end()
     survivor = [column.slice(fold.kept.number - first_number, 1) for column in values]
-    return fold.meet_base(*base, survivor, _lacking(base[1], rule, defaults))
+    return fold.meet_base(*base, survivor, _unset_of(base[1], rule, defaults))
 
 
 class _Fold:
@@ -108,10 +125,10 @@ class _Fold:
     def meet(self, later: _Contender) -> None:
         """Set the next log version against the survivor."""
         kept = self.kept
-        replaces = ordering.later_replaces(self._rule.kind, kept.ranked, later.ranked)
+        replaces = later_replaces(self._rule.precedence.in_logs, kept.ranked, later.ranked)
         takes_later = {name: self._takes_later(name, later, replaces=replaces) for name in self._sources}
         sources = {name: later if takes_later[name] else source for name, source in self._sources.items()}
-        filled = (name for name, takes in takes_later.items() if takes != replaces and name not in sources[name].lacks)
+        filled = (name for name, takes in takes_later.items() if takes != replaces and name not in sources[name].unset)
         winner, loser = (later, kept) if replaces else (kept, later)
         self._record(winner.number, loser.number, _reason_in_logs(self._rule, kept, later), filled)
         self.kept, self._sources = winner, sources
@@ -119,27 +136,30 @@ class _Fold:
     def _takes_later(self, name: str, later: _Contender, *, replaces: bool) -> bool:
         if not self._merges_in_logs:
             return replaces
-        lacks = [name in self._sources[name].lacks, name in later.lacks]
+        unset = [name in self._sources[name].unset, name in later.unset]
         pair = [self.kept.ranked, later.ranked]
-        return ordering.field_source(self._rule.kind, pair, lacks, newest=name in self._newest) == 1
+        return field_source(self._rule.precedence.in_logs, pair, unset, newest=name in self._newest) == 1
 
     def meet_base(
-        self, number: int, base: RecordVersion, values: Sequence[Column], base_lacks: frozenset[str]
+        self, number: int, base: RecordVersion, values: Sequence[Column], base_unset: frozenset[str]
     ) -> Judgement:
         """Set the survivor against the base row, given the survivor's ordering values, and end."""
         log = self.kept.version
-        # A row with a delete mark deletes, but is not told from other rows before it has survived.
-        flags = (log.is_delete and not log.marked, log.always_deletes)
-        kind = self._rule.kind
-        if ordering.log_replaces_base(kind, (1,), ((0,), *flags)):
-            wins, reason = True, _reason_against_base(self._rule, log)
-        else:
+        precedence = self._rule.precedence
+        # A row with a delete marker deletes if it wins, but is compared as what it was among the log versions.
+        is_delete = log.is_delete and (precedence.marked_in_logs or not log.marked)
+        what = what_is(((), is_delete, log.always_deletes))
+        of_log: tuple[object, ...] = ()
+        of_base: tuple[object, ...] = ()
+        if precedence.over_base_row[what] == HIGHER:
             of_log, of_base = _ranks_against_base(values, base, self._rule)
-            wins = ordering.log_replaces_base(kind, of_base, (of_log, *flags))
             reason = _comparison(log, of_log, base, of_base)
+        else:
+            reason = _reason_against_base(self._rule, log, what)
+        wins = log_replaces_base(precedence.over_base_row, of_base, (of_log, is_delete, log.always_deletes))
         deletes = log.is_delete or log.marked
         from_log = {
-            name for name in self._sources if self._comes_from_log(name, base_lacks, wins=wins, deletes=deletes)
+            name for name in self._sources if self._comes_from_log(name, base_unset, wins=wins, deletes=deletes)
         }
         filled = () if deletes else (name for name in self._sources if (name in from_log) != wins)
         winner, loser = (self.kept.number, number) if wins else (number, self.kept.number)
@@ -149,12 +169,12 @@ class _Fold:
         sources = {name: source.number if name in from_log else number for name, source in self._sources.items()}
         return self._judgement(winner, sources)
 
-    def _comes_from_log(self, name: str, base_lacks: frozenset[str], *, wins: bool, deletes: bool) -> bool:
+    def _comes_from_log(self, name: str, base_unset: frozenset[str], *, wins: bool, deletes: bool) -> bool:
         if deletes or not self._merges_fields:
             return wins and not deletes
         if name in self._newest:
             return True
-        return name not in self._sources[name].lacks if wins else name in base_lacks
+        return name not in self._sources[name].unset if wins else name in base_unset
 
     def end(self) -> Judgement:
         """The end where there is no base row."""
@@ -171,14 +191,14 @@ class _Fold:
         return Judgement(verdicts=tuple(self._verdicts), winner=winner, sources=tuple(known.items()))
 
 
-def _lacking(version: RecordVersion, rule: MergeRule, defaults: Mapping[str, Value]) -> frozenset[str]:
+def _unset_of(version: RecordVersion, rule: MergeRule, defaults: Mapping[str, Value]) -> frozenset[str]:
     if not version.row.num_rows:
         return frozenset()
-    return version.absent.union(lacking_fields(version.row, rule, defaults))
+    return version.absent.union(unset_fields(version.row, rule, defaults))
 
 
 def _ordering_columns(blocks: Sequence[LogRecords], rule: MergeRule) -> list[Column]:
-    if not rule.orders_logs:
+    if not rule.uses_ordering:
         return []
     return [
         pa.concat_arrays([block.ordering[position] for block in blocks])
@@ -198,43 +218,46 @@ def _ranks_against_base(
 
 
 def _reason_in_logs(rule: MergeRule, kept: _Contender, later: _Contender) -> str:
-    kind = rule.kind
-    one, other = (contender.ranked[1:] for contender in (kept, later))
     if rule.payload is not None and not (kept.version.is_delete or later.version.is_delete):
         return _combined(rule)
-    if ordering.later_replaces(kind, ((1,), *one), ((0,), *other)):
-        if kind == ordering.COMMIT_TIME:
-            return "commit-time ordering: the later one"
-        if later.version.always_deletes:
-            return _plain_delete(rule, later.version)
-        if kind == ordering.EVENT_TIME:
-            return "a row after a delete without an ordering value"
-        if kind == ordering.LATEST_OF_10 and not kept.version.is_delete:
-            return "the later one, whatever its ordering"
-        if kind == ordering.PAYLOAD_OF_11 and later.version.is_delete:
+    after_delete, earlier, what = rule.precedence.after_delete, what_is(kept.ranked), what_is(later.ranked)
+    outcome = rule.precedence.in_logs[earlier][what]
+    if outcome == LATER:
+        if not rule.uses_ordering:
+            return _COMMIT_TIME
+        if what == UNORDERED_DELETE:
+            return _unordered_delete(rule, later.version)
+        if what == DELETE:
             return "a delete, whatever its ordering"
+        if earlier == ROW:
+            return _LATER
+        if after_delete[ROW] != LATER:
+            return "a row after a delete without an ordering value"
         return "a row after a delete, whatever its ordering"
-    if not ordering.later_replaces(kind, ((0,), *one), ((1,), *other)):
-        return "delete with an ordering value after one without"
+    if outcome == EARLIER:
+        is_of_deletes = earlier == UNORDERED_DELETE and what == DELETE
+        return "delete with an ordering value after one without" if is_of_deletes else "the earlier one, whatever comes"
     if not rule.ranks_logs:
-        return "the later one, whatever its ordering"
+        return _LATER
     return _comparison(later.version, later.ranked[0], kept.version, kept.ranked[0])
 
 
-def _reason_against_base(rule: MergeRule, log: RecordVersion) -> str:
-    if rule.kind == ordering.COMMIT_TIME:
-        return "commit-time ordering: the later one"
-    if log.always_deletes:
-        return _plain_delete(rule, log)
-    if rule.payload is not None and not log.is_delete:
-        return _combined(rule)
-    if rule.kind == ordering.OVERWRITE_LATEST or not log.is_delete:
-        return "the log replaces the base row, whatever its ordering"
-    return "a delete in the log, whatever its ordering"
+def _reason_against_base(rule: MergeRule, log: RecordVersion, what: int) -> str:
+    """Why the log version wins or loses, where ordering values do not decide."""
+    if rule.precedence.over_base_row[what] == EARLIER:
+        return "the base row stays, whatever comes"
+    if not rule.uses_ordering:
+        return _COMMIT_TIME
+    if what == UNORDERED_DELETE:
+        return _unordered_delete(rule, log)
+    if rule.payload is not None:
+        return _combined(rule) if what == ROW else _LATE_DELETE
+    replaces = rule.precedence.over_base_row[ROW] == LATER
+    return "the log replaces the base row, whatever its ordering" if replaces else _LATE_DELETE
 
 
-def _plain_delete(rule: MergeRule, delete: RecordVersion) -> str:
-    if rule.text_deletes_always and any(isinstance(value, str) for value in delete.ordering):
+def _unordered_delete(rule: MergeRule, delete: RecordVersion) -> str:
+    if rule.precedence.orders_as_0x and any(isinstance(value, str) for value in delete.ordering):
         return "a delete, whatever its ordering"
     return "delete without an ordering value"
 
@@ -251,5 +274,5 @@ def _comparison(
     one, other = ordering_text(later.ordering), ordering_text(earlier.ordering)
     if later_rank == earlier_rank:
         return f"later, equal ordering {one}" if one == other else f"later, equal ordering {one} and {other}"
-    is_lower = ordering.is_lower(later_rank, earlier_rank)
-    return f"{'lower' if is_lower else 'higher'} ordering {one} than {other}"
+    direction = "lower" if is_lower(later_rank, earlier_rank) else "higher"
+    return f"{direction} ordering {one} than {other}"

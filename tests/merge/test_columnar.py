@@ -9,9 +9,17 @@ import pyarrow as pa
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined, no_matches
 from hudi_bridge.merge.log_records import data_records, delete_records
-from hudi_bridge.merge.ordering import COMMIT_TIME, DEFAULT_PAYLOAD, EVENT_TIME, OVERWRITE_LATEST, PAYLOAD_OF_11
-from hudi_bridge.merge.payloads import FieldFill, MergeRule
 from hudi_bridge.merge.record_map import build_record_map
+from hudi_bridge.merge.rules import (
+    COMMIT_TIME,
+    DEFAULT_PAYLOAD,
+    EVENT_TIME,
+    OVERWRITE_LATEST,
+    PAYLOAD_OF_11,
+    FieldFill,
+    MergeRule,
+    Precedence,
+)
 
 TYPES: dict[str, pa.DataType] = {
     "_hoodie_commit_time": pa.string(),
@@ -24,8 +32,8 @@ SCHEMA = pa.schema(TYPES)
 Row = tuple[Any, ...]
 
 
-def rule(kind: str, **changes: Any) -> MergeRule:
-    return MergeRule(kind=kind, ordering_fields=("ts",), **changes)
+def rule(precedence: Precedence, **changes: Any) -> MergeRule:
+    return MergeRule(precedence=precedence, ordering_fields=("ts",), **changes)
 
 
 def batch_of(rows: Sequence[Row], commit: str) -> pa.RecordBatch:
@@ -52,7 +60,7 @@ def merged(
     blocks.append(
         delete_records(
             pa.array([key for key, _ in deletes], pa.string()),
-            (values,) if merge_rule.orders_logs else (),
+            (values,) if merge_rule.uses_ordering else (),
             np.array([value is None for _, value in deletes], dtype=np.bool_),
         )
     )

@@ -2,19 +2,16 @@
 
 import pytest
 
-from hudi_bridge.merge.ordering import (
+from hudi_bridge.merge import ordering
+from hudi_bridge.merge.ordering import Version, is_lower
+from hudi_bridge.merge.rules import (
     COMMIT_TIME,
     DEFAULT_PAYLOAD,
     EVENT_TIME,
     LATEST_OF_10,
     OVERWRITE_LATEST,
     PAYLOAD_OF_11,
-    Version,
-    field_source,
-    is_lower,
-    later_replaces,
-    log_replaces_base,
-    survivor,
+    Precedence,
 )
 
 RULES = (COMMIT_TIME, EVENT_TIME, OVERWRITE_LATEST, DEFAULT_PAYLOAD, PAYLOAD_OF_11, LATEST_OF_10)
@@ -23,15 +20,35 @@ DELETES_ORDERED = (EVENT_TIME, OVERWRITE_LATEST, DEFAULT_PAYLOAD, LATEST_OF_10)
 PAYLOADS = (OVERWRITE_LATEST, DEFAULT_PAYLOAD, PAYLOAD_OF_11)
 
 
-def row(*ordering: object) -> Version:
-    return ordering, False, False
+def name_of(rule: Precedence) -> str:
+    return rule.name
 
 
-def delete(*ordering: object) -> Version:
-    return ordering, True, False
+def row(*values: object) -> Version:
+    return values, False, False
 
 
-PLAIN_DELETE: Version = ((None,), True, True)
+def delete(*values: object) -> Version:
+    return values, True, False
+
+
+def later_replaces(rule: Precedence, earlier: Version, later: Version) -> bool:
+    return ordering.later_replaces(rule.in_logs, earlier, later)
+
+
+def log_replaces_base(rule: Precedence, base_ordering: tuple[object, ...], log: Version) -> bool:
+    return ordering.log_replaces_base(rule.over_base_row, base_ordering, log)
+
+
+def survivor(rule: Precedence, versions: list[Version]) -> int:
+    return ordering.survivor(rule.in_logs, versions)
+
+
+def field_source(rule: Precedence, versions: list[Version], unset: list[bool], *, newest: bool) -> int:
+    return ordering.field_source(rule.in_logs, versions, unset, newest=newest)
+
+
+UNORDERED_DELETE: Version = ((None,), True, True)
 """A delete without an ordering value of its own."""
 
 
@@ -57,27 +74,27 @@ def test_ordering_values_compare_field_by_field(
     assert is_lower(left, right) is lower
 
 
-@pytest.mark.parametrize("rule", ORDERED)
-def test_the_higher_ordering_wins_among_logs_and_the_later_of_equals(rule: str) -> None:
+@pytest.mark.parametrize("rule", ORDERED, ids=name_of)
+def test_the_higher_ordering_wins_among_logs_and_the_later_of_equals(rule: Precedence) -> None:
     assert later_replaces(rule, row(1), row(2))
     assert later_replaces(rule, row(2), row(2))
     assert not later_replaces(rule, row(2), row(1))
 
 
-@pytest.mark.parametrize("later", [row(0), delete(0), PLAIN_DELETE])
+@pytest.mark.parametrize("later", [row(0), delete(0), UNORDERED_DELETE])
 def test_commit_time_takes_the_later_version_whatever_it_is(later: Version) -> None:
-    for earlier in (row(9), delete(9), PLAIN_DELETE):
+    for earlier in (row(9), delete(9), UNORDERED_DELETE):
         assert later_replaces(COMMIT_TIME, earlier, later)
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("earlier", [row(9), delete(9), PLAIN_DELETE])
-def test_a_delete_without_ordering_deletes_whatever_came_before(rule: str, earlier: Version) -> None:
-    assert later_replaces(rule, earlier, PLAIN_DELETE)
+@pytest.mark.parametrize("rule", RULES, ids=name_of)
+@pytest.mark.parametrize("earlier", [row(9), delete(9), UNORDERED_DELETE])
+def test_a_delete_without_ordering_deletes_whatever_came_before(rule: Precedence, earlier: Version) -> None:
+    assert later_replaces(rule, earlier, UNORDERED_DELETE)
 
 
-@pytest.mark.parametrize("rule", DELETES_ORDERED)
-def test_a_delete_with_ordering_takes_part_in_the_ordering(rule: str) -> None:
+@pytest.mark.parametrize("rule", DELETES_ORDERED, ids=name_of)
+def test_a_delete_with_ordering_takes_part_in_the_ordering(rule: Precedence) -> None:
     assert later_replaces(rule, row(2), delete(2))
     assert later_replaces(rule, row(2), delete(3))
     assert not later_replaces(rule, row(2), delete(1))
@@ -88,20 +105,20 @@ def test_event_time_keeps_a_newer_delete_against_a_late_row() -> None:
     assert later_replaces(EVENT_TIME, delete(3), row(3))
 
 
-@pytest.mark.parametrize("rule", PAYLOADS)
-def test_payloads_revive_a_deleted_record_whatever_the_ordering(rule: str) -> None:
+@pytest.mark.parametrize("rule", PAYLOADS, ids=name_of)
+def test_payloads_revive_a_deleted_record_whatever_the_ordering(rule: Precedence) -> None:
     assert later_replaces(rule, delete(3), row(2))
-    assert later_replaces(rule, PLAIN_DELETE, row(-2))
+    assert later_replaces(rule, UNORDERED_DELETE, row(-2))
     assert later_replaces(rule, delete(3), delete(2)) is (rule == PAYLOAD_OF_11)
 
 
 def test_in_10_rows_come_in_the_order_of_arrival_and_deletes_in_that_of_their_values() -> None:
     assert later_replaces(LATEST_OF_10, row(2), row(1))
     assert later_replaces(LATEST_OF_10, delete(2), row(1))
-    assert not later_replaces(LATEST_OF_10, PLAIN_DELETE, delete(5))
+    assert not later_replaces(LATEST_OF_10, UNORDERED_DELETE, delete(5))
     assert log_replaces_base(LATEST_OF_10, (2,), row(1))
     assert log_replaces_base(LATEST_OF_10, (2,), delete(2))
-    assert log_replaces_base(LATEST_OF_10, (2,), PLAIN_DELETE)
+    assert log_replaces_base(LATEST_OF_10, (2,), UNORDERED_DELETE)
     assert not log_replaces_base(LATEST_OF_10, (2,), delete(1))
 
 
@@ -111,21 +128,21 @@ def test_payloads_of_11_take_any_delete() -> None:
 
 
 def test_event_time_revives_after_a_delete_without_ordering_by_a_row_alone() -> None:
-    assert later_replaces(EVENT_TIME, PLAIN_DELETE, row(-5))
-    assert not later_replaces(EVENT_TIME, PLAIN_DELETE, delete(5))
+    assert later_replaces(EVENT_TIME, UNORDERED_DELETE, row(-5))
+    assert not later_replaces(EVENT_TIME, UNORDERED_DELETE, delete(5))
 
 
-@pytest.mark.parametrize("rule", [COMMIT_TIME, OVERWRITE_LATEST])
-@pytest.mark.parametrize("log", [row(0), delete(0), PLAIN_DELETE])
-def test_some_rules_let_the_log_win_over_any_base_row(rule: str, log: Version) -> None:
+@pytest.mark.parametrize("rule", [COMMIT_TIME, OVERWRITE_LATEST], ids=name_of)
+@pytest.mark.parametrize("log", [row(0), delete(0), UNORDERED_DELETE])
+def test_some_rules_let_the_log_win_over_any_base_row(rule: Precedence, log: Version) -> None:
     assert log_replaces_base(rule, (9,), log)
 
 
-@pytest.mark.parametrize("rule", [EVENT_TIME, DEFAULT_PAYLOAD, PAYLOAD_OF_11])
-def test_the_base_row_stays_if_its_ordering_is_higher(rule: str) -> None:
+@pytest.mark.parametrize("rule", [EVENT_TIME, DEFAULT_PAYLOAD, PAYLOAD_OF_11], ids=name_of)
+def test_the_base_row_stays_if_its_ordering_is_higher(rule: Precedence) -> None:
     assert not log_replaces_base(rule, (2,), row(1))
     assert log_replaces_base(rule, (2,), row(2))
-    assert log_replaces_base(rule, (2,), PLAIN_DELETE)
+    assert log_replaces_base(rule, (2,), UNORDERED_DELETE)
 
 
 def test_a_late_delete_against_the_base_row() -> None:
@@ -134,14 +151,14 @@ def test_a_late_delete_against_the_base_row() -> None:
 
 
 def test_survivors_are_folded_in_the_order_of_arrival() -> None:
-    versions = [row(5), PLAIN_DELETE, row(1), delete(0), row(1)]
+    versions = [row(5), UNORDERED_DELETE, row(1), delete(0), row(1)]
     assert survivor(COMMIT_TIME, versions) == 4
     assert survivor(EVENT_TIME, versions) == 4
     assert survivor(EVENT_TIME, versions[:4]) == 2
     assert survivor(EVENT_TIME, versions[:1]) == 0
 
 
-def test_a_lacking_field_comes_from_the_loser() -> None:
+def test_an_unset_field_comes_from_the_loser() -> None:
     assert field_source(EVENT_TIME, [row(1), row(2)], [False, True], newest=False) == 0
     assert field_source(EVENT_TIME, [row(1), row(2)], [False, False], newest=False) == 1
     assert field_source(EVENT_TIME, [row(2), row(1)], [True, False], newest=False) == 1
@@ -149,7 +166,7 @@ def test_a_lacking_field_comes_from_the_loser() -> None:
 
 
 def test_fields_are_not_merged_across_a_delete() -> None:
-    assert field_source(COMMIT_TIME, [row(1), PLAIN_DELETE, row(2)], [False, True, True], newest=False) == 2
+    assert field_source(COMMIT_TIME, [row(1), UNORDERED_DELETE, row(2)], [False, True, True], newest=False) == 2
     assert field_source(EVENT_TIME, [row(3), delete(1)], [True, False], newest=False) == 0
 
 

@@ -7,16 +7,19 @@ import pytest
 
 from hudi_bridge.config import MergeMode, TableConfig, parse_table_config
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.merge.ordering import (
+from hudi_bridge.merge.payloads import infer_merge_mode
+from hudi_bridge.merge.payloads import merge_rule as merge_rule_with
+from hudi_bridge.merge.rules import (
     COMMIT_TIME,
     DEFAULT_PAYLOAD,
     EVENT_TIME,
     LATEST_OF_10,
     OVERWRITE_LATEST,
     PAYLOAD_OF_11,
+    FieldFill,
+    MergeRule,
+    Precedence,
 )
-from hudi_bridge.merge.payloads import FieldFill, MergeRule, infer_merge_mode
-from hudi_bridge.merge.payloads import merge_rule as merge_rule_with
 from hudi_bridge.options import with_read_options
 from tests.table_writer import TableWriter, at
 
@@ -47,8 +50,8 @@ def merge_rule(table: TableConfig) -> MergeRule:
     return merge_rule_with(table, {})
 
 
-def rule(kind: str, *ordering_fields: str, **changes: Any) -> MergeRule:
-    return MergeRule(kind=kind, ordering_fields=ordering_fields, **changes)
+def rule(precedence: Precedence, *ordering_fields: str, **changes: Any) -> MergeRule:
+    return MergeRule(precedence=precedence, ordering_fields=ordering_fields, **changes)
 
 
 OF_0X = {
@@ -128,8 +131,10 @@ def test_version_6_maintained_by_1x_follows_1x(payload: str) -> None:
 
 
 @pytest.mark.parametrize("version", [8, 9])
-@pytest.mark.parametrize(("mode", "kind"), [("COMMIT_TIME_ORDERING", COMMIT_TIME), ("EVENT_TIME_ORDERING", EVENT_TIME)])
-def test_a_stated_mode_decides_from_version_8_on(version: int, mode: str, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("mode", "precedence"), [(MergeMode.COMMIT_TIME, COMMIT_TIME), (MergeMode.EVENT_TIME, EVENT_TIME)]
+)
+def test_a_stated_mode_decides_from_version_8_on(version: int, mode: str, precedence: Precedence) -> None:
     config = with_payload(
         version,
         "com.example.Own",
@@ -137,7 +142,7 @@ def test_a_stated_mode_decides_from_version_8_on(version: int, mode: str, kind: 
         hoodie__record__merge__strategy__id=PAYLOAD_ID,
         hoodie__table__precombine__field="ts",
     )
-    assert merge_rule(config) == rule(kind, "ts")
+    assert merge_rule(config) == rule(precedence, "ts")
 
 
 @pytest.mark.parametrize(
@@ -218,9 +223,9 @@ def test_the_ordering_fields_of_a_payload_hold_where_the_table_names_none() -> N
 def test_the_spark_merger_of_0x_is_a_reader_option() -> None:
     option = {"hoodie.datasource.write.record.merger.impls": "org.apache.hudi.HoodieSparkRecordMerger"}
     table = with_payload(6, PACKAGE + "OverwriteWithLatestAvroPayload", hoodie__table__precombine__field="ts")
-    assert merge_rule(with_read_options(table, option)).kind == DEFAULT_PAYLOAD
+    assert merge_rule(with_read_options(table, option)).precedence == DEFAULT_PAYLOAD
     newer = with_payload(8, PACKAGE + "OverwriteWithLatestAvroPayload")
-    assert merge_rule(with_read_options(newer, option)).kind == COMMIT_TIME
+    assert merge_rule(with_read_options(newer, option)).precedence == COMMIT_TIME
 
 
 @pytest.mark.parametrize("version", [5, 6, 8, 9])

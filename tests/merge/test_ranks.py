@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.arrays import Column
-from hudi_bridge.merge.ordering import DEFAULT_PAYLOAD, EVENT_TIME, is_lower
-from hudi_bridge.merge.payloads import MergeRule
+from hudi_bridge.merge.ordering import is_lower
 from hudi_bridge.merge.ranks import ordering_ranks
+from hudi_bridge.merge.rules import DEFAULT_PAYLOAD, EVENT_TIME, MergeRule
 
-NULLS_AS_ZERO = MergeRule(kind=EVENT_TIME, ordering_fields=("o",))
-NULLS_LOWEST = MergeRule(kind=DEFAULT_PAYLOAD, ordering_fields=("o",))
+NULLS_AS_ZERO = MergeRule(precedence=EVENT_TIME, ordering_fields=("o",))
+NULLS_LOWEST = MergeRule(precedence=DEFAULT_PAYLOAD, ordering_fields=("o",))
 
 
 def moments(tz: dt.tzinfo | None) -> st.SearchStrategy[Any]:
@@ -126,7 +126,7 @@ def test_without_ordering_fields_all_are_equal() -> None:
 
 
 def test_sequences_are_numbers_against_the_base_and_text_among_logs() -> None:
-    rule = MergeRule(kind=DEFAULT_PAYLOAD, ordering_fields=("o",), sequences_against_base=True)
+    rule = MergeRule(precedence=DEFAULT_PAYLOAD, ordering_fields=("o",), sequences_against_base=True)
     column = pa.array(["9.10", "10.2", "9.9", None])
     in_logs = ordering_ranks([column], 4, rule, against_base=False).tolist()
     assert in_logs[3] < in_logs[1] < in_logs[0] < in_logs[2]
@@ -135,7 +135,7 @@ def test_sequences_are_numbers_against_the_base_and_text_among_logs() -> None:
 
 
 def test_of_equal_sequences_that_of_the_base_row_wins() -> None:
-    rule = MergeRule(kind=DEFAULT_PAYLOAD, ordering_fields=("o",), sequences_against_base=True)
+    rule = MergeRule(precedence=DEFAULT_PAYLOAD, ordering_fields=("o",), sequences_against_base=True)
     of_log, of_base = ordering_ranks([pa.array(["5.10", "5.10"])], 2, rule, against_base=True).tolist()
     assert of_log < of_base
 

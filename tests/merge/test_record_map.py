@@ -7,9 +7,16 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, data_records, delete_records
-from hudi_bridge.merge.ordering import COMMIT_TIME, DEFAULT_PAYLOAD, EVENT_TIME, OVERWRITE_LATEST
-from hudi_bridge.merge.payloads import FieldFill, MergeRule
 from hudi_bridge.merge.record_map import build_record_map
+from hudi_bridge.merge.rules import (
+    COMMIT_TIME,
+    DEFAULT_PAYLOAD,
+    EVENT_TIME,
+    OVERWRITE_LATEST,
+    FieldFill,
+    MergeRule,
+    Precedence,
+)
 
 TYPES: dict[str, pa.DataType] = {
     "_hoodie_record_key": pa.string(),
@@ -25,8 +32,8 @@ def schema_with(**columns: pa.DataType) -> pa.Schema:
     return pa.schema({"_hoodie_record_key": pa.string()} | columns)
 
 
-def rule(kind: str, **changes: Any) -> MergeRule:
-    return MergeRule(kind=kind, ordering_fields=("ts",), **changes)
+def rule(precedence: Precedence, **changes: Any) -> MergeRule:
+    return MergeRule(precedence=precedence, ordering_fields=("ts",), **changes)
 
 
 def upserts(
@@ -42,7 +49,7 @@ def deletes(merge_rule: MergeRule, *records: tuple[str, int | None]) -> LogRecor
     values: Any = pa.array([value for _, value in records], pa.int64())
     return delete_records(
         pa.array([key for key, _ in records], pa.string()),
-        (values,) if merge_rule.orders_logs else (),
+        (values,) if merge_rule.uses_ordering else (),
         np.array([value is None for _, value in records], dtype=np.bool_),
     )
 
@@ -150,14 +157,14 @@ def test_a_partial_update_leaves_fields_to_older_versions() -> None:
         upserts(event_time, ("k", 2, "new", None), ("l", 1, "late", None), absent=["b"]),
     )
     assert rows_of(found) == {"k": (2, "new", "kept"), "l": (9, "high", None)}
-    assert {name: lacks.tolist() for name, lacks in found.lacks.items()} == {"b": [False, False]}
+    assert {name: unset.tolist() for name, unset in found.unset.items()} == {"b": [False, False]}
 
 
 def test_a_partial_update_without_an_older_version_still_lacks_its_fields() -> None:
     event_time = rule(EVENT_TIME)
     found = survivors(event_time, upserts(event_time, ("k", 2, "new", None), absent=["b"]))
     assert rows_of(found) == {"k": (2, "new", None)}
-    assert found.lacks["b"].tolist() == [True]
+    assert found.unset["b"].tolist() == [True]
 
 
 def test_nulls_are_filled_from_older_versions_but_not_across_a_delete() -> None:
@@ -169,7 +176,7 @@ def test_nulls_are_filled_from_older_versions_but_not_across_a_delete() -> None:
         upserts(partial, ("k", 2, None, "b2"), ("l", 2, None, "b2")),
     )
     assert rows_of(found) == {"k": (2, "a1", "b2"), "l": (2, None, "b2")}
-    assert found.lacks["a"].tolist() == [False, True]
+    assert found.unset["a"].tolist() == [False, True]
 
 
 def test_defaults_count_as_lacking_only_where_they_are_stated() -> None:
@@ -183,4 +190,4 @@ def test_rules_that_fill_from_the_base_alone_leave_log_versions_unmerged() -> No
     partial = rule(OVERWRITE_LATEST, fill=FieldFill.DEFAULTS, fills_in_logs=False)
     found = survivors(partial, upserts(partial, ("k", 1, "a1", "b1")), upserts(partial, ("k", 2, None, "b2")))
     assert rows_of(found) == {"k": (2, None, "b2")}
-    assert found.lacks["a"].tolist() == [True]
+    assert found.unset["a"].tolist() == [True]

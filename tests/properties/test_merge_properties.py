@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hudi_bridge import HudiTable
 from hudi_bridge.merge import fold, ordering
 from hudi_bridge.merge.ordering import Version
-from hudi_bridge.merge.payloads import FieldFill, MergeRule
+from hudi_bridge.merge.rules import FieldFill, MergeRule
 from tests.table_writer import Row, TableWriter, at
 
 FIELDS: tuple[tuple[str, Any], ...] = (
@@ -201,12 +201,12 @@ def merged(rule: MergeRule, base: Sequence[Row], log: Sequence[Change]) -> list[
         if found is None:
             rows.append(row)
             continue
-        version, fields, lacks = found
-        wins = ordering.log_replaces_base(rule.kind, (comparable(rule, row["ts"]),), version)
+        version, fields, log_unset = found
+        wins = ordering.log_replaces_base(rule.precedence.over_base_row, (comparable(rule, row["ts"]),), version)
         if version[1]:
             rows += [] if wins else [row]
         elif merges_fields:
-            takes_log = {name: not lacks[name] if wins else lacking(rule, row, name) for name in NAMES}
+            takes_log = {name: not log_unset[name] if wins else unset(rule, row, name) for name in NAMES}
             rows.append({name: fields[name] if takes_log[name] else row[name] for name in NAMES})
         else:
             rows.append(fields if wins else row)
@@ -216,17 +216,18 @@ def merged(rule: MergeRule, base: Sequence[Row], log: Sequence[Change]) -> list[
 def survivor(
     rule: MergeRule, log: Sequence[Change], *, fills_in_logs: bool
 ) -> tuple[Version, dict[str, Any], dict[str, bool]]:
-    """What survives of the log records of a key: its version, its fields, and which of them it lacks."""
+    """What survives of the log records of a key: its version, its fields, and which of them are unset."""
     versions = [version_of(rule, change) for change in log]
-    kept = ordering.survivor(rule.kind, versions)
-    fields, lacks = {}, {}
+    kept = ordering.survivor(rule.precedence.in_logs, versions)
+    fields, of_log = {}, {}
+    in_logs = rule.precedence.in_logs
     for name in NAMES:
-        all_lacks = [change.kind != "delete" and lacking_in(rule, change, name) for change in log]
-        source = ordering.field_source(rule.kind, versions, all_lacks, newest=False) if fills_in_logs else kept
+        all_unset = [change.kind != "delete" and unset_in(rule, change, name) for change in log]
+        source = ordering.field_source(in_logs, versions, all_unset, newest=False) if fills_in_logs else kept
         left_out = log[source].kind == "partial" and name not in CHANGED
         fields[name] = None if left_out else log[source].row[name]
-        lacks[name] = all_lacks[source]
-    return versions[kept], fields, lacks
+        of_log[name] = all_unset[source]
+    return versions[kept], fields, of_log
 
 
 def version_of(rule: MergeRule, change: Change) -> Version:
@@ -236,16 +237,16 @@ def version_of(rule: MergeRule, change: Change) -> Version:
 
 
 def comparable(rule: MergeRule, value: int | None) -> int | None:
-    return 0 if value is None and rule.nulls_as_zero else value
+    return 0 if value is None and rule.precedence.nulls_as_zero else value
 
 
-def lacking_in(rule: MergeRule, change: Change, name: str) -> bool:
+def unset_in(rule: MergeRule, change: Change, name: str) -> bool:
     if change.kind == "partial" and name not in CHANGED:
         return True
-    return lacking(rule, change.row, name)
+    return unset(rule, change.row, name)
 
 
-def lacking(rule: MergeRule, row: Row, name: str) -> bool:
+def unset(rule: MergeRule, row: Row, name: str) -> bool:
     if rule.fill is None:
         return False
     default = DEFAULTS.get(name) if rule.fill is FieldFill.DEFAULTS else None

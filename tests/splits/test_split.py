@@ -16,15 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_bridge import QueryError, QueryType, RealtimeFileSplit
-from hudi_bridge.merge import ordering
-from hudi_bridge.merge.payloads import FieldFill, MergeRule
+from hudi_bridge.merge.rules import CUSTOM_PAYLOAD, PAYLOAD_RULES, FieldFill, MergeRule
 from hudi_bridge.splits.split import FloatWidening, ReadContext
 from tests.table_writer import TableWriter, at
 
 TEXT = st.text(max_size=6)
 NAMES = st.tuples() | st.tuples(TEXT) | st.tuples(TEXT, TEXT)
 INSTANTS = st.text("0123456789", min_size=1, max_size=17)
-KINDS = (ordering.COMMIT_TIME, ordering.EVENT_TIME, ordering.OVERWRITE_LATEST, ordering.DEFAULT_PAYLOAD)
+PRECEDENCES = (CUSTOM_PAYLOAD, *(entry.rule.precedence for entry in PAYLOAD_RULES))
 VALUES: tuple[tuple[pa.DataType, st.SearchStrategy[Any]], ...] = (
     (pa.string(), TEXT),
     (pa.int32(), st.integers(-5, 5)),
@@ -43,7 +42,7 @@ SCHEMAS = st.sampled_from(
 )
 RULES = st.builds(
     MergeRule,
-    kind=st.sampled_from(KINDS),
+    precedence=st.sampled_from(PRECEDENCES),
     ordering_fields=NAMES,
     delete_marker=st.none() | st.tuples(TEXT, TEXT),
     fill=st.none() | st.sampled_from(FieldFill),

@@ -16,7 +16,7 @@ from hudi_bridge.logformat.layout import BlockType, HeaderKey
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge import ordering
 from hudi_bridge.merge.custom_payload import RecordPayload, Row
-from hudi_bridge.merge.payloads import MergeRule
+from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import BaseFileColumns
 from hudi_bridge.readers.record_keys import record_keys
 from hudi_bridge.trace.base_search import BaseCheck
@@ -128,14 +128,14 @@ def check_replay(group: FileGroupHistory, rule: MergeRule) -> None:
         assert group.winner == (1 if base else None)
         assert group.verdicts == ()
         return
-    kept = ordering.survivor(rule.kind, [as_plain(version, rule) for version in log])
+    kept = ordering.survivor(rule.precedence.in_logs, [as_plain(version, rule) for version in log])
     number = len(base) + kept + 1
     assert len(group.verdicts) == len(log) - 1 + len(base)
     if base:
         survivor = as_plain(log[kept], rule)
-        flags = (log[kept].is_delete and not log[kept].marked, survivor[2])
+        is_delete = log[kept].is_delete and (rule.precedence.marked_in_logs or not log[kept].marked)
         values = plain_values(base[0], rule)
-        wins = ordering.log_replaces_base(rule.kind, values, (survivor[0], *flags))
+        wins = ordering.log_replaces_base(rule.precedence.over_base_row, values, (survivor[0], is_delete, survivor[2]))
         assert (group.verdicts[-1].winner, group.verdicts[-1].loser) == ((number, 1) if wins else (1, number))
         number = number if wins else 1
     assert group.winner == number
@@ -146,7 +146,7 @@ def as_plain(version: RecordVersion, rule: MergeRule) -> ordering.Version:
 
 
 def plain_values(version: RecordVersion, rule: MergeRule) -> tuple[object, ...]:
-    return tuple(0 if value is None and rule.nulls_as_zero else value for value in version.ordering)
+    return tuple(0 if value is None and rule.precedence.nulls_as_zero else value for value in version.ordering)
 
 
 @pytest.mark.parametrize("case", STORIES)

@@ -1,4 +1,4 @@
-"""Merge rules as SQL conditions: the record keys of base rows, comparisons of ordering values, and lacking fields.
+"""Merge rules as SQL conditions: the record keys of base rows, comparisons of ordering values, and unset fields.
 
 Numbers, dates and texts compare in SQL as they do in Hudi: texts by their bytes. A missing value is below all, except
 that Hudi 1.x puts 0 in the place of a missing number. Floats compare by their bits, which Trino and Presto can get at.
@@ -15,8 +15,10 @@ from hudi_bridge.connectors.trino.sql_text import Dialect, identifier, literal
 from hudi_bridge.connectors.trino.sql_types import ArrowType, stored_type
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.arrays import Value
-from hudi_bridge.merge.lacking import META_FIELDS
-from hudi_bridge.merge.payloads import FieldFill, MergeRule
+from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER
+from hudi_bridge.merge.ordering_fields import is_number
+from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.merge.unset_fields import unset_value
 from hudi_bridge.readers.record_keys import key_columns
 from hudi_bridge.splits.split import ReadContext
 
@@ -43,34 +45,41 @@ def base_key(context: ReadContext, row: str) -> str:
 
 
 def log_wins(rule: MergeRule, columns: LogColumns, dialect: Dialect, base: list[str], log: list[str]) -> str:
-    """Whether the log record's ordering values are not lower than the base row's, which ``base`` and ``log`` name.
+    """Whether a log record ``l`` takes the place of its base row, given the expressions of their ordering values.
+
+    It is one in which the base row has a say: records that win in any case are not asked about.
 
     Raises:
         UnsupportedTableError: the dialect cannot compare values of a type.
     """
+    outcomes = rule.precedence.over_base_row
+    compared = _not_lower(rule, columns, dialect, base, log) if HIGHER in outcomes else "FALSE"
+    if EARLIER not in outcomes:
+        return compared
+    row, delete, unordered_delete = ({EARLIER: "FALSE", LATER: "TRUE", HIGHER: compared}[one] for one in outcomes)
+    return f"CASE WHEN l.is_always THEN {unordered_delete} WHEN l.is_explicit THEN {delete} ELSE {row} END"
+
+
+def _not_lower(rule: MergeRule, columns: LogColumns, dialect: Dialect, base: list[str], log: list[str]) -> str:
+    """Whether the log record's ordering values are not lower than the base row's."""
     kinds = [columns.schema.field(name).type for name in columns.ordering]
     condition = ""
     for kind, of_base, of_log in reversed(list(zip(kinds, base, log, strict=True))):
         one, other = (_comparable(side, kind, rule, dialect) for side in (of_base, of_log))
         above, equal = f"{other} > {one}", f"{other} = {one}"
-        if not (rule.nulls_as_zero and is_number(kind)):
+        if not (rule.precedence.nulls_as_zero and is_number(kind)):
             above = f"({other} IS NOT NULL AND ({one} IS NULL OR {above}))"
             equal = f"({equal} OR ({other} IS NULL AND {one} IS NULL))"
         condition = f"({above} OR ({equal} AND {condition}))" if condition else f"({above} OR {equal})"
-    return f"COALESCE({condition}, FALSE)"
-
-
-def is_number(kind: ArrowType) -> bool:
-    """Whether a missing value of the type counts as 0 where missing numbers do."""
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return f"COALESCE({condition}, FALSE)" if condition else "TRUE"
 
 
 def _comparable(value: str, kind: ArrowType, rule: MergeRule, dialect: Dialect) -> str:
     if pa.types.is_floating(kind):
         if dialect is Dialect.ANSI:
             raise UnsupportedTableError("ordering field in ansi SQL", "a floating-point number", "other types")
-        return _float_rank(value, nulls_as_zero=rule.nulls_as_zero)
-    return f"COALESCE({value}, 0)" if rule.nulls_as_zero and is_number(kind) else value
+        return _float_rank(value, nulls_as_zero=rule.precedence.nulls_as_zero)
+    return f"COALESCE({value}, 0)" if rule.precedence.nulls_as_zero and is_number(kind) else value
 
 
 def _float_rank(value: str, *, nulls_as_zero: bool) -> str:
@@ -80,19 +89,14 @@ def _float_rank(value: str, *, nulls_as_zero: bool) -> str:
     return f"(CASE WHEN {bits} < 0 THEN bitwise_xor({bits}, {_SIGN}) ELSE {bits} END)"
 
 
-def base_lacks(name: str, value: str, kind: ArrowType, rule: MergeRule, default: "Value | None") -> str:
-    """Whether a base row lacks a field, so that it takes that of a log record which it beats."""
-    if rule.fill is None or name in META_FIELDS:
+def base_unset(name: str, value: str, kind: ArrowType, rule: MergeRule, default: "Value | None") -> str:
+    """Whether a field of a base row is unset, so that it takes that of a log record which it beats."""
+    unset = unset_value(rule, name, kind, default)
+    if unset is None:
         return "FALSE"
-    if rule.fill is FieldFill.UNAVAILABLE:
-        if pa.types.is_string(kind):
-            return f"COALESCE({value} = {literal(rule.unavailable_value)}, FALSE)"
-        if pa.types.is_binary(kind):
-            return f"COALESCE({value} = X'{rule.unavailable_value.encode().hex()}', FALSE)"
-        return "FALSE"
-    if rule.fill is FieldFill.DEFAULTS and default is not None:
-        return f"COALESCE({value} = {_constant(default.as_py(), kind, name)}, FALSE)"
-    return f"{value} IS NULL"
+    if not unset.is_valid:
+        return f"{value} IS NULL"
+    return f"COALESCE({value} = {_constant(unset.as_py(), kind, name)}, FALSE)"
 
 
 def _constant(value: Any, kind: ArrowType, name: str) -> str:  # noqa: ANN401 - of any plain type

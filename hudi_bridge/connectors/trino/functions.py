@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_bridge.connectors.trino import decode_udf, merge_udf, payload_udf
-from hudi_bridge.connectors.trino.conditions import is_number
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.payload_text import INSTANCE, payload_text, without_imports
 from hudi_bridge.connectors.trino.sql_text import Dialect, ObjectNames, body, identifier, python_literal
@@ -21,8 +20,9 @@ from hudi_bridge.connectors.trino.sql_types import shown_type, stored_type
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge import ordering
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.merge.lacking import META_FIELDS
-from hudi_bridge.merge.payloads import MergeRule
+from hudi_bridge.merge.ordering_fields import is_number
+from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.merge.unset_fields import META_FIELDS
 from hudi_bridge.splits.split import ReadContext
 
 MERGE = "merge"
@@ -33,25 +33,26 @@ _MOST_BYTES = 1 << 19
 def create_fields_function(names: ObjectNames, context: ReadContext, rule: MergeRule, columns: LogColumns) -> str:
     """The statement for the function that says which fields of a contested record come from the log.
 
-    It takes three flags and the lists of lacking fields of both sides, as ``contested_fields`` does, then the ordering
+    It takes three flags and the lists of unset fields of both sides, as ``contested_fields`` does, then the ordering
     values of the base row and those of the log record.
     """
-    zeros = tuple(rule.nulls_as_zero and is_number(columns.schema.field(name).type) for name in columns.ordering)
+    as_zero = rule.precedence.nulls_as_zero
+    zeros = tuple(as_zero and is_number(columns.schema.field(name).type) for name in columns.ordering)
     newest = tuple(rule.newest_meta and name in META_FIELDS for name in context.schema.names)
     handler = (
-        f"RULE = {python_literal(rule.kind)}\n"
+        f"OVER_BASE_ROW = {python_literal(rule.precedence.over_base_row)}\n"
         f"ZEROS = {python_literal(zeros)}\n"
         f"NEWEST = {python_literal(newest)}\n\n\n"
-        f"def {_HANDLER}(is_delete, is_explicit, always_deletes, base_lacks, log_lacks, *ordering):\n"
+        f"def {_HANDLER}(is_delete, is_explicit, always_deletes, base_unset, log_unset, *ordering):\n"
         "    return contested_fields(\n"
-        f"        RULE, ZEROS, NEWEST, sequences={bool(rule.sequences_against_base)},\n"
-        "        flags=(is_delete, is_explicit, always_deletes), lacks=(base_lacks, log_lacks), ordering=ordering,\n"
+        f"        OVER_BASE_ROW, ZEROS, NEWEST, sequences={bool(rule.sequences_against_base)},\n"
+        "        flags=(is_delete, is_explicit, always_deletes), unset=(base_unset, log_unset), ordering=ordering,\n"
         "    )"
     )
     kinds = [stored_type(columns.schema.field(name).type, Dialect.TRINO, name) for name in columns.ordering]
     sides = [f"{side}_{position} {kind}" for side in ("base", "log") for position, kind in enumerate(kinds)]
     parameters = ["is_delete boolean", "is_explicit boolean", "always_deletes boolean"]
-    parameters += ["base_lacks array(boolean)", "log_lacks array(boolean)", *sides]
+    parameters += ["base_unset array(boolean)", "log_unset array(boolean)", *sides]
     text = "\n\n\n".join((_text_of(ordering), _text_of(merge_udf), handler))
     return _create(names.of_part(MERGE), parameters, "array(boolean)", text)
 

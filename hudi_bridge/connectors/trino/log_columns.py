@@ -17,9 +17,9 @@ class LogColumns:
 
     ``file`` is the name of the file that a row is in, ``partition`` the partition path of its slice. ``key`` is the
     record key, null for rows that meet no base row. ``contested`` marks records whose base row has a say. ``delete`` is
-    whether the record removes its base row if it wins, ``explicit`` whether it is a delete that was never a row,
-    ``always`` whether it is one without an ordering value. ``lacks`` says of each of the table's columns whether the
-    record lacks it, ``ordering`` are its ordering values.
+    whether the record removes its base row if it wins, ``explicit`` whether it is compared as a delete, ``always``
+    whether as one without an ordering value. ``unset`` says of each of the table's columns whether it
+    is unset, ``ordering`` are its ordering values.
     """
 
     file: str
@@ -29,7 +29,7 @@ class LogColumns:
     delete: str
     explicit: str
     always: str
-    lacks: str
+    unset: str
     ordering: tuple[str, ...]
     schema: pa.Schema
 
@@ -40,14 +40,14 @@ class LogColumns:
         prefix = unused_prefix(own.names, "_log_")
         texts = {name: f"{prefix}{name}" for name in ("file", "partition", "key")}
         flags = {name: f"{prefix}{name}" for name in ("contested", "delete", "explicit", "always")}
-        lacks = f"{prefix}lacks"
+        unset = f"{prefix}unset"
         fields = rule.ordering_fields if rule is not None and rule.orders_base else ()
         ordering = {f"{prefix}ordering_{position}": field for position, field in enumerate(fields)}
         schema = pa.schema(
             [pa.field(name, pa.string()) for name in texts.values()]
             + [pa.field(name, pa.bool_()) for name in flags.values()]
-            + [pa.field(lacks, pa.list_(pa.bool_()))]
+            + [pa.field(unset, pa.list_(pa.bool_()))]
             + [pa.field(name, published_type(ordering_type(field, own))) for name, field in ordering.items()]
             + [pa.field(field.name, published_type(field.type)) for field in own]
         )
-        return cls(**texts, **flags, lacks=lacks, ordering=tuple(ordering), schema=schema)
+        return cls(**texts, **flags, unset=unset, ordering=tuple(ordering), schema=schema)

@@ -2,7 +2,7 @@
 
 The text of this module runs behind that of ``merge.ordering`` in Trino's Python, where no package is installed. It is
 called once for each record that both the base file and the logs hold, with their ordering values and the fields that
-either lacks; the values of the fields stay in SQL.
+are unset in either; the values of the fields stay in SQL.
 
 Source: ``HoodieMergedLogRecordScanner`` and ``PartialUpdateHandler`` of Hudi.
 """
@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from hudi_bridge.merge.ordering import Version, field_from_log, log_replaces_base
+from hudi_bridge.merge.ordering import Outcomes, Version, field_from_log, log_replaces_base
 
 _MOST_DIGITS = 18
 _ALL_BITS = 0x7FFFFFFFFFFFFFFF
@@ -52,19 +52,20 @@ def float_rank(value: float) -> int:
 
 
 def contested_fields(
-    rule: str,
+    over_base_row: Outcomes,
     zeros: Sequence[bool],
     newest: Sequence[bool],
     *,
     sequences: bool,
     flags: Sequence[bool],
-    lacks: Sequence[Sequence[bool] | None],
+    unset: Sequence[Sequence[bool] | None],
     ordering: Sequence[Any],
 ) -> list[bool] | None:
     """For each field of a contested record whether it comes from the log; None if there is no row.
 
-    ``flags`` say of the log version whether it deletes, is a delete that was never a row, and has no ordering value.
-    ``lacks`` are the fields that the base row and the log version lack, ``ordering`` the values of the base row, then
+    ``over_base_row`` is that of the rule's precedence. ``flags`` say of the log version whether it deletes, whether it
+    is compared as a delete, and whether as one without an ordering value.
+    ``unset`` are the unset fields of the base row and of the log version, ``ordering`` the values of the base row, then
     those of the log version.
     """
     is_delete, is_explicit, always_deletes = flags
@@ -73,26 +74,26 @@ def contested_fields(
     if sequences:
         # Of equal ones, the base row wins.
         base, log = (*base, 1), (*log, 0)
-    base_lacks, log_lacks = (of_side or [False] * len(newest) for of_side in lacks)
+    base_unset, log_unset = (of_side or [False] * len(newest) for of_side in unset)
     return fields_from_log(
-        rule,
+        over_base_row,
         base,
         (log, is_explicit, always_deletes),
         is_delete=is_delete,
-        base_lacks=base_lacks,
-        log_lacks=log_lacks,
+        base_unset=base_unset,
+        log_unset=log_unset,
         newest=newest,
     )
 
 
 def fields_from_log(
-    rule: str,
+    over_base_row: Outcomes,
     base_ordering: tuple[object, ...],
     log: Version,
     *,
     is_delete: bool,
-    base_lacks: Sequence[bool],
-    log_lacks: Sequence[bool],
+    base_unset: Sequence[bool],
+    log_unset: Sequence[bool],
     newest: Sequence[bool],
 ) -> list[bool] | None:
     """For each field whether it comes from the log; None if there is no row.
@@ -100,10 +101,10 @@ def fields_from_log(
     ``log`` is the surviving version, ``is_delete`` whether it removes the record if it wins. ``newest`` marks fields
     that follow the log, whichever wins.
     """
-    wins = log_replaces_base(rule, base_ordering, log)
+    wins = log_replaces_base(over_base_row, base_ordering, log)
     if is_delete:
-        return None if wins else [False] * len(base_lacks)
+        return None if wins else [False] * len(base_unset)
     return [
-        follows or field_from_log(log_wins=wins, base_lacks=of_base, log_lacks=of_log)
-        for follows, of_base, of_log in zip(newest, base_lacks, log_lacks, strict=True)
+        follows or field_from_log(log_wins=wins, base_unset=of_base, log_unset=of_log)
+        for follows, of_base, of_log in zip(newest, base_unset, log_unset, strict=True)
     ]

@@ -20,14 +20,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_bridge.connectors.trino.conditions import base_key, base_lacks, log_wins
+from hudi_bridge.connectors.trino.conditions import base_key, base_unset, log_wins
 from hudi_bridge.connectors.trino.functions import MERGE, row_type
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.publication import LOG, SLICES, Publication, path_columns
 from hudi_bridge.connectors.trino.sql_text import Dialect, ObjectNames, identifier, literal
 from hudi_bridge.connectors.trino.sql_types import shown, stored_type
 from hudi_bridge.merge.ordering_fields import ordering_path
-from hudi_bridge.merge.payloads import MergeRule
+from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.field_defaults import field_defaults
 from hudi_bridge.readers.record_keys import key_columns
 
@@ -101,7 +101,7 @@ class RealtimeView:
         place = "slice.number" if self.base_table is None else f"l.{identifier(own.partition)}"
         columns = [f"{place} AS place", f"l.{identifier(own.key)} AS record_key"]
         columns += [f"l.{identifier(getattr(own, name))} AS is_{name}" for name in _FLAGS]
-        columns.append(f"l.{identifier(own.lacks)} AS lacks")
+        columns.append(f"l.{identifier(own.unset)} AS unset")
         columns += [f"l.{identifier(name)} AS o{position}" for position, name in enumerate(own.ordering)]
         columns += [f"l.{identifier(name)} AS c{position}" for position, name in enumerate(self._schema.names)]
         met = f"l.{_PATH} = slice.log_uri" if self.base_table is None else f"l.{identifier(own.file)} = slice.log_file"
@@ -147,15 +147,15 @@ class RealtimeView:
     def _merged(self, rule: MergeRule) -> str:
         """Of contested rows a function says where each field comes from."""
         base, log = self._ordering(rule)
-        lacks = "CAST(NULL AS array(boolean))"
+        unset = "CAST(NULL AS array(boolean))"
         if rule.fill is not None:
             defaults = field_defaults(self.publication.context)
             each = (
-                base_lacks(field.name, f"b.c{position}", field.type, rule, defaults.get(field.name))
+                base_unset(field.name, f"b.c{position}", field.type, rule, defaults.get(field.name))
                 for position, field in enumerate(self._schema)
             )
-            lacks = f"ARRAY[{', '.join(each)}]"
-        arguments = ", ".join(("l.is_delete", "l.is_explicit", "l.is_always", lacks, "l.lacks", *base, *log))
+            unset = f"ARRAY[{', '.join(each)}]"
+        arguments = ", ".join(("l.is_delete", "l.is_explicit", "l.is_always", unset, "l.unset", *base, *log))
         picked = (self._pick(position, f"m.from_log[{position + 1}]") for position in self._places)
         return (
             f"SELECT\n  {self._of_both(picked)}\nFROM (\n"

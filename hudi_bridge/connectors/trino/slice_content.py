@@ -18,7 +18,7 @@ from hudi_bridge.dispatch import reader_for
 from hudi_bridge.merge.arrays import Booleans, Column
 from hudi_bridge.merge.columnar import FileSliceMerger
 from hudi_bridge.merge.log_records import LogRecordMap
-from hudi_bridge.merge.payloads import MergeRule
+from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import BaseFile
 from hudi_bridge.readers.field_defaults import field_defaults
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes, read_live_blocks
@@ -108,7 +108,7 @@ class _SliceReader:
         merge = FileSliceMerger(log, rule, field_defaults(context))
         contested = (met > 0) & ~(merge.wins_always & (log.is_delete | ~np.bool_(merge.merges_rows)))
         return SliceContent(
-            batches=[self._record_batch(log, contested, merges_fields=merge.merges_rows and rule.payload is None)],
+            batches=[self._record_batch(merge, contested, merges_fields=merge.merges_rows and rule.payload is None)],
             log_instants=scan.instants,
             records=len(log),
             contested=int(contested.sum()),
@@ -126,18 +126,18 @@ class _SliceReader:
                 times += np.bincount(found, minlength=len(log))
         return times
 
-    def _record_batch(self, log: LogRecordMap, contested: Booleans, *, merges_fields: bool) -> pa.RecordBatch:
-        columns, is_delete = self.columns, log.is_delete
+    def _record_batch(self, merge: FileSliceMerger, contested: Booleans, *, merges_fields: bool) -> pa.RecordBatch:
+        columns, log = self.columns, merge.log_records
         values = {
             columns.key: log.keys,
             columns.contested: pa.array(contested),
-            columns.delete: pa.array(is_delete),
-            columns.explicit: pa.array(is_delete & ~log.marked),
+            columns.delete: pa.array(log.is_delete),
+            columns.explicit: pa.array(merge.compares_as_delete),
             columns.always: pa.array(log.always_deletes),
             **dict(zip(columns.ordering, log.ordering, strict=bool(columns.ordering))),
         }
         if merges_fields:
-            values[columns.lacks] = _lacks(log)
+            values[columns.unset] = _unset(log)
         batches = log.rows.combine_chunks().to_batches()
         deletes = pa.record_batch(
             [pa.nulls(len(log) - log.rows.num_rows, field.type) for field in log.rows.schema], schema=log.rows.schema
@@ -165,15 +165,15 @@ def _false(count: int) -> Column:
     return pa.array(np.zeros(count, dtype=np.bool_))
 
 
-def _lacks(log: LogRecordMap) -> Column:
-    """For each record a list that says of each column whether it lacks it; null for deletes."""
+def _unset(log: LogRecordMap) -> Column:
+    """For each record a list that says of each column whether it is unset; null for deletes."""
     names, rows = log.rows.schema.names, log.rows.num_rows
     nothing = np.zeros(rows, dtype=np.bool_)
-    lacks = np.stack([log.lacks.get(name, nothing) for name in names], axis=1)
+    unset = np.stack([log.unset.get(name, nothing) for name in names], axis=1)
     ends = np.arange(1, rows + 1) * len(names)
     offsets = np.concatenate([[0], ends, np.full(len(log) - rows, rows * len(names))])
     return pa.ListArray.from_arrays(
-        pa.array(offsets, pa.int32()), pa.array(lacks.reshape(-1)), mask=pa.array(log.is_delete)
+        pa.array(offsets, pa.int32()), pa.array(unset.reshape(-1)), mask=pa.array(log.is_delete)
     )
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hudi_bridge.connectors.trino.decode_udf import decode_chunk
 from hudi_bridge.connectors.trino.merge_udf import comparable, contested_fields, float_rank
 from hudi_bridge.connectors.trino.payload_udf import combined
-from hudi_bridge.merge import ordering
 from hudi_bridge.merge.custom_payload import RecordPayload, Row
+from hudi_bridge.merge.rules import DEFAULT_PAYLOAD, EVENT_TIME, Precedence
 
 
 def total_order(value: float) -> tuple[bool, float, float]:
@@ -39,27 +39,27 @@ def test_sequences_compare_as_numbers(text: str | None, parts: tuple[int | None,
     assert comparable([text], [False], sequences=True) == parts
 
 
-def fields(rule: str, base: int, log: int, **changes: Any) -> list[bool] | None:
-    settings: dict[str, Any] = {"flags": (False, False, False), "lacks": ([True, False], [False, True])} | changes
+def fields(rule: Precedence, base: int, log: int, **changes: Any) -> list[bool] | None:
+    settings: dict[str, Any] = {"flags": (False, False, False), "unset": ([True, False], [False, True])} | changes
     newest = settings.pop("newest", (False, False))
-    return contested_fields(rule, (False,), newest, sequences=False, ordering=(base, log), **settings)
+    return contested_fields(rule.over_base_row, (False,), newest, sequences=False, ordering=(base, log), **settings)
 
 
-def test_a_winner_takes_what_it_lacks_from_the_loser() -> None:
-    assert fields(ordering.EVENT_TIME, 1, 2) == [True, False]
-    assert fields(ordering.EVENT_TIME, 2, 1) == [True, False]
-    assert fields(ordering.EVENT_TIME, 2, 1, lacks=([False, False], [False, False])) == [False, False]
-    assert fields(ordering.EVENT_TIME, 2, 1, lacks=(None, None)) == [False, False]
-    assert fields(ordering.EVENT_TIME, 2, 1, newest=(False, True)) == [True, True]
+def test_a_winner_takes_unset_fields_from_the_loser() -> None:
+    assert fields(EVENT_TIME, 1, 2) == [True, False]
+    assert fields(EVENT_TIME, 2, 1) == [True, False]
+    assert fields(EVENT_TIME, 2, 1, unset=([False, False], [False, False])) == [False, False]
+    assert fields(EVENT_TIME, 2, 1, unset=(None, None)) == [False, False]
+    assert fields(EVENT_TIME, 2, 1, newest=(False, True)) == [True, True]
 
 
 def test_a_delete_removes_the_row_or_leaves_it_as_it_is() -> None:
-    assert fields(ordering.EVENT_TIME, 1, 2, flags=(True, True, False)) is None
-    assert fields(ordering.EVENT_TIME, 2, 1, flags=(True, True, False)) == [False, False]
-    assert fields(ordering.EVENT_TIME, 2, 1, flags=(True, True, True)) is None
-    # A row that carries a delete mark is compared; a delete that was never a row is not.
-    assert fields(ordering.DEFAULT_PAYLOAD, 2, 1, flags=(True, False, False)) == [False, False]
-    assert fields(ordering.DEFAULT_PAYLOAD, 2, 1, flags=(True, True, False)) is None
+    assert fields(EVENT_TIME, 1, 2, flags=(True, True, False)) is None
+    assert fields(EVENT_TIME, 2, 1, flags=(True, True, False)) == [False, False]
+    assert fields(EVENT_TIME, 2, 1, flags=(True, True, True)) is None
+    # A row that carries a delete marker is compared as a row.
+    assert fields(DEFAULT_PAYLOAD, 2, 1, flags=(True, False, False)) == [False, False]
+    assert fields(DEFAULT_PAYLOAD, 2, 1, flags=(True, True, False)) is None
 
 
 class Adding(RecordPayload):

@@ -5,9 +5,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_bridge.merge.lacking import META_FIELDS, lacking_fields
-from hudi_bridge.merge.ordering import COMMIT_TIME
-from hudi_bridge.merge.payloads import FieldFill, MergeRule
+from hudi_bridge.merge.rules import COMMIT_TIME, FieldFill, MergeRule
+from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields
 
 ROWS = pa.table(
     {
@@ -20,18 +19,18 @@ ROWS = pa.table(
 )
 
 
-def lacking(fill: FieldFill | None, rows: Any = ROWS) -> dict[str, list[bool]]:
-    rule = MergeRule(kind=COMMIT_TIME, ordering_fields=(), fill=fill, unavailable_value="?")
-    found = lacking_fields(rows, rule, {"number": pa.scalar(0, pa.int64())})
+def unset(fill: FieldFill | None, rows: Any = ROWS) -> dict[str, list[bool]]:
+    rule = MergeRule(precedence=COMMIT_TIME, ordering_fields=(), fill=fill, unavailable_value="?")
+    found = unset_fields(rows, rule, {"number": pa.scalar(0, pa.int64())})
     return {name: of_field.tolist() for name, of_field in found.items()}
 
 
 def test_without_filling_no_field_lacks() -> None:
-    assert lacking(None) == {}
+    assert unset(None) == {}
 
 
 def test_nulls_lack() -> None:
-    assert lacking(FieldFill.NULLS) == {
+    assert unset(FieldFill.NULLS) == {
         "text": [True, False, False],
         "raw": [False, True, False],
         "number": [False, True, False],
@@ -39,7 +38,7 @@ def test_nulls_lack() -> None:
 
 
 def test_defaults_lack_and_nulls_only_where_they_are_the_default() -> None:
-    assert lacking(FieldFill.DEFAULTS) == {
+    assert unset(FieldFill.DEFAULTS) == {
         "text": [True, False, False],
         "raw": [False, True, False],
         "number": [True, False, False],
@@ -47,18 +46,18 @@ def test_defaults_lack_and_nulls_only_where_they_are_the_default() -> None:
 
 
 def test_the_mark_of_unavailable_values_lacks_in_texts_and_bytes() -> None:
-    assert lacking(FieldFill.UNAVAILABLE) == {"text": [False, True, False], "raw": [True, False, False]}
+    assert unset(FieldFill.UNAVAILABLE) == {"text": [False, True, False], "raw": [True, False, False]}
 
 
 @pytest.mark.parametrize("fill", FieldFill)
 def test_batches_are_like_tables_and_meta_columns_never_lack(fill: FieldFill) -> None:
     batch = ROWS.combine_chunks().to_batches()[0]
-    assert lacking(fill, batch) == lacking(fill)
+    assert unset(fill, batch) == unset(fill)
     chunks = pa.concat_tables([ROWS.slice(0, 1), ROWS.slice(1)])
-    assert lacking(fill, chunks) == lacking(fill)
-    assert META_FIELDS.isdisjoint(lacking(fill))
+    assert unset(fill, chunks) == unset(fill)
+    assert META_FIELDS.isdisjoint(unset(fill))
 
 
 @pytest.mark.parametrize("fill", FieldFill)
 def test_no_rows_lack_nothing(fill: FieldFill) -> None:
-    assert lacking(fill, ROWS.slice(0, 0)) == {}
+    assert unset(fill, ROWS.slice(0, 0)) == {}

@@ -1,0 +1,58 @@
+"""Which fields of a row are unset: the row has nothing of its own in them, and takes the value of a losing version.
+
+Source: ``PartialUpdateHandler`` of Hudi 1.x; ``PartialUpdateAvroPayload``,
+``OverwriteNonDefaultsWithLatestAvroPayload`` and ``PostgresDebeziumAvroPayload`` of 0.x.
+"""
+
+from collections.abc import Mapping
+from typing import assert_never
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.merge.arrays import Booleans, Value, as_booleans
+from hudi_bridge.merge.rules import FieldFill, MergeRule
+from hudi_bridge.schema.casts import ArrowType
+from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
+
+META_FIELDS = frozenset((*META_COLUMNS, OPERATION_COLUMN))
+_NULL: Value = pa.scalar(None, pa.null())
+
+
+def unset_value(rule: MergeRule, name: str, kind: ArrowType, default: "Value | None") -> "Value | None":
+    """The value by which a field is unset, a null for fields that are unset where they are null; None for no value.
+
+    ``default`` is the value that the schema gives to a missing field, None for null.
+    """
+    if rule.fill is None or name in META_FIELDS:
+        return None
+    match rule.fill:
+        case FieldFill.NULLS:
+            return _NULL
+        case FieldFill.DEFAULTS:
+            return _NULL if default is None else default
+        case FieldFill.UNAVAILABLE:
+            is_text = pa.types.is_string(kind) or pa.types.is_binary(kind)
+            return pa.scalar(rule.unavailable_value).cast(kind) if is_text else None
+        case _:
+            assert_never(rule.fill)
+
+
+def unset_fields(
+    rows: pa.RecordBatch | pa.Table, rule: MergeRule, defaults: Mapping[str, Value]
+) -> dict[str, Booleans]:
+    """For each column that is unset in some row, in which rows it is.
+
+    ``defaults`` holds the values that the schema gives to missing fields, where they are not null.
+    """
+    found = {}
+    for field in rows.schema:
+        value = unset_value(rule, field.name, field.type, defaults.get(field.name))
+        if value is None:
+            continue
+        column = rows.column(field.name)
+        flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        of_field = as_booleans(pc.equal(flat, value) if value.is_valid else flat.is_null())
+        if of_field.any():
+            found[field.name] = of_field
+    return found
