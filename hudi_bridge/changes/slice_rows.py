@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from hudi_bridge.changes.images import repeated
 from hudi_bridge.changes.split import GroupChange
 from hudi_bridge.merge.arrays import Column, Positions
-from hudi_bridge.merge.key_parts import part_of_keys
+from hudi_bridge.merge.log_records import part_of_keys
 from hudi_bridge.readers.log_record_scanner import BlockDecoder, read_live_blocks
 from hudi_bridge.readers.record_keys import KEY_COLUMN, record_keys
 from hudi_bridge.splits.split import RealtimeFileSplit

@@ -2,7 +2,7 @@
 
 Keys without a delete among their versions are decided by one sort. The others, and all where fields are merged, are
 folded in rounds: the n-th round sets the n-th version of all keys against the survivor so far. When few keys have
-versions left, those few are folded one by one.
+versions left, those few are folded one by one, as are all under a user's payload.
 """
 
 from collections.abc import Mapping
@@ -11,10 +11,14 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from hudi_bridge.errors import MergeError
 from hudi_bridge.merge import ordering
-from hudi_bridge.merge.arrays import Booleans, Positions, Ranks
+from hudi_bridge.merge.arrays import Booleans, Column, Positions, Ranks
+from hudi_bridge.merge.custom_payload import RecordPayload, Row, ask_payload, rows_of_payload
 from hudi_bridge.merge.ordering import InLogs
+from hudi_bridge.merge.rules import CUSTOM_PAYLOAD
 
 _NARROW_ROUND = 64
 
@@ -171,3 +175,65 @@ def _later_replaces(in_logs: InLogs, versions: Versions, earlier: Positions, lat
     outcomes = np.array(in_logs, dtype=np.int8)[versions.what[earlier], versions.what[later]]
     not_lower = versions.ranks[later] >= versions.ranks[earlier]
     return np.asarray(np.where(outcomes == ordering.HIGHER, not_lower, outcomes == ordering.LATER))
+
+
+def combine_versions(
+    payload: RecordPayload, versions: Versions, keys: Column, row_of_version: Positions, rows: pa.Table
+) -> tuple[Positions, Positions, pa.Table]:
+    """The surviving version of each key, the row of each version, and the rows with those that were combined.
+
+    A delete among the versions takes the place of what came before unless its ordering value is lower, and anything
+    takes the place of a delete; two rows are combined by the payload. A version that several were combined into has the
+    combined row.
+
+    Raises:
+        MergeError: the payload failed.
+    """
+    order = np.argsort(versions.codes, kind="stable")
+    bounds = np.flatnonzero(np.diff(versions.codes[order])) + 1
+    survivors = np.empty(versions.keys, dtype=np.int64)
+    row_of_version = row_of_version.copy()
+    combined: list[Row] = []
+    for group in np.split(order, bounds) if len(order) else []:
+        code = versions.codes[group[0]]
+        if len(group) == 1:
+            survivors[code] = group[0]
+            continue
+        kept, row = _combine_one(payload, versions, group, str(keys[int(group[0])]), rows, row_of_version)
+        survivors[code] = kept
+        if row is not None:
+            row_of_version[kept] = rows.num_rows + len(combined)
+            combined.append(row)
+    if combined:
+        rows = pa.concat_tables([rows, pa.Table.from_batches([rows_of_payload(payload, combined, rows.schema)])])
+    return survivors, row_of_version, rows
+
+
+def _combine_one(
+    payload: RecordPayload,
+    versions: Versions,
+    group: Positions,
+    record_key: str,
+    rows: pa.Table,
+    row_of_version: Positions,
+) -> tuple[int, Row | None]:
+    """The version of a key that is kept, and the row that it was combined with others into, if it was."""
+    kept, row = int(group[0]), None
+    for later in group[1:].tolist():
+        if versions.is_delete[kept] or versions.is_delete[later]:
+            if ordering.later_replaces(CUSTOM_PAYLOAD.in_logs, versions.at(kept), versions.at(later)):
+                kept, row = later, None
+            continue
+        if row is None:
+            row = _row(rows, row_of_version[kept])
+        row = ask_payload(payload, "pre_combine", record_key, row, _row(rows, row_of_version[later]))
+        if row is None:
+            raise MergeError(type(payload).__name__, record_key, "pre_combine returned None, expected a row")
+        if versions.ranks[later] >= versions.ranks[kept]:
+            kept = later
+    return kept, row
+
+
+def _row(rows: pa.Table, position: int) -> Row:
+    found: Row = rows.slice(position, 1).to_pylist()[0]
+    return found

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value
-from hudi_bridge.merge.custom_fold import combine_versions
-from hudi_bridge.merge.fold import FieldMerging, Versions, fold_fields, fold_versions
+from hudi_bridge.merge.fold import FieldMerging, Versions, combine_versions, fold_fields, fold_versions
 from hudi_bridge.merge.log_records import LogRecordMap, LogRecords
 from hudi_bridge.merge.ordering_fields import ordering_type
 from hudi_bridge.merge.ranks import ordering_ranks

@@ -23,8 +23,7 @@ from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.parquet import decode_parquet_block, parquet_block_schema
 from hudi_bridge.logformat.scan import LiveBlocks, live_blocks, scan_blocks
 from hudi_bridge.machine import memory_bytes
-from hudi_bridge.merge.key_parts import part_of_keys
-from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, data_records, delete_records, selected
+from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, data_records, delete_records, part_of_keys, selected
 from hudi_bridge.merge.ordering_fields import ordering_type
 from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.merge.rules import MergeRule

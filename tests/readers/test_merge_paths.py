@@ -9,8 +9,7 @@ import pytest
 from hudi_bridge import HudiTable
 from hudi_bridge.errors import CorruptLogFileError
 from hudi_bridge.logformat.block import LogBlock
-from hudi_bridge.merge.key_parts import part_of_keys
-from hudi_bridge.merge.log_records import LogRecords
+from hudi_bridge.merge.log_records import LogRecords, part_of_keys
 from hudi_bridge.readers import log_record_scanner
 from hudi_bridge.readers.log_record_scanner import BlockDecoder, LogScan
 from tests.compare import differences
