@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import assert_never
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -253,8 +254,18 @@ def _base_schema(file: pa.NativeFile, path: str) -> pa.Schema:
 
 
 def _block_schema(block: LogBlock) -> pa.Schema:
-    if block.block_type is BlockType.PARQUET_DATA:
-        return parquet_block_schema(block.content, block.path, block.content_offset)
+    match block.block_type:
+        case BlockType.PARQUET_DATA:
+            return parquet_block_schema(block.content, block.path, block.content_offset)
+        case BlockType.AVRO_DATA | BlockType.HFILE_DATA:
+            return _writer_schema(block)
+        case BlockType.DELETE | BlockType.COMMAND | BlockType.CDC_DATA | BlockType.CORRUPT:
+            raise ValueError(f"a {block.block_type.name} block has no rows")
+        case _:
+            assert_never(block.block_type)
+
+
+def _writer_schema(block: LogBlock) -> pa.Schema:
     if block.schema_text is None:
         raise CorruptLogFileError(block.path, block.offset, "a data block without SCHEMA", "the writer's schema")
     return arrow_schema(parse_avro_schema(block.schema_text, block.path, block.offset))

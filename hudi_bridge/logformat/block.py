@@ -11,6 +11,7 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,6 @@ from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.logformat.layout import (
     BLOCK_START,
     COUNT_FIELD,
-    DATA_BLOCK_TYPES,
     HEADER_ENTRY,
     LOG_FORMAT_VERSION,
     MAGIC,
@@ -55,7 +55,18 @@ class LogBlock:
     @property
     def is_data(self) -> bool:
         """Whether the block holds rows."""
-        return self.block_type in DATA_BLOCK_TYPES
+        match self.block_type:
+            case BlockType.AVRO_DATA | BlockType.HFILE_DATA | BlockType.PARQUET_DATA:
+                return True
+            case BlockType.DELETE | BlockType.COMMAND | BlockType.CDC_DATA | BlockType.CORRUPT:
+                return False
+            case _:
+                assert_never(self.block_type)
+
+    @property
+    def holds_records(self) -> bool:
+        """Whether the block holds rows or deletes, which are merged."""
+        return self.is_data or self.block_type is BlockType.DELETE
 
     @property
     def instant_time(self) -> str | None:

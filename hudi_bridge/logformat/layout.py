@@ -47,9 +47,6 @@ class BlockType(IntEnum):
     CDC_DATA = 6
 
 
-DATA_BLOCK_TYPES = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA})
-
-
 class HeaderKey(IntEnum):
     """Keys of a block header (``HoodieLogBlock.HeaderMetadataType``); 0.12 has 0 to 3, 0.15 has 0 to 6."""
 

@@ -150,7 +150,7 @@ def live_blocks(
             if block.block_type is BlockType.COMMAND:
                 rolled_back += len(by_instant.pop(_rollback_target(block), ()))
                 continue
-            if not (block.is_data or block.block_type is BlockType.DELETE):
+            if not block.holds_records:
                 continue
             instant = block.instant_time
             if instant is None:

@@ -10,6 +10,7 @@ import errno
 import logging
 from collections import deque
 from collections.abc import Iterable
+from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -39,14 +40,6 @@ from hudi_bridge.storage import Storage
 
 _MOST_PARTS = 1024
 _LOG = logging.getLogger(__name__)
-
-# Times the size of a block's content; Parquet and HFile blocks are compressed.
-_DECODED_SIZE = {
-    BlockType.AVRO_DATA: 2,
-    BlockType.HFILE_DATA: 6,
-    BlockType.PARQUET_DATA: 8,
-    BlockType.DELETE: 2,
-}
 
 
 class LogScan:
@@ -78,7 +71,7 @@ class LogScan:
         blocks = live.blocks
         self.instants = live.instants
         """Those of all blocks, as in ``LiveBlocks``."""
-        decoded_bytes = sum(block.content.size * _DECODED_SIZE[block.block_type] for block in blocks)
+        decoded_bytes = sum(map(_decoded_bytes, blocks))
         self._kept: tuple[LogBlock, ...] | None = blocks
         self.parts = min(_MOST_PARTS, 1 + decoded_bytes // max(1, log_memory_bytes))
         """In how many parts the records are to be merged, so that those of one part fit the memory for logs."""
@@ -105,6 +98,21 @@ class LogScan:
 
     def _record_map(self, decoded: Iterable[LogRecords]) -> LogRecordMap:
         return build_record_map(list(decoded), self._rule, self._decoder.schema, field_defaults(self._split.context))
+
+
+def _decoded_bytes(block: LogBlock) -> int:
+    """An estimate; Parquet and HFile blocks are compressed."""
+    match block.block_type:
+        case BlockType.AVRO_DATA | BlockType.DELETE:
+            return block.content.size * 2
+        case BlockType.HFILE_DATA:
+            return block.content.size * 6
+        case BlockType.PARQUET_DATA:
+            return block.content.size * 8
+        case BlockType.COMMAND | BlockType.CDC_DATA | BlockType.CORRUPT:
+            return 0
+        case _:
+            assert_never(block.block_type)
 
 
 def log_memory_bytes(context: ReadContext, at_once: int = 1) -> int:
@@ -165,9 +173,23 @@ class BlockDecoder:
         Raises:
             CorruptLogFileError: the content is not what its header says.
         """
-        if block.block_type is BlockType.DELETE:
-            return self._deletes(block)
-        rows = with_path_columns(self._rows(block), self.schema, self._split)
+        match block.block_type:
+            case BlockType.DELETE:
+                return self._deletes(block)
+            case BlockType.AVRO_DATA:
+                rows = self._avro_rows(block)
+            case BlockType.HFILE_DATA:
+                rows = self._hfile_rows(block)
+            case BlockType.PARQUET_DATA:
+                rows = self._parquet_rows(block)
+            case BlockType.COMMAND | BlockType.CDC_DATA | BlockType.CORRUPT:
+                raise ValueError(f"a {block.block_type.name} block has no records to merge")
+            case _:
+                assert_never(block.block_type)
+        return self._data(block, rows)
+
+    def _data(self, block: LogBlock, stored: pa.RecordBatch) -> LogRecords:
+        rows = with_path_columns(stored, self.schema, self._split)
         keys = record_keys(rows, self._split.context)
         if keys.null_count:
             found = f"{keys.null_count} records without a record key"
@@ -202,33 +224,29 @@ class BlockDecoder:
             parse_record_positions(block, self._split.base_instant_time, len(deletes)),
         )
 
-    def _rows(self, block: LogBlock) -> pa.RecordBatch:
-        if block.block_type is BlockType.PARQUET_DATA:
-            return self._parquet_rows(block)
+    def _avro_rows(self, block: LogBlock) -> pa.RecordBatch:
         writer = self._writer(block)
         evolution = self._evolution(block, arrow_schema(writer))
-        wanted = evolution.file_columns
-        if block.block_type is BlockType.AVRO_DATA:
-            rows = decode_avro_block(block.content, writer, wanted, block.path, block.content_offset)
-        else:
-            rows = self._hfile_rows(block, writer, wanted)
+        rows = decode_avro_block(block.content, writer, evolution.file_columns, block.path, block.content_offset)
         return evolution.apply(rows)
 
-    def _hfile_rows(self, block: LogBlock, writer: AvroRecord, wanted: tuple[str, ...]) -> pa.RecordBatch:
+    def _hfile_rows(self, block: LogBlock) -> pa.RecordBatch:
+        writer = self._writer(block)
+        evolution = self._evolution(block, arrow_schema(writer))
         hfile = read_hfile(block.content, block.path, block.content_offset)
         rows = decode_avro_records(
             hfile.values,
             hfile.value_starts,
             hfile.value_ends,
             writer,
-            wanted,
+            evolution.file_columns,
             block.path,
             block.content_offset,
         )
         # The cell's key is the record key; the value holds an empty string in its place.
         key_column = key_columns(self._split.context)[0]
         position = rows.schema.get_field_index(key_column)
-        return rows if position < 0 else rows.set_column(position, key_column, hfile.keys)
+        return evolution.apply(rows if position < 0 else rows.set_column(position, key_column, hfile.keys))
 
     def _parquet_rows(self, block: LogBlock) -> pa.RecordBatch:
         content, path, offset = block.content, block.path, block.content_offset

@@ -7,6 +7,7 @@ the columns that merging needs are decoded, and the rest if it holds the key.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -143,12 +144,23 @@ class _KeySearch:
 
     def records(self, block: LogBlock) -> LogRecords | None:
         """The records of the key in a block, with the columns that merging needs; None if there are none."""
-        is_text = block.block_type is BlockType.AVRO_DATA and self._split.context.populates_meta_fields
-        if is_text and self._bytes_of_key.search(memoryview(block.content)) is None:
+        if self._stores_keys_as_text(block) and self._bytes_of_key.search(memoryview(block.content)) is None:
             return None
         records = self._of_keys.decode(block)
         chosen = self._is_of_key(records)
         return selected(records, chosen) if chosen.any() else None
+
+    def _stores_keys_as_text(self, block: LogBlock) -> bool:
+        """Whether the bytes of each record key are in the block as they are."""
+        match block.block_type:
+            case BlockType.AVRO_DATA:
+                return self._split.context.populates_meta_fields
+            case BlockType.HFILE_DATA | BlockType.PARQUET_DATA | BlockType.DELETE:
+                return False
+            case BlockType.COMMAND | BlockType.CDC_DATA | BlockType.CORRUPT:
+                return False
+            case _:
+                assert_never(block.block_type)
 
     def versions(self, block: LogBlock, records: LogRecords) -> Iterator[RecordVersion]:
         """Records of a block, each with its place."""
@@ -174,8 +186,7 @@ class _KeySearch:
         found: list[UncountedVersion] = []
         undecodable = []
         for position, block in enumerate(self._blocks):
-            holds_records = block.is_data or block.block_type is BlockType.DELETE
-            if not holds_records or (block.path, block.offset) in counted:
+            if not block.holds_records or (block.path, block.offset) in counted:
                 continue
             reason = _why_not_counted(position, self._blocks, self._split.context)
             try:

@@ -5,6 +5,7 @@ there is one row without a chunk.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -64,9 +65,18 @@ def _rows(block: LogBlock) -> Iterator[dict[str, object]]:
         "instant": block.instant_time,
         "writer_schema": block.schema_text,
     }
-    if block.block_type is not BlockType.AVRO_DATA:
-        yield facts
-        return
+    match block.block_type:
+        case BlockType.AVRO_DATA:
+            yield from (facts | chunk for chunk in _chunks(block))
+        case BlockType.HFILE_DATA | BlockType.PARQUET_DATA | BlockType.CDC_DATA | BlockType.DELETE:
+            yield facts
+        case BlockType.COMMAND | BlockType.CORRUPT:
+            yield facts
+        case _:
+            assert_never(block.block_type)
+
+
+def _chunks(block: LogBlock) -> Iterator[dict[str, object]]:
     content = memoryview(block.content)
     count = int.from_bytes(content[_LENGTH_BYTES:_HEAD_BYTES], "big", signed=True)
     starts, ends = record_bounds(block.content, _HEAD_BYTES, count, block.path, block.content_offset)
@@ -76,5 +86,5 @@ def _rows(block: LogBlock) -> Iterator[dict[str, object]]:
         fits = int(np.searchsorted(ends[first : first + _MOST_RECORDS], limit, side="right"))
         last = first + max(1, fits)
         chunk = content[int(starts[first]) - _LENGTH_BYTES : int(ends[last - 1])]
-        yield facts | {"records": last - first, "chunk": bytes(chunk)}
+        yield {"records": last - first, "chunk": bytes(chunk)}
         first = last

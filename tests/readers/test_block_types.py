@@ -1,0 +1,98 @@
+"""A type of log block that a later release adds is taken for no other, wherever blocks are decoded or looked into."""
+
+from collections.abc import Callable
+from enum import IntEnum
+from pathlib import Path
+
+import pytest
+
+from hudi_bridge import HudiTable, UnsupportedTableError
+from hudi_bridge.connectors.trino.blocks import block_rows
+from hudi_bridge.logformat import block
+from hudi_bridge.logformat.block import LogBlock
+from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.storage import Storage
+from tests.table_writer import TableWriter, at
+
+
+class LaterType(IntEnum):
+    """As if ``BlockType`` had one more."""
+
+    VECTOR_DATA = 7
+
+
+def read_snapshot(table: HudiTable, _: str) -> object:
+    return table.snapshot().to_table()
+
+
+def trace(table: HudiTable, _: str) -> object:
+    return table.history_of("a")
+
+
+def map_columns(table: HudiTable, log_path: str) -> object:
+    return table.file_columns(log_path)
+
+
+def publish_blocks(table: HudiTable, _: str) -> object:
+    return list(block_rows(Storage.open(table.path_to_open), table.splits(), "one"))
+
+
+READS: dict[str, Callable[[HudiTable, str], object]] = {
+    "snapshot": read_snapshot,
+    "story of a record": trace,
+    "columns of a file": map_columns,
+    "published blocks": publish_blocks,
+}
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> tuple[HudiTable, str]:
+    """A table, and its log file, which has one block of rows."""
+    table = TableWriter(folder=tmp_path).create()
+    table.base_file(at(1), [{"id": "a", "ts": 1, "value": "x"}])
+    table.commit(at(1))
+    file = table.log_file(at(2), [table.data_block(at(2), [{"id": "a", "ts": 2, "value": "y"}])], base_instant=at(1))
+    table.commit(at(2))
+    return table.open(), file.relative_to(tmp_path).as_posix()
+
+
+def has_type(block_type: IntEnum, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block, "_block_type", lambda *_: block_type)
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_type_that_nothing_knows_fits_no_branch(
+    name: str, written: tuple[HudiTable, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    READS[name](*written)
+    has_type(LaterType.VECTOR_DATA, monkeypatch)
+    with pytest.raises(AssertionError, match="VECTOR_DATA"):
+        READS[name](*written)
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_type_that_is_counted_among_those_of_rows_alone_is_decoded_by_none(
+    name: str, written: tuple[HudiTable, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has_type(LaterType.VECTOR_DATA, monkeypatch)
+    monkeypatch.setattr(LogBlock, "is_data", property(lambda _: True))
+    with pytest.raises(AssertionError, match="VECTOR_DATA"):
+        READS[name](*written)
+
+
+def test_a_number_that_is_no_type_is_refused(written: tuple[HudiTable, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    known = block._block_type
+    monkeypatch.setattr(block, "_block_type", lambda _, offset, path: known(7, offset, path))
+    with pytest.raises(UnsupportedTableError, match="7 in"):
+        read_snapshot(*written)
+
+
+@pytest.mark.parametrize("block_type", [BlockType.CDC_DATA, BlockType.CORRUPT])
+@pytest.mark.parametrize("name", ["snapshot", "columns of a file"])
+def test_blocks_without_records_are_not_decoded(
+    name: str, block_type: BlockType, written: tuple[HudiTable, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has_type(block_type, monkeypatch)
+    monkeypatch.setattr(LogBlock, "is_data", property(lambda _: True))
+    with pytest.raises(ValueError, match=block_type.name):
+        READS[name](*written)
