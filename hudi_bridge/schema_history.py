@@ -32,7 +32,7 @@ from hudi_bridge.schema.internal import (
     to_arrow,
 )
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
-from hudi_bridge.schema.plain import plain_from_arrow, plain_from_avro
+from hudi_bridge.schema.writer_schema import writer_schema_from_arrow, writer_schema_from_avro
 from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
 from hudi_bridge.splits.partitions import columns_from_path
 from hudi_bridge.splits.query_schema import read_query_schema, schema_of_query
@@ -207,7 +207,7 @@ def _schema_of_commit(metadata: CommitMetadata, config: TableConfig, time: str) 
     if metadata.schema_text is None:
         return None
     avro = parse_avro_schema(metadata.schema_text, f"commit {time}")
-    return plain_from_avro(avro, _leading_columns(config), config.partition_fields)
+    return writer_schema_from_avro(avro, _leading_columns(config), config.partition_fields)
 
 
 def _schema_of_files(state: TableState, metadata: CommitMetadata) -> InternalSchema | None:
@@ -215,7 +215,9 @@ def _schema_of_files(state: TableState, metadata: CommitMetadata) -> InternalSch
     for stat in metadata.write_stats:
         if _is_data_file(stat.path) and state.storage.exists(stat.path):
             for stored in _read_stored_schemas(state.storage, stat.path):
-                return plain_from_arrow(stored.arrow, _leading_columns(state.config), state.config.partition_fields)
+                return writer_schema_from_arrow(
+                    stored.arrow, _leading_columns(state.config), state.config.partition_fields
+                )
     return None
 
 

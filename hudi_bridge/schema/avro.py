@@ -1,10 +1,9 @@
-"""Avro schema JSON -> a typed tree.
+"""Parses Avro schemas, as Hudi writes them into block headers and commits.
 
-The JSON is that of the Avro 1.12 specification, as Hudi writes it into block headers and commits. One of Avro's
-logical types that its underlying type cannot carry is ignored, as the specification asks. One that is not known here is
-refused: its values mean something else than their bytes.
+The JSON is that of the Avro 1.12 specification. A logical type of the specification on the wrong underlying type is
+ignored, as the specification asks; an unknown logical type is refused, since its values could mean anything.
 
-Source of Hudi's own, VECTOR, VARIANT and BLOB: ``HoodieSchema`` of Hudi 1.2.
+Source of Hudi's own logical types, VECTOR, VARIANT and BLOB: ``HoodieSchema`` of Hudi 1.2.
 """
 
 import json
@@ -53,7 +52,7 @@ __all__ = [
     "parse_avro_schema",
 ]
 
-# A named type may be used many times over, so that a short text can stand for a tree without end.
+# A named type may be used many times, so a short text can describe a tree of any size.
 MAX_TYPES = 100_000
 MAX_DEPTH = 64
 
@@ -72,19 +71,17 @@ _LOGICAL_CARRIERS = {
     "local-timestamp-nanos": "long",
     "uuid": "string",
 }
-# Hive's words for text of limited length, and Avro's for a span of time: Hudi on Spark shows what carries them.
-_SHOWN_AS_THEY_ARE = {"char", "varchar", "duration"}
-_KNOWN = {"decimal", *_LOGICAL_CARRIERS, *_SHOWN_AS_THEY_ARE}
-_OF_HUDI = {VECTOR: "fixed", VARIANT: "record", BLOB: "record"}
+# Hive's text of limited length, and Avro's duration: Hudi on Spark shows the underlying type.
+_IGNORED = {"char", "varchar", "duration"}
+_KNOWN = {"decimal", *_LOGICAL_CARRIERS, *_IGNORED}
+_HUDI_CARRIERS = {VECTOR: "fixed", VARIANT: "record", BLOB: "record"}
 _FIXED_BYTES = "FIXED_BYTES"
 _VARIANT_PARTS = {"metadata", "value"}
 _COMPLEX_KINDS = {"record", "error", "enum", "fixed", "array", "map"}
 
 
 def parse_avro_schema(text: str, path: str, offset: int | None = None) -> AvroRecord:
-    """The record type that a schema's JSON text describes.
-
-    ``path`` and ``offset`` name the place of the text, for errors.
+    """The record type of a schema in JSON; ``path`` and ``offset`` say where it was found, for errors.
 
     Raises:
         CorruptTableError: the text is not the schema of an Avro record.
@@ -105,7 +102,7 @@ def parse_avro_schema(text: str, path: str, offset: int | None = None) -> AvroRe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parser:
-    """Turns decoded JSON into types; ``named`` holds those seen so far, None while one is being read."""
+    """Turns decoded JSON into types; ``named`` has the named types so far, None for one that is not complete."""
 
     path: str
     offset: int | None
@@ -216,10 +213,12 @@ def _logical(node: dict[str, object], kind: str, size_bytes: int = _MAX_JAVA_INT
             return AvroLogical(name=name)
         case {"logicalType": "vector"} if kind == "fixed":
             return _vector(node, size_bytes)
-        case {"logicalType": str(name)} if _OF_HUDI.get(name) == kind:
+        case {"logicalType": str(name)} if _HUDI_CARRIERS.get(name) == kind:
             return AvroLogical(name=name)
         case {"logicalType": str(name)} if name not in _KNOWN:
-            raise UnsupportedTableError("logical type", f"{name} on {kind}", ", ".join(sorted(_KNOWN | {*_OF_HUDI})))
+            raise UnsupportedTableError(
+                "logical type", f"{name} on {kind}", ", ".join(sorted(_KNOWN | {*_HUDI_CARRIERS}))
+            )
     return None
 
 
@@ -242,8 +241,8 @@ def _require_variant(name: str, fields: tuple[AvroField, ...]) -> None:
 
 
 def _is_bytes(avro: AvroType) -> bool:
-    plain = AvroPrimitive(kind="bytes")
-    return avro == plain or (isinstance(avro, AvroUnion) and avro.members == (plain,))
+    bytes_type = AvroPrimitive(kind="bytes")
+    return avro == bytes_type or (isinstance(avro, AvroUnion) and avro.members == (bytes_type,))
 
 
 def _branch_label(branch: AvroType) -> str:
@@ -261,23 +260,23 @@ def _branch_label(branch: AvroType) -> str:
 
 
 def inner_types(avro: AvroType) -> Iterator[AvroType]:
-    """The type and all that it is made of."""
+    """The type and all types within it."""
     yield avro
     for child in _children(avro):
         yield from inner_types(child)
 
 
 def _refuse_large(record: AvroRecord, path: str) -> None:
-    waiting: list[tuple[AvroType, int]] = [(record, 1)]
+    pending: list[tuple[AvroType, int]] = [(record, 1)]
     count = 0
-    while waiting:
-        avro, depth = waiting.pop()
+    while pending:
+        avro, depth = pending.pop()
         count += 1
         if depth > MAX_DEPTH:
             raise _too_large(f"more than {MAX_DEPTH} levels", path)
         if count > MAX_TYPES:
             raise _too_large(f"more than {MAX_TYPES} types", path)
-        waiting.extend((child, depth + 1) for child in _children(avro))
+        pending.extend((child, depth + 1) for child in _children(avro))
 
 
 def _children(avro: AvroType) -> tuple[AvroType, ...]:
@@ -306,5 +305,5 @@ def _shown(node: object) -> str:
 
 
 def _is_name(value: object) -> bool:
-    # Hudi can be told to skip Avro's own check of names; an unpaired surrogate would not survive in Arrow.
+    # Hudi can skip Avro's own check of names. Arrow cannot hold unpaired surrogates, which are not printable.
     return isinstance(value, str) and value.isprintable() and bool(value)

@@ -1,12 +1,11 @@
-"""The tree of an Avro schema, and the Arrow type of each of its nodes.
+"""Avro types, and the Arrow type of each.
 
 Names are resolved: a named type that is used twice is the same value twice, and no type contains itself.
 
-Arrow types are those of Spark's ``SchemaConverters`` where Spark has the type: a union with null is its other
-member, ``[int, long]`` is a long, ``[float, double]`` a double, any other union a struct of ``member0``,
-``member1``, … Hudi's VECTOR, a ``fixed``, is a list of that length; its VARIANT, a record, a struct whose field says
-that it is Arrow's extension type ``arrow.parquet.variant``. Every Arrow field is nullable, whatever Avro says:
-Hudi's columns are, since an older file may lack any of them.
+Arrow types follow Spark's ``SchemaConverters``: a union with null is its other member, ``[int, long]`` is a long,
+``[float, double]`` a double, any other union a struct of ``member0``, ``member1``, … Hudi's VECTOR, a ``fixed``, is a
+list of fixed size. Its VARIANT, a record, is a struct whose field is marked as Arrow's extension type
+``arrow.parquet.variant``. Every Arrow field is nullable, whatever Avro says, since an older file may lack any column.
 """
 
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ VECTOR, VARIANT, BLOB = "vector", "variant", "blob"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroLogical:
-    """A logical type that its carrier allows.
+    """A logical type that is valid on its underlying type.
 
     ``precision`` and ``scale`` belong to ``decimal`` alone, ``dimension`` and ``element`` to ``vector``.
     """
@@ -47,7 +46,7 @@ class AvroPrimitive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroFixed:
-    """A run of ``size_bytes`` bytes; ``name`` is the full name."""
+    """Exactly ``size_bytes`` bytes; ``name`` is the full name."""
 
     name: str
     size_bytes: int
@@ -56,7 +55,7 @@ class AvroFixed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroEnum:
-    """One of ``symbols``, stored as its place in the list; ``name`` is the full name."""
+    """One of ``symbols``, stored as its index; ``name`` is the full name."""
 
     name: str
     symbols: tuple[str, ...]
@@ -64,27 +63,27 @@ class AvroEnum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroArray:
-    """Any number of ``items``."""
+    """A list of ``items``."""
 
     items: "AvroType"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroMap:
-    """Strings to ``values``."""
+    """A map from strings to ``values``."""
 
     values: "AvroType"
 
     @property
     def entry(self) -> "AvroRecord":
-        """The record that one entry is on the wire."""
+        """The record as which one entry is stored."""
         key = AvroField(name="key", type=AvroPrimitive(kind="string"))
         return AvroRecord(name="entry", fields=(key, AvroField(name="value", type=self.values)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroUnion:
-    """One of ``branches``, stored after its place in the list."""
+    """One of ``branches``, stored after its index."""
 
     branches: "tuple[AvroType, ...]"
 
@@ -95,9 +94,9 @@ class AvroUnion:
 
     @property
     def widened(self) -> AvroPrimitive | None:
-        """The one number type that stands for all members, or None where there is no such type.
+        """The number type that all members are read as, None if there is none.
 
-        Logical types do not count, so ``[date, timestamp-micros]`` is a long, as in Spark.
+        Logical types are ignored, so ``[date, timestamp-micros]`` is a long, as in Spark.
         """
         members = self.members
         kinds = {member.kind for member in members if isinstance(member, AvroPrimitive)}
@@ -108,7 +107,7 @@ class AvroUnion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroField:
-    """A field of a record; ``default_json`` is the JSON text of its default, None where it has none."""
+    """A field of a record; ``default_json`` is its default as JSON, None without one."""
 
     name: str
     type: "AvroType"
@@ -117,7 +116,7 @@ class AvroField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroRecord:
-    """Fields in the order in which they are stored; ``name`` is the full name."""
+    """A record; its fields are stored in this order. ``name`` is the full name."""
 
     name: str
     fields: tuple[AvroField, ...]
@@ -154,10 +153,10 @@ _LOGICAL_TYPES: dict[str, pa.DataType] = {
 
 
 VECTOR_ELEMENTS: dict[str, pa.DataType] = {"float": pa.float32(), "double": pa.float64(), "int8": pa.int8()}
-"""What a VECTOR can be made of, by Hudi's names in lower case."""
+"""The element types of a VECTOR, by Hudi's names in lower case."""
 
 VARIANT_FIELD = {b"ARROW:extension:name": b"arrow.parquet.variant", b"ARROW:extension:metadata": b""}
-"""The metadata of an Arrow field that holds a VARIANT."""
+"""The metadata of an Arrow field of type VARIANT."""
 
 
 def arrow_type(avro: AvroType) -> pa.DataType:
@@ -195,14 +194,14 @@ def arrow_field(name: str, avro: AvroType) -> "pa.Field[Any]":
 
 
 def is_variant(field: "pa.Field[Any]") -> bool:
-    """Whether an Arrow field is said to hold a VARIANT."""
+    """Whether an Arrow field is marked as a VARIANT."""
     metadata = field.metadata
     return metadata is not None and metadata.items() >= VARIANT_FIELD.items()
 
 
 def vector_type(element: str, dimension: int) -> pa.DataType:
-    """The Arrow type of a VECTOR of so many of ``VECTOR_ELEMENTS``."""
-    # With Arrow's own name of the elements, which is all that survives pickling.
+    """The Arrow type of a VECTOR; ``element`` is one of ``VECTOR_ELEMENTS``."""
+    # The element field keeps Arrow's default name: another one would not survive pickling.
     return pa.list_(VECTOR_ELEMENTS[element], dimension)
 
 
@@ -223,7 +222,7 @@ def _union_type(union: AvroUnion) -> pa.DataType:
         return arrow_type(members[0])
     if union.widened is not None:
         return arrow_type(union.widened)
-    return pa.struct([arrow_field(f"member{place}", member) for place, member in enumerate(members)])
+    return pa.struct([arrow_field(f"member{number}", member) for number, member in enumerate(members)])
 
 
 def _logical_type(logical: AvroLogical) -> pa.DataType:
@@ -238,14 +237,14 @@ def _logical_type(logical: AvroLogical) -> pa.DataType:
     return pa.decimal128(logical.precision, logical.scale)
 
 
-# Items such as null take no bytes, so that the bytes left say nothing about how many there are.
+# Items such as null take no bytes, so the number of bytes does not limit how many there are.
 MAX_EMPTY_ITEMS = 2**16
 
 _WIDTHS = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
 
 def wire_width(avro: AvroType) -> int | None:
-    """The bytes that every value of the type takes, None where values differ."""
+    """The number of bytes that every value of the type takes, None if it varies."""
     match avro:
         case AvroPrimitive():
             return _WIDTHS.get(avro.kind)
@@ -260,7 +259,7 @@ def wire_width(avro: AvroType) -> int | None:
 
 
 def min_width(avro: AvroType) -> int:
-    """The bytes that the shortest value of the type takes."""
+    """The number of bytes that the shortest value of the type takes."""
     match avro:
         case AvroRecord():
             return sum(min_width(field.type) for field in avro.fields)

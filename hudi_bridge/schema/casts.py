@@ -1,4 +1,4 @@
-"""Conversions that Hudi allows for a column whose type was altered, with the values that Hudi on Spark shows.
+"""The casts that Hudi allows for a column whose type has changed; values are those that Hudi on Spark shows.
 
 The pairs are those of ``SchemaChangeUtils.isTypeUpdateAllow`` and, for strings and bytes, of Avro's schema
 resolution; the values follow ``HoodieParquetFileFormatHelper`` and ``HoodieAvroUtils.rewritePrimaryType``:
@@ -18,10 +18,9 @@ time       time of another unit
 timestamp  timestamp of another unit or zone label
 =========  ==========================================================
 
-A value that does not fit its new type is null, as in Spark's CAST: a decimal with too many digits before the
-point, text that is no number or no date, NaN as a decimal. Decimals round half up. Differences that only
-concern Arrow (string and large string, dictionary encoding, narrow integers) are conversions as well and lose
-nothing.
+As in Spark's CAST, a value that does not fit its new type becomes null: a decimal with too many digits before the
+point, text that is not a number or a date, NaN as a decimal. Decimals round half up. Types that only Arrow tells
+apart (string and large string, dictionaries, narrow integers) are cast without loss.
 """
 
 import re
@@ -36,8 +35,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.schema.java_text import floating_text
 
-# The stubs of pyarrow make arrays generic, which they are not at run time, and know no attributes of
-# parametric types.
+# In pyarrow's stubs, unlike at run time, arrays are generic and parametric types have no attributes.
 Array: TypeAlias = "pa.Array[Any]"
 ArrowType: TypeAlias = Any
 
@@ -70,13 +68,13 @@ _SPARK_BLANKS = "".join(map(chr, range(33)))
 
 
 def plan_cast(source: ArrowType, target: ArrowType, *, float_to_double_by_text: bool) -> Cast | None:
-    """The conversion of arrays from one flat type to another; None for one that Hudi does not allow.
+    """The cast of arrays from one flat type to another; None if Hudi does not allow it.
 
     Args:
         source: the type in the file.
         target: the type in the query.
-        float_to_double_by_text: whether a float becomes the double, and the decimal, that its text denotes
-            (0.2) or the one that it exactly is (0.20000000298).
+        float_to_double_by_text: whether a float becomes a double, or a decimal, by way of its text (0.2) or with
+            its exact value (0.20000000298).
     """
     if source == target:
         return _same
@@ -121,9 +119,9 @@ def _cast_and_encode(cast: Cast, target: ArrowType, array: Array) -> Array:
 
 
 def _on_distinct(convert: _Convert, target: ArrowType, array: Array) -> Array:
-    """The conversion of an array, computed once for each distinct value."""
+    """The array, converted; computes each distinct value once."""
     bits = _BITS_OF.get(array.type)
-    # Floating-point numbers are told apart by their bits: 0.0 and -0.0 are equal and differ as text.
+    # Floating-point numbers are distinguished by their bits: 0.0 and -0.0 are equal but have different texts.
     encoded = (array.view(bits) if bits else array).dictionary_encode()
     distinct = encoded.dictionary.view(array.type) if bits else encoded.dictionary
     return convert(target, distinct).take(encoded.indices)
@@ -134,12 +132,12 @@ def _all_null(target: ArrowType, array: Array) -> Array:
 
 
 def _arrow_cast(target: ArrowType, array: Array) -> Array:
-    """The array as Arrow casts it, which raises for a value that would change."""
+    """The array as Arrow casts it; raises if a value would change."""
     return array.cast(target)
 
 
 def _nearest(target: ArrowType, array: Array) -> Array:
-    """Integers as the nearest floating-point number, which may differ from them."""
+    """Integers as the nearest floating-point numbers."""
     return array.cast(target, safe=False)
 
 
@@ -149,7 +147,7 @@ def _whole_to_decimal(target: ArrowType, array: Array) -> Array:
     if limit < 1 << 63:
         fits = pc.and_(pc.less(wide, limit), pc.greater(wide, -limit))
         wide = pc.if_else(fits, wide, pa.scalar(None, pa.int64()))
-    # Arrow asks for room for any long before it looks at the values, which 38 digits may not leave.
+    # Arrow requires a type that holds any long, whatever the values are; 38 digits may be too few for that.
     return wide.cast(pa.decimal256(76, target.scale)).cast(target)
 
 
@@ -176,7 +174,7 @@ def _text_to_decimal(target: ArrowType, array: Array) -> Array:
 
 
 def _decimal(text: str | None, unit: Decimal, context: Context) -> Decimal | None:
-    """The number as ``BigDecimal`` reads it, in whole units; None for other text and for too many digits."""
+    """The number as ``BigDecimal`` reads it, rounded to ``unit``; None for other text or too many digits."""
     if text is None or not _JAVA_DECIMAL.fullmatch(text := text.strip(_SPARK_BLANKS)):
         return None
     try:
@@ -190,7 +188,7 @@ def _text_to_date(target: ArrowType, array: Array) -> Array:
 
 
 def _epoch_day(text: str | None) -> int | None:
-    """The day of a date as Spark reads it: month and day may be short or missing, a time may follow."""
+    """The day of a date as Spark reads it: month and day may have one digit or be missing, a time may follow."""
     match = None if text is None else _SPARK_DATE.fullmatch(text.strip(_SPARK_BLANKS))
     if match is None:
         return None
@@ -204,7 +202,7 @@ def _epoch_day(text: str | None) -> int | None:
 
 
 def _rescale_clock(target: ArrowType, array: Array) -> Array:
-    """Times or timestamps in another unit: exact to a finer one, rounded down to a coarser one."""
+    """Times or timestamps in another unit; rounded down to a coarser one."""
     storage = pa.int32() if array.type.bit_width == pa.int32().bit_width else pa.int64()
     ticks = array.view(storage).cast(pa.int64())
     have, want = _UNITS_IN_SECOND[array.type.unit], _UNITS_IN_SECOND[target.unit]

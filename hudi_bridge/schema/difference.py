@@ -1,10 +1,10 @@
-"""Two versions of a table's schema -> what has changed from one to the other.
+"""Compares two versions of a table's schema.
 
-With column ids, a field is what its id says: under another name it is renamed, and a name that comes back with another
-id is another field. Without, a field is what its name says, and no rename can be told from a drop and an add.
+With column ids, fields are matched by id: a field under another name was renamed, and a name with another id is another
+field. Without ids, fields are matched by name, and a rename looks like a drop and an add.
 
-Fields are named by dotted paths, in Hudi's own words: ``s.x`` within a record, ``a.element`` and ``m.value`` within
-lists and maps (``TableChanges`` of Hudi takes the same paths).
+Fields are named by dotted paths, as in ``TableChanges`` of Hudi: ``s.x`` within a record, ``a.element`` and
+``m.value`` within lists and maps.
 """
 
 from bisect import bisect_left
@@ -19,11 +19,11 @@ from hudi_bridge.schema.casts import ArrowType, plan_cast
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
 
 FIRST = "first"
-"""The place before all its siblings."""
+"""The place of a field that comes before all its siblings."""
 
 
 class ChangeKind(StrEnum):
-    """What can happen to a field from one version to the next."""
+    """How a field can change from one version to the next."""
 
     ADDED = "added"
     DROPPED = "dropped"
@@ -37,13 +37,15 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change of one field; ``str`` says it in a sentence.
+    """One change of one field; ``str`` gives it as a sentence.
 
-    ``column`` is the field's path in the newer version, of a dropped field in the older one; ``id`` is None where
-    fields go by name. ``before`` and ``after`` are the field's types, or what else has changed: paths of a rename,
-    ``optional`` and ``required``, comments. ``place`` is ``FIRST`` or ``after x`` for a field that has moved or has
-    been added elsewhere than at the end. A type is promoted if the older files' values can be read as the newer
-    type, otherwise retyped.
+    Attributes:
+        kind: what has changed. A type is promoted if older values can be read as the newer type, otherwise retyped.
+        column: the path of the field in the newer version, or in the older one if it was dropped.
+        id: the column id; None if fields are matched by name.
+        before: the old type; or the old path of a rename, ``optional`` or ``required``, or the old comment.
+        after: the same in the newer version.
+        place: ``FIRST`` or ``after x``, for a field that was moved, or was added anywhere but at the end.
     """
 
     kind: ChangeKind
@@ -72,16 +74,16 @@ class Change:
 
 
 def schema_changes(before: InternalSchema, after: InternalSchema, *, by_id: bool) -> tuple[Change, ...]:
-    """What has changed: of each record the dropped fields, then the others in their new order.
+    """The changes: for each record its dropped fields, then the others in their new order.
 
-    ``by_id`` says whether the ids are the table's own. Moves are as few as explain the new order.
+    ``by_id`` is whether the schemas have the ids of the table. The fewest moves that explain the new order are listed.
     """
     walk = _Walk(by_id=by_id)
     return tuple(walk.records(RecordType(fields=before.fields), RecordType(fields=after.fields), "", ""))
 
 
 def type_name(type_: FieldType) -> str:
-    """The type as Hudi spells it; of a record, list or map with all that is inside."""
+    """The type as Hudi spells it, nested types in full."""
     match type_:
         case RecordType():
             return f"record<{', '.join(f'{field.name} {type_name(field.type)}' for field in type_.fields)}>"
@@ -94,7 +96,7 @@ def type_name(type_: FieldType) -> str:
 
 
 def primitive_name(type_: ArrowType) -> str | None:
-    """The name that Hudi has for a flat type, None where it has none."""
+    """Hudi's name for a flat type, None if it has none."""
     if pa.types.is_dictionary(type_):
         return primitive_name(type_.value_type)
     if pa.types.is_decimal(type_):
@@ -107,17 +109,17 @@ def primitive_name(type_: ArrowType) -> str | None:
     return _NAMES.get(type_)
 
 
-def can_become(source: FieldType, target: FieldType) -> bool:
-    """Whether values of one type can be read as another; of records, whether the fields of the same names can."""
+def is_readable_as(source: FieldType, target: FieldType) -> bool:
+    """Whether values of one type can be read as another; for records, whether the fields of the same names can."""
     match source, target:
         case RecordType(), RecordType():
             targets = {field.name: field.type for field in target.fields}
             common = (field for field in source.fields if field.name in targets)
-            return all(can_become(field.type, targets[field.name]) for field in common)
+            return all(is_readable_as(field.type, targets[field.name]) for field in common)
         case ArrayType(), ArrayType():
-            return can_become(source.element, target.element)
+            return is_readable_as(source.element, target.element)
         case MapType(), MapType():
-            return can_become(source.key, target.key) and can_become(source.value, target.value)
+            return is_readable_as(source.key, target.key) and is_readable_as(source.value, target.value)
         case pa.DataType(), pa.DataType():
             return plan_cast(source, target, float_to_double_by_text=True) is not None
         case _:
@@ -126,7 +128,7 @@ def can_become(source: FieldType, target: FieldType) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Walk:
-    """Goes through two types at once. Paths are those of the older and the newer version."""
+    """Walks two types at once; ``old_path`` and ``new_path`` lead to them in the older and the newer version."""
 
     by_id: bool
 
@@ -179,7 +181,7 @@ class _Walk:
             case MapType(), MapType():
                 yield from self._maps(before, after, old_path, new_path)
             case _ if before != after:
-                kind = ChangeKind.PROMOTED if can_become(before, after) else ChangeKind.RETYPED
+                kind = ChangeKind.PROMOTED if is_readable_as(before, after) else ChangeKind.RETYPED
                 names = type_name(before), type_name(after)
                 yield Change(kind=kind, column=new_path, id=id_, before=names[0], after=names[1])
 
@@ -192,11 +194,11 @@ class _Walk:
         yield from _nullability(before.value_optional, after.value_optional, values[1], value_id)
 
     def _moved(self, before: Sequence[Field], after: Sequence[Field]) -> set[int | str]:
-        """The fields of both versions that are not where their siblings leave them."""
-        places = {self._identity(field): place for place, field in enumerate(before)}
-        common = [identity for identity in map(self._identity, after) if identity in places]
-        resting = _longest_rise([places[identity] for identity in common])
-        return {identity for identity in common if places[identity] not in resting}
+        """The smallest set of fields whose moves explain the order of the fields of both versions."""
+        positions = {self._identity(field): position for position, field in enumerate(before)}
+        common = [identity for identity in map(self._identity, after) if identity in positions]
+        unmoved = _longest_increasing([positions[identity] for identity in common])
+        return {identity for identity in common if positions[identity] not in unmoved}
 
     def _identity(self, field: Field) -> int | str:
         return field.id if self.by_id else field.name
@@ -206,31 +208,31 @@ class _Walk:
 
 
 def child_path(path: str, name: str) -> str:
-    """The path of a field within the field of a path, "" for the table itself."""
+    """The path of a field within the record at ``path``, which is "" for the table itself."""
     return f"{path}.{name}" if path else name
 
 
-def _nullability(was: bool, is_: bool, path: str, id_: int | None) -> Iterator[Change]:  # noqa: FBT001 - both are data
-    if was != is_:
-        words = [("required", "optional")[flag] for flag in (was, is_)]
+def _nullability(before: bool, after: bool, path: str, id_: int | None) -> Iterator[Change]:  # noqa: FBT001 - data
+    if before != after:
+        words = [("required", "optional")[is_optional] for is_optional in (before, after)]
         yield Change(kind=ChangeKind.NULLABILITY, column=path, id=id_, before=words[0], after=words[1])
 
 
-def _longest_rise(places: Sequence[int]) -> set[int]:
-    """The longest rising run that one gets by leaving places out; of several, the one that ends lowest."""
+def _longest_increasing(positions: Sequence[int]) -> set[int]:
+    """The longest increasing subsequence; of several, the one with the lowest end."""
     ends: list[int] = []
-    """For each length, the lowest place that a run of that length ends with."""
+    """For each length, the lowest end of an increasing subsequence of that length."""
     previous: dict[int, int | None] = {}
-    for place in places:
-        length = bisect_left(ends, place)
-        previous[place] = ends[length - 1] if length else None
-        ends[length : length + 1] = [place]
-    rise: set[int] = set()
+    for position in positions:
+        length = bisect_left(ends, position)
+        previous[position] = ends[length - 1] if length else None
+        ends[length : length + 1] = [position]
+    longest: set[int] = set()
     step = ends[-1] if ends else None
     while step is not None:
-        rise.add(step)
+        longest.add(step)
         step = previous[step]
-    return rise
+    return longest
 
 
 _NAMES = {

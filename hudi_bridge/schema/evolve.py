@@ -1,14 +1,13 @@
-"""A batch in a writer's schema -> a batch in the query schema.
+"""Converts batches from a writer's schema to the query schema.
 
-With column ids, a column of the query is the column of the file that has its id (``InternalSchemaMerger``):
+With column ids, columns are matched by id (``InternalSchemaMerger``). If the file has
 
-* the same id and the same name: read;
-* the same id under another name (renamed): read from the file's column;
-* no such id, but a column of that name (dropped, then added again): null, not the old values;
+* the id, under the same or another name (renamed): the values of that column;
+* not the id, but a column of that name (dropped, then added again): null, not the old values;
 * neither (added later): null.
 
-The rule holds for the fields of records too, within lists and within maps. Without ids, columns and fields
-are found by name. Values of another type are converted as ``hudi_bridge.schema.casts`` says.
+The same holds for fields of records, also within lists and maps. Without ids, columns and fields are matched by name.
+Values of another type are cast as in ``hudi_bridge.schema.casts``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -21,26 +20,26 @@ import pyarrow as pa
 from hudi_bridge.errors import SchemaEvolutionError, UnsupportedTableError
 from hudi_bridge.schema.casts import Array, ArrowType, plan_cast
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
-from hudi_bridge.schema.nested import rebuild_list, rebuild_map, rebuild_struct, vectors_of_bytes
+from hudi_bridge.schema.nested import rebuild_list, rebuild_map, rebuild_struct, vectors_from_bytes
 
-# None stands for an array that is right as it is.
+# The conversion of an array; None if it needs none.
 _Step = Callable[[Array], Array] | None
 
-# The ids within a type of the file and within one of the query; None where columns go by name.
+# The types with ids of the file and of the query; None if fields are matched by name.
 _Ids = tuple[FieldType, FieldType] | None
 
 
 class FloatsByText(StrEnum):
-    """Where a float becomes the double, and the decimal, that its text denotes; elsewhere what it exactly is."""
+    """Which floats become doubles and decimals by way of their text; the others keep their exact value."""
 
     NOWHERE = "nowhere"
-    COLUMNS = "columns"  # and not the fields within them
+    COLUMNS = "columns"  # but not the fields within them
     EVERYWHERE = "everywhere"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
-    """How one column of the query comes about: ``source`` is the file's column, None for one of nulls."""
+    """How one column of the query is made; ``source`` is the file's column, None for a column of nulls."""
 
     field: "pa.Field[ArrowType]"
     source: str | None
@@ -50,13 +49,13 @@ class _Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evolution:
-    """What to do with the batches of one file.
+    """The conversion of the batches of one file.
 
     Attributes:
         file_columns: the top-level columns to read from the file.
-        is_identity: the file's columns, read in that order, already are the query's.
-        query_schema: the schema of every batch that comes out.
-        columns: how each column of the query comes about.
+        is_identity: whether these columns, in this order, are the query's without a conversion.
+        query_schema: the schema of the converted batches.
+        columns: how each column of the query is made.
         path: the file, for errors.
     """
 
@@ -67,12 +66,12 @@ class Evolution:
     path: str
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch in the query schema; it may have more than the file columns, in any order.
+        """The batch in the query schema. The given one may have further columns, in any order.
 
-        Costs nothing for columns that are right as they are.
+        Columns that need no conversion are not copied.
 
         Raises:
-            SchemaEvolutionError: a value does not survive its conversion.
+            SchemaEvolutionError: a value cannot be cast.
         """
         if self.is_identity and batch.schema.equals(self.query_schema, check_metadata=True):
             return batch
@@ -103,18 +102,18 @@ def plan_evolution(
     path: str,
     floats_by_text: FloatsByText,
 ) -> Evolution:
-    """How the batches of a file become those of a query.
+    """The conversion of a file's batches to those of a query.
 
     Args:
-        file_schema: the columns that the file really has.
-        query_schema: the columns wanted, in the order wanted.
-        file_ids: the ids of the file's columns, under the names that the file has; None to go by name.
-        query_ids: the ids of the table's columns; None to go by name.
+        file_schema: the columns of the file.
+        query_schema: the columns of the query, in its order.
+        file_ids: the ids of the file's columns, under the file's names; None to match by name.
+        query_ids: the ids of the table's columns; None to match by name.
         path: the file, for errors.
-        floats_by_text: where ``plan_cast`` goes by the text of floats.
+        floats_by_text: which floats ``plan_cast`` converts by way of their text.
 
     Raises:
-        SchemaEvolutionError: a column's type cannot become the query's.
+        SchemaEvolutionError: a column of the file cannot be read as the query's type.
         UnsupportedTableError: the file has a shredded VARIANT.
     """
     ids: _Ids = None
@@ -152,7 +151,7 @@ class _Planner:
         return _Column(field=field, source=source.name, source_type=source.type, step=step)
 
     def _step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
-        """What makes arrays of the target type from arrays of the source type."""
+        """The conversion of arrays from the source type to the target type."""
         inside = replace(self, by_text=self.by_text_inside)
         if pa.types.is_struct(source) and pa.types.is_struct(target):
             return inside.struct_step(source, target, ids, column)
@@ -172,13 +171,13 @@ class _Planner:
         return cast
 
     def _vector_step(self, source: ArrowType, target: ArrowType, column: str) -> _Step:
-        """A VECTOR, which Parquet files hold as bytes; neither its dimension nor its elements ever change."""
+        """The conversion of a VECTOR, which Parquet files store as bytes; its type never changes."""
         if source == target:
             return None
         width = target.list_size * target.value_type.bit_width // 8
         if not pa.types.is_fixed_size_binary(source) or source.byte_width != width:
             raise self._error(column, source, target)
-        return partial(vectors_of_bytes, target)
+        return partial(vectors_from_bytes, target)
 
     def struct_step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
         if ids is not None and not all(isinstance(id_, RecordType) for id_ in ids):
@@ -195,7 +194,7 @@ class _Planner:
             step = None if position is None else self._step(file_fields[position].type, field.type, inner, name)
             children.append((position, step))
         unchanged = [(i, None) for i in range(len(file_fields))]
-        if children == unchanged and _same_labels(file_fields, query_fields):
+        if children == unchanged and _same_names_and_nullability(file_fields, query_fields):
             return None
         return partial(rebuild_struct, target, tuple(children))
 
@@ -207,7 +206,11 @@ class _Planner:
                 raise self._error(column, source, target)
             inner = file_type.element, query_type.element
         step = self._step(source.value_type, target.value_type, inner, f"{column}.element")
-        if step is None and pa.types.is_list(source) and _same_labels([source.value_field], [target.value_field]):
+        if (
+            step is None
+            and pa.types.is_list(source)
+            and _same_names_and_nullability([source.value_field], [target.value_field])
+        ):
             return None
         return partial(rebuild_list, target, step)
 
@@ -222,7 +225,7 @@ class _Planner:
         key_step = self._step(source.key_type, target.key_type, key_ids, f"{column}.key")
         item_step = self._step(source.item_type, target.item_type, item_ids, f"{column}.value")
         labels = ([type_.field(0), type_.key_field, type_.item_field] for type_ in (source, target))
-        if key_step is None and item_step is None and _same_labels(*labels):
+        if key_step is None and item_step is None and _same_names_and_nullability(*labels):
             return None
         return partial(rebuild_map, target, key_step, item_step)
 
@@ -233,14 +236,14 @@ class _Planner:
         ids: _Ids,
         column: str,
     ) -> tuple[int | None, _Ids]:
-        """The position of the file's field that a field of the query is, and the ids within both."""
+        """The position in the file of a field of the query, and the ids within both; None if the file lacks it."""
         name, inner = field.name, None
-        if ids is not None and (wanted := _named(ids[1], field.name)) is not None:
-            known = next((known for known in _fields(ids[0]) if known.id == wanted.id), None)
-            if known is None:
+        if ids is not None and (query_field := _named(ids[1], field.name)) is not None:
+            file_field = next((candidate for candidate in _fields(ids[0]) if candidate.id == query_field.id), None)
+            if file_field is None:
                 return None, None
-            name, inner = known.name, (known.type, wanted.type)
-        names = [file_field.name for file_field in file_fields]
+            name, inner = file_field.name, (file_field.type, query_field.type)
+        names = [candidate.name for candidate in file_fields]
         if names.count(name) > 1:
             raise SchemaEvolutionError(column, f"{names.count(name)} columns named {name}", str(field.type), self.path)
         return _position(names, name), inner
@@ -250,9 +253,9 @@ class _Planner:
 
 
 def _is_shredded(source: ArrowType, target: ArrowType) -> bool:
-    """Whether the structs are a VARIANT a part of whose values is stored elsewhere."""
-    stored, wanted = ({kind.field(i).name for i in range(kind.num_fields)} for kind in (source, target))
-    return wanted == {"metadata", "value"} and stored == wanted | {"typed_value"}
+    """Whether the structs are a shredded VARIANT, some of whose values are in ``typed_value``."""
+    file_names, query_names = ({kind.field(i).name for i in range(kind.num_fields)} for kind in (source, target))
+    return query_names == {"metadata", "value"} and file_names == query_names | {"typed_value"}
 
 
 def _fields(type_: FieldType) -> tuple[Field, ...]:
@@ -266,12 +269,12 @@ def _named(type_: FieldType, name: str) -> Field | None:
 
 
 def _position(names: Sequence[str], name: str) -> int | None:
-    """Where the name is: spelled exactly so, else the only one that differs in case alone, as in Spark."""
+    """The index of the name, or else of the only name that differs from it in case alone, as in Spark."""
     if name in names:
         return names.index(name)
-    alike = [i for i, other in enumerate(names) if other.lower() == name.lower()]
-    return alike[0] if len(alike) == 1 else None
+    same_but_case = [i for i, other in enumerate(names) if other.lower() == name.lower()]
+    return same_but_case[0] if len(same_but_case) == 1 else None
 
 
-def _same_labels(left: "Iterable[pa.Field[ArrowType]]", right: "Iterable[pa.Field[ArrowType]]") -> bool:
+def _same_names_and_nullability(left: "Iterable[pa.Field[ArrowType]]", right: "Iterable[pa.Field[ArrowType]]") -> bool:
     return all((a.name, a.nullable) == (b.name, b.nullable) for a, b in zip(left, right, strict=True))

@@ -1,6 +1,6 @@
-"""A file's columns and a query's -> for each of them, where it comes from or why it is not read.
+"""Explains how the columns of a file become those of a query, and which are not read, and why.
 
-Every step is asked of ``plan_evolution``, which the readers use, one level of nesting at a time.
+The answers come from ``plan_evolution``, which readers use too, asked for one level of nesting at a time.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,10 +34,16 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnMapping:
-    """How one column, or field within one, stands in a file and in a query; ``str`` says what happens.
+    """How one column, or a field within one, is read from a file; ``str`` says it in words.
 
-    ``column`` and ``file_column`` are dotted paths, None where there is no such column; types are in Hudi's words,
-    of nested columns without what is inside, which has mappings of its own. ``id`` is None where columns go by name.
+    Attributes:
+        column: the dotted path in the query; None for a column that is only in the file.
+        id: the column id; None if columns are matched by name.
+        file_column: the dotted path in the file; None for a column that is only in the query.
+        file_type: the type in the file, as Hudi spells it; of nested types just the kind, since their fields have
+            mappings of their own.
+        query_type: the type in the query, likewise.
+        outcome: what becomes of the column.
     """
 
     column: str | None
@@ -73,26 +79,26 @@ def map_columns(
     query_ids: InternalSchema | None,
     path_columns: Sequence[str],
 ) -> tuple[ColumnMapping, ...]:
-    """The query's columns in their order, each with the fields inside it; then the file's that are not read.
+    """The mappings of the query's columns, in their order, each followed by its fields; then the columns not read.
 
-    Ids as for ``plan_evolution``. ``path_columns`` are read from the partition path and not from files.
+    Ids are as for ``plan_evolution``. ``path_columns`` come from the partition path, not from files.
     """
     ids: _Ids = None
     if file_ids is not None and query_ids is not None:
         ids = RecordType(fields=file_ids.fields), RecordType(fields=query_ids.fields)
-    top = _Place(file_path="", path="", ids=ids)
+    top = _Scope(file_path="", path="", ids=ids)
     return tuple(_iter_mappings(list(file_schema), list(query_schema), top, path_columns))
 
 
-# The records with ids of the file and of the query; None where fields go by name.
+# The records with ids of the file and of the query; None if fields are matched by name.
 _Ids: TypeAlias = tuple[RecordType, RecordType] | None
 
 _Fields: TypeAlias = "Sequence[pa.Field[ArrowType]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
-    """The record that the walk is in: its paths in the file and in the query, "" for the table itself, and the ids."""
+class _Scope:
+    """A record: its paths in the file and in the query, "" for the table itself, and the ids of its fields."""
 
     file_path: str
     path: str
@@ -100,40 +106,42 @@ class _Place:
 
 
 def _iter_mappings(
-    stored: _Fields, wanted: _Fields, place: _Place, path_columns: Sequence[str] = ()
+    file_fields: _Fields, query_fields: _Fields, scope: _Scope, path_columns: Sequence[str] = ()
 ) -> Iterator[ColumnMapping]:
-    """The mappings of a record's fields, and of all that is inside each."""
+    """The mappings of a record's fields, each followed by those of the fields within."""
     read = set(path_columns)
-    for field in wanted:
-        known, own = _by_id(field.name, place.ids)
-        column, id_ = child_path(place.path, field.name), own.id if own else None
+    for field in query_fields:
+        in_file, in_query = _by_id(field.name, scope.ids)
+        column, id_ = child_path(scope.path, field.name), in_query.id if in_query else None
         if field.name in path_columns:
             yield _not_in_file(column, id_, field, Outcome.FROM_PATH)
             continue
         try:
-            source, is_same = _plan(stored, field, place.ids)
+            source, is_same = _plan(file_fields, field, scope.ids)
         except SchemaEvolutionError as error:
-            read.add(known.name if known else field.name)
-            yield _refused(place, id_, known, error)
+            read.add(in_file.name if in_file else field.name)
+            yield _refused(scope, id_, in_file, error)
             continue
         if source is None:
-            yield _not_in_file(column, id_, field, _why_null(stored, field.name, own))
+            yield _not_in_file(column, id_, field, _why_null(file_fields, field.name, in_query))
             continue
         read.add(source.name)
-        ids = _inner_ids(known.type, own.type) if known and own else None
-        inside = _Place(file_path=child_path(place.file_path, source.name), path=column, ids=ids)
+        ids = _inner_ids(in_file.type, in_query.type) if in_file and in_query else None
+        inside = _Scope(file_path=child_path(scope.file_path, source.name), path=column, ids=ids)
         inner = tuple(_iter_mappings(_inner_fields(source.type), _inner_fields(field.type), inside))
         yield _read(source.type, field.type, id_, inside, _outcome(source.type, field.type, inner, is_same=is_same))
         yield from inner
-    yield from (_not_read(place, field) for field in stored if field.name not in read)
+    yield from (_not_read(scope, field) for field in file_fields if field.name not in read)
 
 
-def _plan(stored: _Fields, wanted: "pa.Field[ArrowType]", ids: _Ids) -> "tuple[pa.Field[ArrowType] | None, bool]":
-    """The field of the file that a field of the query is, None without one, and whether it is right as it is."""
+def _plan(
+    file_fields: _Fields, query_field: "pa.Field[ArrowType]", ids: _Ids
+) -> "tuple[pa.Field[ArrowType] | None, bool]":
+    """The file's field for a field of the query, None without one, and whether it needs no conversion."""
     file_ids, query_ids = map(_as_schema, ids) if ids is not None else (None, None)
     evolution = plan_evolution(
-        pa.schema(stored),
-        pa.schema([wanted]),
+        pa.schema(file_fields),
+        pa.schema([query_field]),
         file_ids=file_ids,
         query_ids=query_ids,
         path="",
@@ -142,20 +150,20 @@ def _plan(stored: _Fields, wanted: "pa.Field[ArrowType]", ids: _Ids) -> "tuple[p
     (column,) = evolution.columns
     if column.source is None:
         return None, False
-    return next(field for field in stored if field.name == column.source), column.step is None
+    return next(field for field in file_fields if field.name == column.source), column.step is None
 
 
 def _by_id(name: str, ids: _Ids) -> tuple[Field | None, Field | None]:
-    """The file's field with the id of the query's field of that name, and the latter."""
+    """The query's field of that name, and the file's field with its id: (in the file, in the query)."""
     if ids is None:
         return None, None
-    own = next((field for field in ids[1].fields if field.name == name), None)
-    known = next((field for field in ids[0].fields if own is not None and field.id == own.id), None)
-    return known, own
+    in_query = next((field for field in ids[1].fields if field.name == name), None)
+    in_file = next((field for field in ids[0].fields if in_query is not None and field.id == in_query.id), None)
+    return in_file, in_query
 
 
 def _inner_fields(type_: ArrowType) -> _Fields:
-    """What is inside a type, as the fields of a record."""
+    """The parts of a nested type, as the fields of a record."""
     if pa.types.is_struct(type_):
         return list(type_)
     if pa.types.is_map(type_):
@@ -165,17 +173,17 @@ def _inner_fields(type_: ArrowType) -> _Fields:
     return []
 
 
-def _inner_ids(stored: FieldType, wanted: FieldType) -> _Ids:
-    """The same with ids; elements, keys and values are the same on both sides, whatever their ids."""
-    match stored, wanted:
+def _inner_ids(in_file: FieldType, in_query: FieldType) -> _Ids:
+    """Like ``_inner_fields``, with ids; elements, keys and values match whatever their ids in the file."""
+    match in_file, in_query:
         case RecordType(), RecordType():
-            return stored, wanted
+            return in_file, in_query
         case ArrayType(), ArrayType():
-            elements = (("element", wanted.element_id),)
-            return _record(elements, stored.element), _record(elements, wanted.element)
+            elements = (("element", in_query.element_id),)
+            return _record(elements, in_file.element), _record(elements, in_query.element)
         case MapType(), MapType():
-            entries = ("key", wanted.key_id), ("value", wanted.value_id)
-            return _record(entries, stored.key, stored.value), _record(entries, wanted.key, wanted.value)
+            entries = ("key", in_query.key_id), ("value", in_query.value_id)
+            return _record(entries, in_file.key, in_file.value), _record(entries, in_query.key, in_query.value)
         case _:
             return None
 
@@ -191,25 +199,25 @@ def _as_schema(record: RecordType) -> InternalSchema:
     return InternalSchema(version_id=0, max_column_id=0, fields=record.fields)
 
 
-def _why_null(stored: _Fields, name: str, own: Field | None) -> Outcome:
-    if own is None:
+def _why_null(file_fields: _Fields, name: str, in_query: Field | None) -> Outcome:
+    if in_query is None:
         return Outcome.MISSING
-    return Outcome.ANOTHER_COLUMN if any(field.name == name for field in stored) else Outcome.ADDED_LATER
+    return Outcome.ANOTHER_COLUMN if any(field.name == name for field in file_fields) else Outcome.ADDED_LATER
 
 
 def _outcome(source: ArrowType, target: ArrowType, inner: Sequence[ColumnMapping], *, is_same: bool) -> Outcome:
     if pa.types.is_nested(target) and not pa.types.is_fixed_size_list(target):
-        # Arrow tells lists apart by the name of their elements as well, which changes nothing for the reader.
-        is_unchanged = all(one.outcome is Outcome.READ and not one.is_renamed for one in inner)
+        # List types of Arrow may differ in the name of their elements alone, which means nothing here.
+        is_unchanged = all(mapping.outcome is Outcome.READ and not mapping.is_renamed for mapping in inner)
         return Outcome.READ if is_unchanged else Outcome.CHANGED_INSIDE
     return Outcome.READ if is_same or _shallow_name(source) == _shallow_name(target) else Outcome.CAST
 
 
-def _read(source: ArrowType, target: ArrowType, id_: int | None, place: _Place, outcome: Outcome) -> ColumnMapping:
+def _read(source: ArrowType, target: ArrowType, id_: int | None, scope: _Scope, outcome: Outcome) -> ColumnMapping:
     return ColumnMapping(
-        column=place.path,
+        column=scope.path,
         id=id_,
-        file_column=place.file_path,
+        file_column=scope.file_path,
         file_type=_shallow_name(source),
         query_type=_shallow_name(target),
         outcome=outcome,
@@ -227,26 +235,26 @@ def _not_in_file(column: str, id_: int | None, field: "pa.Field[ArrowType]", out
     )
 
 
-def _not_read(place: _Place, field: "pa.Field[ArrowType]") -> ColumnMapping:
-    known = next((one for one in place.ids[0].fields if one.name == field.name), None) if place.ids else None
+def _not_read(scope: _Scope, field: "pa.Field[ArrowType]") -> ColumnMapping:
+    in_file = next((known for known in scope.ids[0].fields if known.name == field.name), None) if scope.ids else None
     return ColumnMapping(
         column=None,
-        id=known.id if known else None,
-        file_column=child_path(place.file_path, field.name),
+        id=in_file.id if in_file else None,
+        file_column=child_path(scope.file_path, field.name),
         file_type=_shallow_name(field.type),
         query_type=None,
-        outcome=Outcome.DROPPED if known else Outcome.NOT_IN_QUERY,
+        outcome=Outcome.DROPPED if in_file else Outcome.NOT_IN_QUERY,
     )
 
 
-def _refused(place: _Place, id_: int | None, known: Field | None, error: SchemaEvolutionError) -> ColumnMapping:
-    """The mapping of a field that cannot be read, or of the one inside it that is the reason."""
+def _refused(scope: _Scope, id_: int | None, in_file: Field | None, error: SchemaEvolutionError) -> ColumnMapping:
+    """The mapping of a field that cannot be read, or of the field within it that is the reason."""
     name, _, inside = error.column.partition(".")
-    stored = child_path(place.file_path, known.name if known else name)
+    file_path = child_path(scope.file_path, in_file.name if in_file else name)
     return ColumnMapping(
-        column=child_path(place.path, error.column),
+        column=child_path(scope.path, error.column),
         id=None if inside else id_,
-        file_column=f"{stored}.{inside}" if inside else stored,
+        file_column=f"{file_path}.{inside}" if inside else file_path,
         file_type=error.from_type,
         query_type=error.to_type,
         outcome=Outcome.REFUSED,

@@ -1,11 +1,11 @@
-"""Plain schemas of a table, one after another -> a proposed history with column ids.
+"""Proposes a schema history with column ids for a table that has none.
 
-A table written without schema-on-read is read by name. The proposed ids say the same thing: a name keeps its id as long
-as old values can be read as its new type, also over a time in which it is not there; otherwise it gets a new one. What
-names alone cannot tell is listed beside it: a column that goes while another comes may have been renamed, and one that
+Such a table is read by name, and the proposed ids give the same answers: a name keeps its id, even if it is dropped and
+added again, as long as old values can be read as its new type; otherwise it gets a new id. What names alone cannot tell
+is listed as an ambiguity: a column that is dropped while another is added may have been renamed, and a column that
 comes back may be another one.
 
-First ids are given by position as ``AvroInternalSchemaConverter`` does, later ones as ``TableChanges`` does.
+The first ids are given by position as in ``AvroInternalSchemaConverter``, later ones as in ``TableChanges``.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 
-from hudi_bridge.schema.difference import Change, can_become, child_path, schema_changes
+from hudi_bridge.schema.difference import Change, child_path, is_readable_as, schema_changes
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
 from hudi_bridge.schema.internal_json import schema_history_json
 
-_NEAR = 1
-"""How many of the siblings that stay may lie between the places of a column that goes and of one that comes."""
+_MAX_DISTANCE = 1
+"""How many kept columns may lie between a dropped and an added one for a rename to be likely."""
 
 
 class AmbiguityKind(StrEnum):
-    """What names alone do not tell."""
+    """What names alone cannot tell."""
 
     RENAME_OR_NEW = "rename or new"
     SAME_OR_ANOTHER = "same or another"
@@ -30,10 +30,10 @@ class AmbiguityKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ambiguity:
-    """A step of the history that may have been another; ``str`` says it in a sentence.
+    """A change that may have been another one; ``str`` says it in a sentence.
 
-    ``instant`` is that of the newer version, ``before`` the path of a field that went, ``after`` that of the one that
-    came. Where a field came back, both are the same.
+    ``instant`` is that of the newer version, ``before`` the path of the dropped field, ``after`` that of the added one;
+    for a field that came back, both are the same.
     """
 
     kind: AmbiguityKind
@@ -52,7 +52,7 @@ class Ambiguity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaProposal:
-    """A proposed history, oldest version first; ``instants`` are those that the versions came with."""
+    """A proposed history, oldest version first; ``instants`` has the instant of each version."""
 
     instants: tuple[str, ...]
     versions: tuple[InternalSchema, ...]
@@ -60,7 +60,7 @@ class SchemaProposal:
 
     @property
     def changes(self) -> tuple[tuple[Change, ...], ...]:
-        """What each version has changed, by the proposed ids; the first one nothing."""
+        """The changes of each version, by the proposed ids; the first version has none."""
         changes = [schema_changes(before, after, by_id=True) for before, after in pairwise(self.versions)]
         return ((), *changes) if self.versions else ()
 
@@ -73,8 +73,8 @@ def infer_schema_history(schemas: Iterable[tuple[str, InternalSchema]]) -> Schem
     """A proposed history of a table.
 
     Args:
-        schemas: instants with the schemas that came with them, oldest first; their own ids do not count, and a schema
-            that is like the one before it is passed over.
+        schemas: instants with their schemas, oldest first. Ids in them are ignored, and so is a schema that equals
+            the one before it.
     """
     instants: list[str] = []
     versions: list[InternalSchema] = []
@@ -82,40 +82,46 @@ def infer_schema_history(schemas: Iterable[tuple[str, InternalSchema]]) -> Schem
     for instant, schema in schemas:
         record = RecordType(fields=schema.fields)
         ids.instant = instant
-        fields = ids.record(record, _TABLE, "").fields
+        fields = ids.record(record, _ROOT, "").fields
         if versions and versions[-1].fields == fields:
             continue
         version_id = int(instant) if versions else 0
         instants.append(instant)
-        versions.append(InternalSchema(version_id=version_id, max_column_id=ids.greatest, fields=fields))
+        versions.append(InternalSchema(version_id=version_id, max_column_id=ids.max_id, fields=fields))
     return SchemaProposal(instants=tuple(instants), versions=tuple(versions), ambiguities=tuple(ids.ambiguities))
 
 
-_TABLE = -1
-"""Stands for the id of what holds the columns."""
+_ROOT = -1
+"""In place of the id of the parent of top-level columns."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Ids:
-    """Gives ids, and remembers which names had which.
+    """Gives ids, and remembers those given so far.
 
-    ``present`` holds the fields of a record in the version before, ``known`` the last of each name that a record ever
-    had, ``inner`` the ids of elements, or of keys and values: all by the id of the field, element or value that is the
-    record, list or map.
+    Attributes:
+        instant: that of the version at hand.
+        max_id: the last id that was given.
+        previous: the fields of each record in the version before, by the id of its parent.
+        named: the latest field of each name that a record ever had, by the id of its parent.
+        inner: the ids of the elements, or of the keys and values, of each list and map, by the id of its parent.
+        ambiguities: those found so far.
+
+    The parent is the field, element or value whose type is the record, list or map.
     """
 
     instant: str = ""
-    greatest: int = -1
-    present: dict[int, tuple[Field, ...]] = field(default_factory=dict)
-    known: dict[int, dict[str, Field]] = field(default_factory=dict)
+    max_id: int = -1
+    previous: dict[int, tuple[Field, ...]] = field(default_factory=dict)
+    named: dict[int, dict[str, Field]] = field(default_factory=dict)
     inner: dict[int, tuple[int, ...]] = field(default_factory=dict)
     ambiguities: list[Ambiguity] = field(default_factory=list)
 
-    def record(self, record: RecordType, holder: int, path: str) -> RecordType:
-        """The record with ids: siblings before what is inside them."""
-        known = self.known.setdefault(holder, {})
-        was = self.present.get(holder, ())
-        ids = [self._id_of(new, known) for new in record.fields]
+    def record(self, record: RecordType, parent: int, path: str) -> RecordType:
+        """The record with ids; siblings get theirs before the fields within them."""
+        named = self.named.setdefault(parent, {})
+        before = self.previous.get(parent, ())
+        ids = [self._id_of(new, named) for new in record.fields]
         fields = tuple(
             Field(
                 id=id_,
@@ -126,27 +132,27 @@ class _Ids:
             )
             for id_, new in zip(ids, record.fields, strict=True)
         )
-        if was:
-            self.ambiguities += _renames(self.instant, was, fields, path, known)
-            self.ambiguities += _returns(self.instant, was, fields, path, known)
-        known.update((one.name, one) for one in fields)
-        self.present[holder] = fields
+        if before:
+            self.ambiguities += _possible_renames(self.instant, before, fields, path, named)
+            self.ambiguities += _returns(self.instant, before, fields, path, named)
+        named.update((new.name, new) for new in fields)
+        self.previous[parent] = fields
         return RecordType(fields=fields)
 
-    def _id_of(self, new: Field, known: Mapping[str, Field]) -> int:
-        old = known.get(new.name)
-        return old.id if old is not None and can_become(old.type, new.type) else self._next()
+    def _id_of(self, new: Field, named: Mapping[str, Field]) -> int:
+        old = named.get(new.name)
+        return old.id if old is not None and is_readable_as(old.type, new.type) else self._next()
 
-    def _type(self, type_: FieldType, holder: int, path: str) -> FieldType:
+    def _type(self, type_: FieldType, parent: int, path: str) -> FieldType:
         match type_:
             case RecordType():
-                return self.record(type_, holder, path)
+                return self.record(type_, parent, path)
             case ArrayType():
-                (element_id,) = self._inner_ids(holder, 1)
+                (element_id,) = self._inner_ids(parent, 1)
                 element = self._type(type_.element, element_id, child_path(path, "element"))
                 return ArrayType(element_id=element_id, element=element, element_optional=type_.element_optional)
             case MapType():
-                key_id, value_id = self._inner_ids(holder, 2)
+                key_id, value_id = self._inner_ids(parent, 2)
                 return MapType(
                     key_id=key_id,
                     key=type_.key,
@@ -157,53 +163,55 @@ class _Ids:
             case _:
                 return type_
 
-    def _inner_ids(self, holder: int, number: int) -> tuple[int, ...]:
+    def _inner_ids(self, parent: int, count: int) -> tuple[int, ...]:
         """The ids of the elements of a list, or of the keys and values of a map."""
-        if holder not in self.inner:
-            self.inner[holder] = tuple(self._next() for _ in range(number))
-        return self.inner[holder]
+        if parent not in self.inner:
+            self.inner[parent] = tuple(self._next() for _ in range(count))
+        return self.inner[parent]
 
     def _next(self) -> int:
-        self.greatest += 1
-        return self.greatest
+        self.max_id += 1
+        return self.max_id
 
 
-def _renames(
-    instant: str, before: Sequence[Field], after: Sequence[Field], path: str, known: Mapping[str, Field]
+def _possible_renames(
+    instant: str, before: Sequence[Field], after: Sequence[Field], path: str, named: Mapping[str, Field]
 ) -> Iterable[Ambiguity]:
-    """The pairs of a field that went and a new one that may be the same under another name."""
-    stay = {one.name for one in before} & {one.name for one in after}
-    for old_place, old in _places(before, stay):
-        for new_place, new in _places(after, stay):
-            is_new = new.name not in known or known[new.name].id != new.id
-            if is_new and abs(old_place - new_place) <= _NEAR and _looks_like(old.type, new.type):
+    """The pairs of a dropped field and a new one that may be the same under another name."""
+    kept = {old.name for old in before} & {new.name for new in after}
+    for old_position, old in _positions(before, kept):
+        for new_position, new in _positions(after, kept):
+            is_new = new.name not in named or named[new.name].id != new.id
+            is_near = abs(old_position - new_position) <= _MAX_DISTANCE
+            if is_new and is_near and _may_be_same(old.type, new.type):
                 paths = child_path(path, old.name), child_path(path, new.name)
                 yield Ambiguity(kind=AmbiguityKind.RENAME_OR_NEW, instant=instant, before=paths[0], after=paths[1])
 
 
 def _returns(
-    instant: str, before: Sequence[Field], after: Sequence[Field], path: str, known: Mapping[str, Field]
+    instant: str, before: Sequence[Field], after: Sequence[Field], path: str, named: Mapping[str, Field]
 ) -> Iterable[Ambiguity]:
-    """The fields that have got an id that was theirs before the last version."""
-    were = {one.name for one in before}
+    """The fields that are back with their old id, having been absent from the version before."""
+    names_before = {old.name for old in before}
     for new in after:
-        if new.name not in were and new.name in known and known[new.name].id == new.id:
-            place = child_path(path, new.name)
-            yield Ambiguity(kind=AmbiguityKind.SAME_OR_ANOTHER, instant=instant, before=place, after=place)
+        if new.name not in names_before and new.name in named and named[new.name].id == new.id:
+            column = child_path(path, new.name)
+            yield Ambiguity(kind=AmbiguityKind.SAME_OR_ANOTHER, instant=instant, before=column, after=column)
 
 
-def _looks_like(old: FieldType, new: FieldType) -> bool:
-    """Whether a field of one type may have become one of the other; of records, those that have a field in common."""
+def _may_be_same(old: FieldType, new: FieldType) -> bool:
+    """Whether the types allow a rename; records must have a field in common."""
     if isinstance(old, RecordType) and isinstance(new, RecordType):
-        return bool({one.name for one in old.fields} & {one.name for one in new.fields}) and can_become(old, new)
-    return can_become(old, new)
+        common = {field.name for field in old.fields} & {field.name for field in new.fields}
+        return bool(common) and is_readable_as(old, new)
+    return is_readable_as(old, new)
 
 
-def _places(fields: Sequence[Field], stay: set[str]) -> Iterable[tuple[int, Field]]:
-    """The fields that do not stay, each with the number of those before it that do."""
-    staying = 0
+def _positions(fields: Sequence[Field], kept: set[str]) -> Iterable[tuple[int, Field]]:
+    """The fields that are not kept, each with the number of kept fields before it."""
+    kept_before = 0
     for one in fields:
-        if one.name in stay:
-            staying += 1
+        if one.name in kept:
+            kept_before += 1
         else:
-            yield staying, one
+            yield kept_before, one

@@ -1,8 +1,8 @@
-"""Hudi's InternalSchema, the table schema whose columns have ids: JSON text -> ``InternalSchema``.
+"""Hudi's InternalSchema, the table schema with column ids.
 
-Tables written with schema-on-read carry it in ``latest_schema`` of a commit and, with all its predecessors,
-in the files of ``.hoodie/.schema``. The JSON is that of ``SerDeHelper``; the ids of a schema that has none
-yet are given as ``AvroInternalSchemaConverter`` does.
+Tables written with schema-on-read have it in ``latest_schema`` of their commits and, with all earlier versions, in the
+files of ``.hoodie/.schema``, as JSON (``SerDeHelper``). A schema without ids gets them as in
+``AvroInternalSchemaConverter``.
 """
 
 import json
@@ -18,13 +18,13 @@ from hudi_bridge.errors import CorruptTimelineError
 from hudi_bridge.schema.avro_types import vector_type
 from hudi_bridge.schema.json_values import parse_json
 
-# The stubs of pyarrow know no attributes of parametric types.
+# In pyarrow's stubs, parametric types have no attributes.
 ArrowType: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One column, or one field of a record."""
+    """A column, or a field of a record."""
 
     id: int
     name: str
@@ -35,7 +35,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordType:
-    """A record; its fields' names differ."""
+    """A record; no two fields have the same name."""
 
     fields: tuple[Field, ...]
 
@@ -51,7 +51,7 @@ class ArrayType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapType:
-    """A map; Hudi writes string keys only."""
+    """A map; Hudi writes only string keys."""
 
     key_id: int
     key: "FieldType"
@@ -66,7 +66,7 @@ FieldType: TypeAlias = RecordType | ArrayType | MapType | pa.DataType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalSchema:
-    """A table schema with column ids; ``version_id`` is 0 or the instant, as a number, that it came with."""
+    """A table schema with column ids; ``version_id`` is the instant that wrote it, as a number, or 0."""
 
     version_id: int
     max_column_id: int
@@ -95,7 +95,7 @@ _FIXED = re.compile(r"fixed\[[0-9]+\]")
 _DECIMAL = re.compile(r"decimal(?:_bytes|_fixed)?\(([0-9]{1,2}),\s*([0-9]{1,2})\)(?:\[[0-9]+\])?")
 _MAX_PRECISION = 38
 
-# Text can nest deeper than the stack of those who walk the types.
+# Deeper nesting could overflow the stack of recursive functions.
 _MAX_DEPTH = 64
 
 
@@ -129,10 +129,7 @@ def split_schema_history(text: str | bytes, path: str) -> tuple[str, ...]:
 
 
 def schema_for_instant(history: Sequence[InternalSchema], instant: str) -> InternalSchema | None:
-    """The schema in force when the instant was requested: that of its version, or of the greatest below it.
-
-    None if the history begins later.
-    """
+    """The schema in force at an instant: the last one whose version is not later; None if all are later."""
     version = int(instant) if instant.isascii() and instant.isdigit() else -1
     earlier = [schema for schema in history if schema.version_id <= version]
     return max(earlier, key=lambda schema: schema.version_id, default=None)
@@ -144,9 +141,9 @@ def to_arrow(schema: InternalSchema) -> pa.Schema:
 
 
 def internal_from_arrow(schema: pa.Schema) -> InternalSchema:
-    """The schema with ids by position: columns first, then the insides of each, siblings before children.
+    """The schema with ids by position, siblings before their children.
 
-    Equal to what Hudi derives from the Avro schema of the same columns in the same order.
+    These are the ids that Hudi gives to the same columns in the same order.
     """
     next_id = count(len(schema))
     fields = tuple(
@@ -192,8 +189,8 @@ def _internal_type(type_: ArrowType, next_id: "count[int]") -> FieldType:
             value=_internal_type(type_.item_type, next_id),
             value_optional=type_.item_field.nullable,
         )
-    plain: pa.DataType = type_
-    return plain
+    primitive: pa.DataType = type_
+    return primitive
 
 
 def _load(text: str | bytes, path: str) -> object:
@@ -208,21 +205,21 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class _Parser:
-    """Turns JSON values into schema values; ``path`` goes into its errors."""
+    """Turns JSON values into schemas; ``path`` is for errors."""
 
     path: str
 
     def schema(self, node: object) -> InternalSchema:
         version_id = self.get(node, "version_id", int, default=0)
         fields = self._fields(node, 0)
-        seen = list(_ids(RecordType(fields=fields)))
-        if len(set(seen)) < len(seen) or min(seen, default=0) < 0:
+        ids = list(_ids(RecordType(fields=fields)))
+        if len(set(ids)) < len(ids) or min(ids, default=0) < 0:
             raise self._error("column ids that repeat or are negative", "one id for each column")
-        max_column_id = self.get(node, "max_column_id", int, default=max(seen, default=-1))
+        max_column_id = self.get(node, "max_column_id", int, default=max(ids, default=-1))
         return InternalSchema(version_id=version_id, max_column_id=max_column_id, fields=fields)
 
     def get(self, node: object, key: str, kind: type[_Value], default: _Value | None = None) -> _Value:
-        """The value of a key; the first releases wrote it with dashes."""
+        """The value of a key; early releases wrote dashes instead of underscores."""
         if not isinstance(node, dict):
             raise self._error(f"{_shown(node)}", "a JSON object")
         value = node.get(key, node.get(key.replace("_", "-"), default))
@@ -297,13 +294,13 @@ class _Parser:
 
 
 def _shown(value: object) -> str:
-    """The value for a message, shortened."""
+    """The value, shortened for a message."""
     text = repr(value)
     return text if len(text) < 80 else text[:77] + "..."  # noqa: PLR2004 - one line
 
 
 def _ids(type_: FieldType) -> Sequence[int]:
-    """Every id within a type."""
+    """All ids within a type."""
     match type_:
         case RecordType():
             return [id_ for field in type_.fields for id_ in (field.id, *_ids(field.type))]

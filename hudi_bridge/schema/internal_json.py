@@ -1,4 +1,4 @@
-"""InternalSchemas -> the JSON that Hudi keeps of them (``SerDeHelper``); ``hudi_bridge.schema.internal`` reads it."""
+"""Writes InternalSchemas as Hudi's JSON (``SerDeHelper``), which ``hudi_bridge.schema.internal`` reads."""
 
 import json
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSch
 
 
 def schema_history_json(versions: Sequence[InternalSchema]) -> str:
-    """A history, oldest version first, as the text of a ``.schemacommit`` file.
+    """The text of a ``.schemacommit`` file; ``versions`` come oldest first.
 
     Raises:
-        UnsupportedTableError: Hudi's InternalSchema has no word for a type.
+        UnsupportedTableError: Hudi's InternalSchema does not have a type.
     """
     documents = [
         {"max_column_id": version.max_column_id, "version_id": version.version_id} | _record(version.fields)

@@ -1,12 +1,12 @@
-"""Floating-point values -> the text that Java's ``Float.toString`` and ``Double.toString`` give.
+"""The text of floating-point values, as Java's ``Float.toString`` and ``Double.toString`` give it.
 
-Hudi turns a float or double column into text, and into a decimal by way of text, with these two methods.
-Releases of Java before 19 do not always give the shortest text that reads back as the same value
-(JDK-4511638): 2^-44 is ``5.6843418860808015E-14``, one digit more than needed. Tables show the older text, so
-the older digits are generated here, as ``jdk.internal.math.FloatingDecimal`` defines them: long division of
-``value = b / s`` that stops once the digits lie within ``m``, half a unit in the last place of the value,
-with a lower bound that is too careful for powers of two. The division is one of 32-bit or 64-bit words where
-these suffice, and their overflow shows in the digits of some values.
+Hudi uses these methods to turn a float or double column into text, and by way of text into a decimal. Before Java 19
+they do not always give the shortest text that reads back as the same value (JDK-4511638): 2^-44 is
+``5.6843418860808015E-14``, one digit more than needed. Hudi's tables show that older text.
+
+The digits follow ``jdk.internal.math.FloatingDecimal`` of Java 17: a long division of ``value = b / s`` that stops once
+the digits are within ``m``, half a unit in the last place, of the value. Its lower bound is too strict for powers of
+two. Java divides 32-bit or 64-bit words if these seem to suffice, and their overflow changes the digits of some values.
 """
 
 import math
@@ -21,27 +21,26 @@ import pyarrow.compute as pc
 _DOUBLE_FRACTION_BITS = 52
 _FLOAT_FRACTION_BITS = 23
 
-# Whole numbers with a larger binary exponent do not fit a long.
+# Integers with a larger binary exponent do not fit a long.
 _LARGEST_LONG_EXPONENT = 62
 
-# 5^26 is the largest power of five whose length Java has in a table.
+# Java has a table with the lengths of the powers of five up to 5^26.
 _EXACT_FIVES = 27
 
-# Java writes plain digits from 10^-3 up to 10^7 and E notation outside of it. From here up to 10^7 no word of
-# the division overflows and no text of the shortest length is the exact middle of two neighbouring values, so
-# that the older rule finds the shortest text too.
+# Java writes numbers from 10^-3 up to 10^7 without an exponent. From these bounds up to 10^7, the older rule finds the
+# shortest text too: no word of the division overflows, and no shortest text lies exactly between two values.
 _SHORTEST_FROM = {pa.float64(): 0.1, pa.float32(): 1.0}
 _SHORTEST_TO = 1e7
 
 
 def double_text(value: float) -> str:
-    """What ``Double.toString`` of Java 17 gives."""
+    """The result of ``Double.toString`` of Java 17."""
     bits = int.from_bytes(struct.pack(">d", value))
     return _text(value, bits & ((1 << 52) - 1), (bits >> 52) & 0x7FF, _DOUBLE_FRACTION_BITS)
 
 
 def float_text(value: float) -> str:
-    """What ``Float.toString`` of Java 17 gives; the value is one that a 32-bit float can hold."""
+    """The result of ``Float.toString`` of Java 17; the value must be that of a 32-bit float."""
     bits = int.from_bytes(struct.pack(">f", value))
     return _text(value, bits & ((1 << 23) - 1), (bits >> 23) & 0xFF, _FLOAT_FRACTION_BITS)
 
@@ -49,7 +48,7 @@ def float_text(value: float) -> str:
 def floating_text(array: "pa.Array[Any]") -> pa.StringArray:
     """The text of each value of a float or double array; null for null.
 
-    Costs little for numbers of everyday size, and some ten microseconds for each other number.
+    Vectorized for numbers of moderate size; each other number takes some ten microseconds.
     """
     text_of = double_text if pa.types.is_float64(array.type) else float_text
     rare = pa.array(~_is_shortest(array))
@@ -60,7 +59,7 @@ def floating_text(array: "pa.Array[Any]") -> pa.StringArray:
 
 
 def _is_shortest(array: "pa.Array[Any]") -> npt.NDArray[np.bool_]:
-    """Which values certainly have the shortest text: those of moderate size that are no power of two."""
+    """Which values certainly have the shortest text: those of moderate size that are not powers of two."""
     values = array.to_numpy(zero_copy_only=False)
     magnitude = np.abs(values)
     moderate = (magnitude >= _SHORTEST_FROM[array.type]) & (magnitude < _SHORTEST_TO)
@@ -79,7 +78,7 @@ def _text(value: float, fraction: int, exponent: int, fraction_bits: int) -> str
 
 
 def _notation(digits: str, point: int) -> str:
-    """Digits with the decimal point before digit number ``point``, as Java writes them."""
+    """The digits as Java writes them, with the decimal point before the digit at index ``point``."""
     if 0 < point < 8:  # noqa: PLR2004 - up to 7 digits before the point
         return f"{digits[:point].ljust(point, '0')}.{digits[point:] or '0'}"
     if -3 < point <= 0:  # noqa: PLR2004 - up to 2 zeros after the point
@@ -88,7 +87,7 @@ def _notation(digits: str, point: int) -> str:
 
 
 def _digits(fraction: int, exponent: int, fraction_bits: int) -> tuple[str, int]:
-    """The digits of a positive value and the place of its decimal point."""
+    """The digits of a positive value and the index of its decimal point."""
     bias = 1023 if fraction_bits == _DOUBLE_FRACTION_BITS else 127
     if exponent == 0:
         significant_bits = fraction.bit_length()
@@ -110,7 +109,7 @@ def _digits(fraction: int, exponent: int, fraction_bits: int) -> tuple[str, int]
 
 
 def _whole_number_digits(fraction: int, binary_exponent: int, significant_bits: int) -> tuple[str, int]:
-    """All digits of a whole number below 2^63, less those that its significant bits do not determine."""
+    """The digits of an integer below 2^63, without those that its significant bits do not determine."""
     shift = binary_exponent - _DOUBLE_FRACTION_BITS
     number = fraction << shift if shift >= 0 else fraction >> -shift
     dropped = 0
@@ -123,7 +122,7 @@ def _whole_number_digits(fraction: int, binary_exponent: int, significant_bits: 
 
 
 def _estimated_exponent(fraction: int, binary_exponent: int) -> int:
-    """The decimal exponent of the value, or one more: a straight line near log10, by Java's constants."""
+    """The decimal exponent of the value, or one more: Java's linear estimate of log10."""
     mantissa: float = struct.unpack(">d", struct.pack(">Q", 0x3FF << 52 | fraction & ((1 << 52) - 1)))[0]
     return math.floor((mantissa - 1.5) * 0.289529654 + 0.176091259 + binary_exponent * 0.301029995663981)
 
@@ -131,7 +130,7 @@ def _estimated_exponent(fraction: int, binary_exponent: int) -> int:
 def _divided_digits(
     fraction: int, fraction_length: int, binary_exponent: int, significant_bits: int, decimal_exponent: int
 ) -> tuple[str, int]:
-    """Digits of ``fraction * 2^(binary_exponent + 1 - fraction_length)``, enough to tell its neighbours."""
+    """The digits of ``fraction * 2^(binary_exponent + 1 - fraction_length)``, enough to identify it."""
     tiny_bits = max(0, fraction_length - binary_exponent - 1)
     fives, s_fives = max(0, -decimal_exponent), max(0, decimal_exponent)
     s_twos = s_fives + tiny_bits
@@ -152,19 +151,19 @@ def _divided_digits(
 
 
 def _bits_of_five_to(power: int) -> int:
-    """Java's bound for the bits of 5^power: exact up to 26, three a power above."""
+    """Java's bound for the bits of 5^power: exact up to 26, then three bits per power."""
     if power == 0:
         return 0
     return (5**power).bit_length() if power < _EXACT_FIVES else 3 * power
 
 
 def _word_bits(value_bits: int, divisor_bits: int) -> int | None:
-    """The width of the integers that Java divides with; None for unbounded ones."""
+    """The width of the integers of Java's division; None if they are ``FDBigInteger``s."""
     return next((bits for bits in (32, 64) if value_bits < bits and divisor_bits < bits), None)
 
 
 def _long_division(b: int, s: int, m: int, decimal_exponent: int, word_bits: int | None) -> tuple[str, int]:
-    """Digits of b / s up to the first that leaves less than m of doubt on either side."""
+    """The digits of b / s, up to the first after which less than m is left on either side."""
     tens = 10 * s
     quotient, b, m = b // s, 10 * (b % s), _wrapped(10 * m, word_bits)
     low, high = b < m, _is_high(b, m, tens, word_bits)
@@ -177,7 +176,7 @@ def _long_division(b: int, s: int, m: int, decimal_exponent: int, word_bits: int
         low = high = False
     while not (low or high):
         quotient, b, m = b // s, 10 * (b % s), _wrapped(10 * m, word_bits)
-        # A doubt that has overflowed its word covers every further digit.
+        # Once m has overflowed its word, no further digit matters.
         low, high = (b < m, _is_high(b, m, tens, word_bits)) if m > 0 else (True, True)
         digits.append(quotient)
     above_middle = 2 * b - tens
@@ -193,7 +192,7 @@ def _is_high(b: int, m: int, tens: int, word_bits: int | None) -> bool:
 
 
 def _wrapped(value: int, word_bits: int | None) -> int:
-    """The value as a two's complement word of so many bits."""
+    """The value as a two's complement integer of that many bits."""
     if word_bits is None:
         return value
     half = 1 << (word_bits - 1)

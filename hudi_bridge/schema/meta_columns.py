@@ -1,4 +1,4 @@
-"""The columns that Hudi adds to those of a table: ``HoodieRecord.HOODIE_META_COLUMNS`` and its operation field."""
+"""Hudi's meta columns: ``HoodieRecord.HOODIE_META_COLUMNS``, and the operation field."""
 
 META_COLUMNS = (
     "_hoodie_commit_time",

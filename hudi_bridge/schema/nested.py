@@ -1,7 +1,7 @@
-"""Struct, list and map arrays -> the same rows with other children, without touching a row; bytes -> vectors.
+"""Replaces the children of struct, list and map arrays; and makes vectors from bytes.
 
-Validity bitmaps and offsets are reused; only of a slice of a longer array they are copied, so that what the
-slice leaves out is neither converted nor kept.
+Validity bitmaps and offsets are reused. For a slice of a longer array they are copied, so that values outside of the
+slice are neither converted nor kept alive.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.schema.casts import Array, ArrowType
 
-# What becomes of a child array; None leaves it as it is.
+# The conversion of a child array; None if it needs none.
 ChildStep = Callable[[Array], Array] | None
 
 
@@ -24,36 +24,36 @@ def rebuild_struct(
 
     Args:
         target: the type of the result.
-        children: for each field of the target the position of the child it is made of, None for one of nulls.
+        children: for each field of the target, the index of the child to convert and the conversion; None for nulls.
         array: the structs.
     """
     fields = [target.field(i) for i in range(target.num_fields)]
     parts = [
-        pa.nulls(len(array), field.type) if position is None else _stepped_child(step, array, position)
+        pa.nulls(len(array), field.type) if position is None else _converted_child(step, array, position)
         for field, (position, step) in zip(fields, children, strict=True)
     ]
     return _from_buffers(target, array, [_validity(array)], parts)
 
 
 def rebuild_list(target: ArrowType, step: ChildStep, array: "pa.ListArray[Any]") -> Array:
-    """The lists with every element changed by the step; large lists become lists."""
+    """The lists with converted elements; large lists become lists."""
     offsets, first, last = _offsets(array)
-    values = _stepped(step, array.values.slice(first, last - first))
+    values = _converted(step, array.values.slice(first, last - first))
     return _from_buffers(target, array, [_validity(array), offsets], [values])
 
 
 def rebuild_map(target: ArrowType, key_step: ChildStep, item_step: ChildStep, array: "pa.MapArray[Any, Any]") -> Array:
-    """The maps with every key and every item changed by its step."""
+    """The maps with converted keys and items."""
     offsets, first, last = _offsets(array)
     entries_type = pa.struct([target.key_field, target.item_field])
-    keys = _stepped(key_step, array.keys.slice(first, last - first))
-    items = _stepped(item_step, array.items.slice(first, last - first))
+    keys = _converted(key_step, array.keys.slice(first, last - first))
+    items = _converted(item_step, array.items.slice(first, last - first))
     entries: Array = pa.Array.from_buffers(entries_type, last - first, [None], 0, 0, [keys, items])
     return _from_buffers(target, array, [_validity(array), offsets], [entries])
 
 
-def vectors_of_bytes(target: ArrowType, array: Array) -> Array:
-    """Lists of numbers of a fixed length, which lie side by side in bytes, little-endian."""
+def vectors_from_bytes(target: ArrowType, array: Array) -> Array:
+    """Vectors from fixed-size binary values, which hold their numbers, little-endian."""
     width = array.type.byte_width
     numbers = array.buffers()[1] or pa.py_buffer(b"")
     numbers = numbers.slice(array.offset * width, len(array) * width)
@@ -62,20 +62,20 @@ def vectors_of_bytes(target: ArrowType, array: Array) -> Array:
 
 
 def as_lists(vectors: Array) -> Array:
-    """Lists of a fixed length as lists of any."""
+    """Fixed-size lists as lists."""
     kind: ArrowType = vectors.type
     return vectors.cast(pa.list_(kind.value_field))
 
 
-def _stepped_child(step: ChildStep, array: pa.StructArray, position: int) -> Array:
+def _converted_child(step: ChildStep, array: pa.StructArray, position: int) -> Array:
     if step is None:
         return array.field(position)
-    # Null where the struct is null: what lies below may be anything, also what cannot be converted.
+    # Made null where the struct is null: the values there may be anything, and fail to convert.
     child: Array = pc.struct_field(array, [position])
     return step(child)
 
 
-def _stepped(step: ChildStep, child: Array) -> Array:
+def _converted(step: ChildStep, child: Array) -> Array:
     return child if step is None else step(child)
 
 
@@ -84,7 +84,7 @@ def _from_buffers(target: ArrowType, array: Array, buffers: list[pa.Buffer | Non
 
 
 def _validity(array: Array) -> pa.Buffer | None:
-    """The bitmap of the rows that are not null, from its first bit on; None when no row is null."""
+    """The validity bitmap, beginning at its first bit; None if no row is null."""
     if array.null_count == 0:
         return None
     if array.offset == 0:
@@ -94,7 +94,7 @@ def _validity(array: Array) -> pa.Buffer | None:
 
 
 def _offsets(array: "pa.ListArray[Any] | pa.MapArray[Any, Any]") -> tuple[pa.Buffer | None, int, int]:
-    """32-bit offsets that start at 0, and the range of children that they stand for."""
+    """32-bit offsets that begin at 0, and the range of children that they refer to."""
     offsets = array.offsets
     first, last = (offsets[0].as_py(), offsets[-1].as_py()) if len(offsets) else (0, 0)
     if first == 0 and array.offset == 0 and offsets.type == pa.int32() and len(array):

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_bridge.schema.difference import ChangeKind, can_become, primitive_name, schema_changes, type_name
+from hudi_bridge.schema.difference import ChangeKind, is_readable_as, primitive_name, schema_changes, type_name
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
 
 LEAVES: dict[str, pa.DataType] = {"int": pa.int32(), "long": pa.int64(), "string": pa.string(), "double": pa.float64()}
@@ -193,4 +193,4 @@ def test_some_types_hudi_has_no_name_for(type_: pa.DataType) -> None:
     ],
 )
 def test_what_can_be_read_as_what(source: FieldType, target: FieldType, expected: bool) -> None:
-    assert can_become(source, target) is expected
+    assert is_readable_as(source, target) is expected

@@ -15,7 +15,7 @@ from hudi_bridge.schema.internal import (
     parse_schema_history,
     to_arrow,
 )
-from hudi_bridge.schema.plain import plain_from_arrow, plain_from_avro
+from hudi_bridge.schema.writer_schema import writer_schema_from_arrow, writer_schema_from_avro
 
 INT: Any = pa.int32()
 LONG: Any = pa.int64()
@@ -24,8 +24,8 @@ TEXT: Any = pa.string()
 
 def inferred(*schemas: dict[str, Any]) -> SchemaProposal:
     """The proposal for the schemas of instants 1, 2, …"""
-    plain = (internal_from_arrow(pa.schema([*schema.items()])) for schema in schemas)
-    return infer_schema_history((str(number), schema) for number, schema in enumerate(plain, 1))
+    without_ids = (internal_from_arrow(pa.schema([*schema.items()])) for schema in schemas)
+    return infer_schema_history((str(number), schema) for number, schema in enumerate(without_ids, 1))
 
 
 def ids(schema: InternalSchema) -> dict[str, int]:
@@ -213,7 +213,7 @@ LEADING = ["_hoodie_commit_time", "_hoodie_record_key"]
 
 
 def test_a_plain_schema_is_as_optional_as_avro_has_it() -> None:
-    schema = plain_from_avro(parse_avro_schema(AVRO, "text"), LEADING, ["n", "part"])
+    schema = writer_schema_from_avro(parse_avro_schema(AVRO, "text"), LEADING, ["n", "part"])
     assert [(one.id, one.name, one.optional) for one in schema.fields] == [
         (0, "_hoodie_commit_time", True),
         (1, "_hoodie_record_key", True),
@@ -225,7 +225,7 @@ def test_a_plain_schema_is_as_optional_as_avro_has_it() -> None:
         (7, "u", True),
         (8, "part", True),
     ]
-    assert schema == plain_from_arrow(
+    assert schema == writer_schema_from_arrow(
         pa.schema(
             [
                 required("k", TEXT),

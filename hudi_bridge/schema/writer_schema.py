@@ -1,7 +1,7 @@
-"""The schema of a writer, which knows no column ids -> InternalSchema with ids by position.
+"""The schema of a writer as an InternalSchema, with column ids by position.
 
-Where ``hudi_bridge.schema.avro`` makes every Arrow field nullable, for reading, the fields here are as optional as Avro
-has them, as ``AvroInternalSchemaConverter`` keeps them.
+Fields are optional where the writer's Avro schema says so, as in ``AvroInternalSchemaConverter``. (For reading,
+``hudi_bridge.schema.avro`` makes every Arrow field nullable.)
 """
 
 from collections.abc import Sequence
@@ -13,25 +13,31 @@ from hudi_bridge.schema.avro import NULL, AvroArray, AvroMap, AvroRecord, AvroTy
 from hudi_bridge.schema.internal import InternalSchema, internal_from_arrow
 
 
-def plain_from_avro(record: AvroRecord, leading: Sequence[str], trailing: Sequence[str]) -> InternalSchema:
-    """As ``plain_from_arrow``.
+def writer_schema_from_avro(record: AvroRecord, leading: Sequence[str], trailing: Sequence[str]) -> InternalSchema:
+    """The schema of a table, from the Avro schema of a writer; see ``writer_schema_from_arrow``.
 
     Raises:
         UnsupportedTableError: a decimal has more digits than any Arrow type.
     """
-    return plain_from_arrow(pa.schema([_field(field.name, field.type) for field in record.fields]), leading, trailing)
+    return writer_schema_from_arrow(
+        pa.schema([_field(field.name, field.type) for field in record.fields]), leading, trailing
+    )
 
 
-def plain_from_arrow(schema: pa.Schema, leading: Sequence[str], trailing: Sequence[str]) -> InternalSchema:
-    """The columns of a table whose writer may leave some out: those that are its own or come from partition paths.
+def writer_schema_from_arrow(schema: pa.Schema, leading: Sequence[str], trailing: Sequence[str]) -> InternalSchema:
+    """The schema of a table, from the columns of a writer.
 
-    The ``leading`` columns are text and come first, whether or not the writer has them; those of the ``trailing`` ones
-    that it lacks are text and come last.
+    A writer may leave out meta fields and columns that come from partition paths; they are added as strings.
+
+    Args:
+        schema: the writer's columns.
+        leading: the meta fields, which come first.
+        trailing: the partition fields; those that the writer leaves out come last.
     """
     first = [pa.field(name, pa.string()) for name in leading]
     last = [pa.field(name, pa.string()) for name in trailing if name not in schema.names]
-    own = (field for field in schema if field.name not in leading)
-    return internal_from_arrow(pa.schema([*first, *own, *last]))
+    data = (field for field in schema if field.name not in leading)
+    return internal_from_arrow(pa.schema([*first, *data, *last]))
 
 
 def _field(name: str, avro: AvroType) -> "pa.Field[Any]":
