@@ -1,4 +1,4 @@
-"""Every error that Hudi Bridge raises for a table or a query.
+"""The errors that Hudi Bridge raises for a table or a query.
 
 HudiReadError
 ├─ TableNotFoundError (also FileNotFoundError)
@@ -14,8 +14,8 @@ HudiReadError
 ├─ SchemaEvolutionError
 └─ MergeError
 
-Each class takes facts and builds its sentence in ``__str__``, so that errors survive pickling from an executor
-to a driver with every field intact.
+Constructors take fields, and ``__str__`` builds the message from them, so that pickling an error, as from a Spark
+executor to the driver, keeps every field.
 """
 
 import errno
@@ -23,11 +23,11 @@ from typing import Self
 
 
 class HudiReadError(Exception):
-    """Base of everything that reading a Hudi table can raise on purpose."""
+    """The base class of all errors of this package."""
 
 
 class TableNotFoundError(HudiReadError, FileNotFoundError):
-    """Raised when a path holds no Hudi table."""
+    """Raised when there is no Hudi table at a path."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)
@@ -43,7 +43,7 @@ class TableNotFoundError(HudiReadError, FileNotFoundError):
 
 
 class QueryError(HudiReadError, ValueError):
-    """Raised when the question cannot be answered for this table: an unknown column, an instant that cannot be read."""
+    """Raised when a query is not possible for this table, for example for an unknown column."""
 
     def __init__(self, argument: str, found: str, expected: str) -> None:
         super().__init__(argument, found, expected)
@@ -56,7 +56,10 @@ class QueryError(HudiReadError, ValueError):
 
 
 class InstantNotReadableError(QueryError):
-    """Raised for an instant whose files are no longer, or not yet, all there; ``argument`` is what it was given for."""
+    """Raised when files that an instant needs were removed, or are not written yet.
+
+    ``argument`` is the argument that the instant was given for, ``earliest`` the first instant that can be read.
+    """
 
     def __init__(self, instant: str, reason: str, earliest: str | None, argument: str = "as_of") -> None:
         super().__init__(argument, instant, f"an instant from {earliest} on" if earliest else "a readable instant")
@@ -71,7 +74,7 @@ class InstantNotReadableError(QueryError):
 
 
 class UnsupportedTableError(HudiReadError):
-    """Raised before the first row when a table uses something that cannot be read correctly."""
+    """Raised, before the first row, when a table uses a feature that is not supported."""
 
     def __init__(self, feature: str, found: str, supported: str) -> None:
         super().__init__(feature, found, supported)
@@ -84,7 +87,7 @@ class UnsupportedTableError(HudiReadError):
 
 
 class CorruptTableError(HudiReadError):
-    """Raised when a file of the table does not hold what the format says; ``offset`` is in bytes, or None."""
+    """Raised when a file of the table is damaged; ``offset`` is in bytes, None if unknown."""
 
     def __init__(self, path: str, offset: int | None, found: str, expected: str) -> None:
         super().__init__(path, offset, found, expected)
@@ -103,18 +106,18 @@ class CorruptTimelineError(CorruptTableError):
 
 
 class CorruptLogFileError(CorruptTableError):
-    """Raised when a log file is damaged in a way that Hudi does not skip."""
+    """Raised when a log file is damaged in a way that Hudi does not skip either."""
 
 
 class CorruptBaseFileError(CorruptTableError):
-    """Raised when a base file is not readable Parquet, or lacks what its table says it has."""
+    """Raised when a base file is not readable Parquet, or lacks columns that the table's properties name."""
 
 
 class DataFileGoneError(HudiReadError, FileNotFoundError):
-    """Raised when a file of the plan no longer exists: the cleaner removed it after the plan was made.
+    """Raised when a file was removed after the query was planned, as by Hudi's cleaner.
 
-    ``newest_instant`` is the instant to read instead, None if it cannot be told. ``query_instant`` is None for a file
-    of the timeline, which is read before there is a plan.
+    ``newest_instant`` is the instant to read instead, None if unknown. ``query_instant`` is None for a file of the
+    timeline, which is read while the query is planned.
     """
 
     def __init__(self, path: str, query_instant: str | None, newest_instant: str | None) -> None:
@@ -141,11 +144,10 @@ class DataFileGoneError(HudiReadError, FileNotFoundError):
 
 
 class StorageError(HudiReadError, OSError):
-    """Raised when a file system does not do its part: it refuses, fails, does not answer or hands over too little.
+    """Raised when a file system refuses access, fails, times out or returns too few bytes.
 
-    It says nothing of the table, which may be whole: trying again may help. ``path`` is the whole path of the file or
-    folder, without secrets, ``operation`` what was to be done with it, and ``errno`` the kind of failure where the file
-    system tells it.
+    The table itself may be intact, and a retry may help. ``path`` is the full path of the file or folder, without
+    secrets; ``operation`` is what failed; ``errno`` is set if the file system gave one.
     """
 
     def __init__(self, path: str, operation: str, reason: str, errno: int | None = None) -> None:
@@ -163,7 +165,7 @@ class StorageError(HudiReadError, OSError):
 
 
 class SchemaEvolutionError(HudiReadError):
-    """Raised when a column of a file cannot become the column of the query; ``path`` names the file."""
+    """Raised when a column of the file ``path`` cannot be read as the type of the query."""
 
     def __init__(self, column: str, from_type: str, to_type: str, path: str) -> None:
         super().__init__(column, from_type, to_type, path)

@@ -1,8 +1,8 @@
-r"""The text of a Java properties file to key-value pairs.
+r"""Parses Java properties files.
 
-Syntax as in ``java.util.Properties``: ``#`` and ``!`` open comments, ``=``, ``:`` or blanks end a key, an
-odd number of backslashes at a line's end joins the next line, ``\:``, ``\=``, ``\\``, ``\t``, ``\uXXXX``
-are escapes. The bytes of such a file are Latin-1.
+The syntax is that of ``java.util.Properties``: ``#`` and ``!`` begin comments; ``=``, ``:`` or blanks end a key; an odd
+number of backslashes at the end of a line joins the next line; ``\:``, ``\=``, ``\\``, ``\t``, ``\uXXXX`` are escapes.
+The files are encoded in Latin-1.
 """
 
 import re
@@ -15,7 +15,7 @@ _BLANKS = " \t\f"
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    r"""The key-value pairs of a properties file; of equal keys the last one counts.
+    r"""The key-value pairs of a properties file; the last of equal keys counts.
 
     Raises:
         ValueError: ``\u`` is not followed by four hexadecimal digits.
@@ -53,9 +53,9 @@ def _split_line(line: str) -> tuple[str, str]:
 def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
-    plain = _ESCAPE.sub(_unescape_one, text)
-    # Two escapes may be the two halves of one character outside the basic plane.
-    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    unescaped = _ESCAPE.sub(_unescape_one, text)
+    # Two escapes may be a surrogate pair.
+    return unescaped.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _unescape_one(match: re.Match[str]) -> str:

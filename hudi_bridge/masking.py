@@ -1,8 +1,8 @@
-"""Secrets in URIs, which may be read with and not be shown.
+"""Keeps secrets in URIs out of messages and out of other programs.
 
-A URI may carry credentials before its host, and access keys, tokens or signatures among its options. They stay in what
-files are opened with, which are a ``Storage`` and the splits for other processes. All that is for eyes or for other
-programs goes through ``masked`` or ``without_secrets``.
+A URI may have credentials before its host, and access keys, tokens or signatures in its query string. ``Storage`` and
+the splits for other processes keep them, to open files with. Whatever is shown goes through ``masked``, whatever is
+handed to other programs through ``without_secrets``.
 """
 
 import re
@@ -14,38 +14,38 @@ _OPTION = re.compile(
     r"(?P<name>[?&][^\s=&'\"]*(?:key|secret|token|sig|pass|pwd|cred|sas|auth(?!ority))[^\s=&'\"]*)=[^\s&'\"]*",
     re.IGNORECASE,
 )
-_SCHEMES_OF_CONTAINERS = ("abfs", "abfss", "wasb", "wasbs")
-"""Those where the name before the colon, or before the @, is part of the place; with others it is a key, or a user."""
+_CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs")
+"""Schemes in which the name before the colon or the @ is a container, not a user or an access key."""
 
 
 def masked(text: str) -> str:
-    """A text in which the secrets of all URIs are stars: ``s3://***@bucket/t``, ``...?sig=***``."""
+    """The text with the secrets of all its URIs replaced: ``s3://***@bucket/t``, ``...?sig=***``."""
     if "://" not in text:
         return text
     return _OPTION.sub(rf"\g<name>={_MASK}", _CREDENTIALS.sub(_without_password, text))
 
 
-def _without_password(found: "re.Match[str]") -> str:
-    return f"{found['scheme']}://{_container(found)}{_MASK}@"
+def _without_password(credentials: "re.Match[str]") -> str:
+    return f"{credentials['scheme']}://{_container(credentials)}{_MASK}@"
 
 
-def _container(found: "re.Match[str]") -> str:
-    return f"{found['user']}:" if found["scheme"].lower() in _SCHEMES_OF_CONTAINERS else ""
+def _container(credentials: "re.Match[str]") -> str:
+    return f"{credentials['user']}:" if credentials["scheme"].lower() in _CONTAINER_SCHEMES else ""
 
 
 def without_secrets(uri: str) -> str:
-    """A path or URI for clients with credentials of their own: without a password, and without options."""
+    """The path or URI without password and query string, for clients that have their own credentials."""
     if "://" not in uri:
         return uri
-    place = uri.partition("?")[0].rstrip("/")
-    found = _CREDENTIALS.match(place)
-    if found is None:
-        return place
-    container = _container(found).rstrip(":")
-    return f"{found['scheme']}://{container}{'@' if container else ''}{place[found.end() :]}"
+    location = uri.partition("?")[0].rstrip("/")
+    credentials = _CREDENTIALS.match(location)
+    if credentials is None:
+        return location
+    container = _container(credentials).rstrip(":")
+    return f"{credentials['scheme']}://{container}{'@' if container else ''}{location[credentials.end() :]}"
 
 
 def child(uri: str, *names: str) -> str:
-    """A path or URI below another, whose options stay."""
-    place, sign, options = uri.partition("?") if "://" in uri else (uri, "", "")
-    return "/".join((place.rstrip("/") if names else place, *names)) + sign + options
+    """The path or URI of a file or folder below another one; the query string stays."""
+    location, question_mark, query = uri.partition("?") if "://" in uri else (uri, "", "")
+    return "/".join((location.rstrip("/") if names else location, *names)) + question_mark + query

@@ -1,6 +1,6 @@
-"""File systems and files of Python libraries, as Arrow takes them, with no failure taken for an empty folder or an end.
+"""Adapters of Python file systems for Arrow, which do not mistake failures for empty folders or ends of files.
 
-``hudi_bridge.storage`` is the only module that opens files through them.
+Only ``hudi_bridge.storage`` opens files through them.
 """
 
 import errno
@@ -15,20 +15,21 @@ from pyarrow import fs  # noqa: TID251 - what storage opens files with
 
 from hudi_bridge.errors import StorageError
 
-_Answer = TypeVar("_Answer")
+_Result = TypeVar("_Result")
 
 
 class FsspecHandler(fs.FSSpecHandler):
-    """File systems of fsspec for Arrow; unlike Arrow's own handler, it takes no failure for a file that is not there.
+    """Makes fsspec file systems available to Arrow.
 
-    ``isfile``, ``isdir``, ``exists`` and ``find`` of fsspec take any error for a no, or for the end of a listing.
+    Arrow's own handler calls ``isfile``, ``isdir``, ``exists`` and ``find`` of fsspec, which return False, or end the
+    listing, on any error. This one lets errors through.
     """
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> "list[fs.FileInfo]":
-        """The entries of a folder; nothing for one that is not there, if the selector allows for that."""
+        """The entries of a folder; none for a folder that does not exist, if the selector allows that."""
         filesystem: Any = self.fs
         folder = selector.base_dir
-        # What was listed before is kept, and would hide what has been committed since.
+        # A cached listing would hide later commits.
         filesystem.invalidate_cache(folder)
         try:
             entries = filesystem.ls(folder, detail=True)
@@ -36,10 +37,10 @@ class FsspecHandler(fs.FSSpecHandler):
             if selector.allow_not_found:
                 return []
             raise
-        below = [entry for entry in entries if entry["name"].strip("/") != folder.strip("/")]
-        if not below and any(entry["type"] == "file" for entry in entries):
+        children = [entry for entry in entries if entry["name"].strip("/") != folder.strip("/")]
+        if not children and any(entry["type"] == "file" for entry in entries):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
-        return [_file_info(entry) for entry in below]
+        return [_file_info(entry) for entry in children]
 
     def open_input_file(self, path: str) -> pa.PythonFile:
         """The file, opened for random access."""
@@ -53,7 +54,7 @@ def _file_info(entry: "dict[str, Any]") -> fs.FileInfo:
 
 
 class CheckedFile(io.RawIOBase):
-    """A file of a file system in Python, whose errors name the path and whose end is not believed too early."""
+    """A file of a Python file system; its errors name the path, and it raises if it ends before its size."""
 
     def __init__(self, file: pa.NativeFile, failure: Callable[[Exception], StorageError]) -> None:
         super().__init__()
@@ -78,17 +79,17 @@ class CheckedFile(io.RawIOBase):
         return self._call(partial(self._file.seek, offset, whence))
 
     def read(self, size: int = -1) -> bytes:
-        """So many next bytes, or all that are left.
+        """The next ``size`` bytes, or all that are left.
 
         Raises:
             StorageError: the file ends early, or cannot be read.
         """
-        whole = self._size = self._call(self._file.size) if self._size is None else self._size
-        expected = max(0, whole - self._file.tell())
+        file_size = self._size = self._call(self._file.size) if self._size is None else self._size
+        expected = max(0, file_size - self._file.tell())
         expected = expected if size < 0 else min(size, expected)
         content: bytes = self._call(partial(self._file.read, size))
         if len(content) < expected:
-            raise self._failure(cut_short(whole))
+            raise self._failure(truncated(file_size))
         return content
 
     def close(self) -> None:
@@ -96,7 +97,7 @@ class CheckedFile(io.RawIOBase):
         self._file.close()
         super().close()
 
-    def _call(self, call: Callable[[], _Answer]) -> _Answer:
+    def _call(self, call: Callable[[], _Result]) -> _Result:
         try:
             return call()
         except FileNotFoundError:
@@ -105,6 +106,6 @@ class CheckedFile(io.RawIOBase):
             raise self._failure(error) from error
 
 
-def cut_short(size: int) -> OSError:
+def truncated(size: int) -> OSError:
     """The error for a file that ends before its size."""
     return OSError(errno.EIO, f"it ends before its {size} bytes")

@@ -1,9 +1,9 @@
-"""A table's files: listed, opened and read by paths relative to the table's folder.
+"""Lists, opens and reads the files of a table, by paths relative to the table's folder.
 
-The only module that touches ``pyarrow.fs``. Paths that come out of file names, commits and partition folders are
-outside input; ``Storage`` refuses those that would leave the table's folder. What a file system raises, of whatever
-library, leaves here as a ``StorageError`` with the path, or as FileNotFoundError where a caller expects one; nothing is
-taken for the end of a file, or for an empty folder, that is not.
+This is the only module that uses ``pyarrow.fs``. Paths in file names, commits and partition folders are untrusted
+input; ``Storage`` refuses those that leave the table's folder. Errors of file systems, whatever their library, are
+raised as ``StorageError`` with the path, or as FileNotFoundError where a caller expects that. No failure is mistaken
+for the end of a file or for an empty folder.
 """
 
 import errno
@@ -25,33 +25,33 @@ from pyarrow import fs  # noqa: TID251 - this is the module that opens files
 
 from hudi_bridge.errors import CorruptTableError, HudiReadError, StorageError, TableNotFoundError
 from hudi_bridge.masking import child, masked, without_secrets
-from hudi_bridge.python_files import CheckedFile, FsspecHandler, cut_short
-from hudi_bridge.waiting import limit_seconds, within
+from hudi_bridge.python_files import CheckedFile, FsspecHandler, truncated
+from hudi_bridge.waiting import call_with_timeout, timeout_seconds
 
-# What is asked for at once of a store, and has to arrive within the limit of time.
-_PIECE_BYTES = 1 << 24
+# The size of one read, which has to arrive before the timeout.
+_CHUNK_BYTES = 1 << 24
 _MARK_BYTES = 16
 _SHORTENED_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfss"}
 
-# How long Arrow's own clients wait for a connection, for bytes to arrive, or with all that they try again: without
-# these they may wait for ever, or for a quarter of an hour.
-_CLIENT_LIMITS: dict[str, dict[str, Any]] = {
+# Timeouts of Arrow's own clients: for a connection, for bytes to arrive, or for all retries. By default they may wait
+# for a quarter of an hour, or forever.
+_CLIENT_TIMEOUTS: dict[str, dict[str, Any]] = {
     "S3FileSystem": {"connect_timeout": 10, "request_timeout": 20},
     "GcsFileSystem": {"retry_time_limit": timedelta(seconds=60)},
 }
 
 PathLike: TypeAlias = str | os.PathLike[str]
-"""A path or, as text alone, a URI."""
+"""A local path, or a URI as a string."""
 
-_Answer = TypeVar("_Answer")
+_Result = TypeVar("_Result")
 
 
 def path_text(path: PathLike) -> str:
-    """A path or URI as text.
+    """The path or URI as a string.
 
     Raises:
-        TableNotFoundError: it is a URI that has been made a path.
+        TableNotFoundError: a URI was turned into a ``pathlib`` path.
     """
     text = os.fspath(path)
     if isinstance(path, PurePath) and (uri := _SHORTENED_URI.match(text)):
@@ -78,8 +78,8 @@ class FileInfo:
 class Storage:
     """The folder of one table on one file system; small, immutable, picklable.
 
-    ``table_path`` is what the user gave, to open it again with, and may hold secrets; ``root`` is the same folder as
-    the file system spells it.
+    ``table_path`` is the path or URI that the user gave, and may hold secrets; ``root`` is the same folder as a path
+    of ``filesystem``.
     """
 
     table_path: str = field(repr=False)
@@ -99,12 +99,12 @@ class Storage:
             if isinstance(filesystem, fs.FileSystem):
                 root = table_path.partition("://")[2] if "://" in table_path else table_path
             else:
-                # The file system lists paths as it spells them itself.
+                # Listings have paths in the file system's own form.
                 root = filesystem._strip_protocol(table_path)  # noqa: SLF001 - what fsspec's own functions call
                 is_local = type(filesystem).__module__ == "fsspec.implementations.local"
                 handler = FsspecHandler(filesystem)  # type: ignore[abstract]  # complete in C++
                 filesystem = fs.LocalFileSystem() if is_local else fs.PyFileSystem(handler)
-            return cls._on(filesystem, table_path, root)
+            return cls._on_filesystem(filesystem, table_path, root)
         if table_path.startswith("file:/") and "://" not in table_path:
             table_path = table_path.replace("file:", "file://", 1)
         if "://" not in table_path:
@@ -113,7 +113,7 @@ class Storage:
         scheme, rest = table_path.split("://", 1)
         uri = f"{_SCHEME_ALIASES.get(scheme, scheme)}://{rest}"
         try:
-            found, root = within(limit_seconds(), partial(fs.FileSystem.from_uri, uri))
+            detected, root = call_with_timeout(timeout_seconds(), partial(fs.FileSystem.from_uri, uri))
         except TimeoutError as error:
             raise StorageError(masked(table_path), "open", str(error), errno.ETIMEDOUT) from error
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, ValueError) as error:
@@ -122,34 +122,34 @@ class Storage:
             raise TableNotFoundError(masked(table_path), reason) from None
         if not root:
             raise TableNotFoundError(masked(table_path), "the URI names no folder")
-        return cls._on(_with_limits(found), table_path.rstrip("/"), root)
+        return cls._on_filesystem(_with_timeouts(detected), table_path.rstrip("/"), root)
 
     @classmethod
-    def _on(cls, filesystem: fs.FileSystem, table_path: str, root: str) -> Self:
+    def _on_filesystem(cls, filesystem: fs.FileSystem, table_path: str, root: str) -> Self:
         while isinstance(filesystem, fs.SubTreeFileSystem):
             root = f"{filesystem.base_path.rstrip('/')}/{root}"
             filesystem = filesystem.base_fs
         if isinstance(filesystem, fs.LocalFileSystem):
-            # One that maps files would have the process killed when a file is cut that it reads.
+            # With memory mapping, truncating a file that is being read would kill the process.
             filesystem = fs.LocalFileSystem()
         return cls(table_path=table_path, root=root.rstrip("/"), filesystem=filesystem)
 
     @property
     def is_local(self) -> bool:
-        """Whether the files lie on this machine, where opening and seeking cost little."""
+        """Whether the files are on this machine, where opening and seeking are cheap."""
         return isinstance(self.filesystem, fs.LocalFileSystem)
 
     @property
     def shown_path(self) -> str:
-        """The folder as the user gave it, without secrets: for messages."""
+        """The path or URI that the user gave, without secrets, for messages."""
         return masked(self.table_path)
 
     def location(self, path: str = "") -> str:
-        """The URI or local path of a file, or of the folder, for clients that have credentials of their own."""
+        """The URI or local path of a file, or of the folder, for clients that have their own credentials."""
         return "/".join(filter(None, (without_secrets(self.table_path), path)))
 
     def below(self, *names: str) -> Self:
-        """The storage of a folder within."""
+        """The storage of a folder within this one."""
         return replace(self, table_path=child(self.table_path, *names), root="/".join((self.root, *names)))
 
     def resolve(self, path: str) -> str:
@@ -165,14 +165,14 @@ class Storage:
         return f"{self.root}/{path}" if path and self.root else path or self.root
 
     def list_directory(self, path: str, *, must_exist: bool = False) -> tuple[FileInfo, ...]:
-        """The entries of a folder, by name; nothing for a folder that does not exist, unless it is known to.
+        """The entries of a folder, ordered by name; none for a folder that does not exist, unless it ``must_exist``.
 
         Raises:
-            StorageError: the folder cannot be listed, is a file, or is not found although it ``must_exist``.
+            StorageError: the folder cannot be listed, is a file, or does not exist although it must.
         """
         selector = fs.FileSelector(self.resolve(path), allow_not_found=not must_exist)
         try:
-            infos = self._ask("list", path, lambda: self.filesystem.get_file_info(selector))
+            infos = self._request("list", path, lambda: self.filesystem.get_file_info(selector))
         except (FileNotFoundError, NotADirectoryError) as error:
             raise self.failure("list", path, error) from error
         return tuple(sorted(self._entries(path, infos), key=lambda info: info.path))
@@ -184,7 +184,7 @@ class Storage:
             try:
                 path = info.path
             except UnicodeDecodeError as error:
-                # No file of a table is named so, but a partition may be, and would be missed.
+                # Hudi does not name files like that, but a partition may have such a name and must not be skipped.
                 if is_dir:
                     name = repr(error.object.rpartition(b"/")[2])
                     raise CorruptTableError(folder, None, f"a folder named {name}", "names in UTF-8") from error
@@ -192,27 +192,27 @@ class Storage:
             yield FileInfo(path=path.removeprefix(prefix), size_bytes=info.size or 0, is_dir=is_dir)
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder of that path.
+        """Whether there is a file or folder at the path.
 
         Raises:
-            StorageError: the file system does not tell.
+            StorageError: the file system fails.
         """
         return self._type_of(path) != fs.FileType.NotFound
 
     def is_file(self, path: str) -> bool:
-        """Whether there is a file of that path; errors as of ``exists``."""
+        """Whether there is a file at the path; raises like ``exists``."""
         return self._type_of(path) == fs.FileType.File
 
     def _type_of(self, path: str) -> fs.FileType:
         resolved = self.resolve(path)
-        return self._ask("look for it", path, lambda: self.filesystem.get_file_info(resolved)).type
+        return self._request("look for it", path, lambda: self.filesystem.get_file_info(resolved)).type
 
     def is_link(self, path: str) -> bool:
-        """Whether it is a link of this machine's file system."""
+        """Whether the path is a symbolic link; False on other file systems than the local one."""
         return self.is_local and os.path.islink(self.resolve(path))  # noqa: PTH114 - asked of each folder of a table
 
     def real_path(self, path: str) -> str:
-        """The file system's own path where links have been followed, if it is this machine's."""
+        """The file system's own path; on the local one, with symbolic links resolved."""
         return os.path.realpath(self.resolve(path)) if self.is_local else self.resolve(path)
 
     def read_bytes(self, path: str) -> bytes:
@@ -220,70 +220,71 @@ class Storage:
 
         Raises:
             FileNotFoundError: there is no such file.
-            StorageError: it cannot be read, or not all of it.
+            StorageError: the file cannot be read, or ends early.
         """
         return self.read_buffer(path).to_pybytes()
 
     def read_buffer(self, path: str) -> pa.Buffer:
-        """The whole file, in memory; errors as of ``read_bytes``."""
+        """The whole file, in memory; raises like ``read_bytes``."""
         with self.open_input(path) as file:
-            size = self._ask("read", path, file.size)
+            size = self._request("read", path, file.size)
             content = pa.allocate_buffer(size)
             view = memoryview(content).cast("B")
-            for start in range(0, size, _PIECE_BYTES):
-                self._fill(view[start : start + _PIECE_BYTES], path, file)
+            for start in range(0, size, _CHUNK_BYTES):
+                self._fill(view[start : start + _CHUNK_BYTES], path, file)
         return content
 
     def copy_to_disk(self, path: str) -> pa.Buffer:
-        """The whole file in a temporary copy, which is mapped: nobody can cut it while it is read.
+        """The whole file, as a memory map of a temporary copy, which nobody can truncate.
 
         Raises:
             FileNotFoundError: there is no such file.
-            StorageError: it cannot be read, or not all of it.
-            OSError: there is no room for the copy.
+            StorageError: the file cannot be read, or ends early.
+            OSError: the copy cannot be written.
         """
         with tempfile.NamedTemporaryFile(prefix="hudi-bridge-") as target:
             with self.open_input(path) as file:
-                size = self._ask("read", path, file.size)
-                piece = memoryview(bytearray(min(size, _PIECE_BYTES)))
-                for start in range(0, size, _PIECE_BYTES):
-                    part = piece[: size - start]
-                    self._fill(part, path, file)
-                    target.write(part)
+                size = self._request("read", path, file.size)
+                buffer = memoryview(bytearray(min(size, _CHUNK_BYTES)))
+                for start in range(0, size, _CHUNK_BYTES):
+                    chunk = buffer[: size - start]
+                    self._fill(chunk, path, file)
+                    target.write(chunk)
             target.flush()
             return pa.memory_map(target.name).read_buffer()
 
-    def _fill(self, piece: memoryview, path: str, file: pa.NativeFile) -> None:
-        """Read the next bytes of a file, as many as the piece has."""
-        # Arrow's client of S3 says that all has arrived even if the answer was shorter, and leaves the rest as it was.
-        mark = b"" if self.is_local else os.urandom(min(_MARK_BYTES, len(piece)))
-        piece[len(piece) - len(mark) :] = mark
-        arrived = self._ask("read", path, partial(file.readinto, piece))
-        is_marked = len(mark) == _MARK_BYTES and piece[-_MARK_BYTES:] == mark
-        if arrived < len(piece) or is_marked:
-            raise self.failure("read", path, cut_short(file.size()))
+    def _fill(self, chunk: memoryview, path: str, file: pa.NativeFile) -> None:
+        """Fill the chunk with the next bytes of a file."""
+        # Arrow's S3 client reports a complete read even if the response was shorter, and leaves the rest unchanged:
+        # a random mark at the end shows that.
+        mark = b"" if self.is_local else os.urandom(min(_MARK_BYTES, len(chunk)))
+        chunk[len(chunk) - len(mark) :] = mark
+        filled = self._request("read", path, partial(file.readinto, chunk))
+        is_marked = len(mark) == _MARK_BYTES and chunk[-_MARK_BYTES:] == mark
+        if filled < len(chunk) or is_marked:
+            raise self.failure("read", path, truncated(file.size()))
 
     def open_input(self, path: str) -> pa.NativeFile:
         """The file, opened for random access.
 
         Raises:
             FileNotFoundError: there is no such file.
-            StorageError: it cannot be opened.
+            StorageError: the file cannot be opened.
         """
         resolved = self.resolve(path)
-        if self.is_local and not stat.S_ISREG(self._ask("open", path, partial(os.stat, resolved)).st_mode):
-            # A pipe would be waited for.
+        if self.is_local and not stat.S_ISREG(self._request("open", path, partial(os.stat, resolved)).st_mode):
+            # Opening a pipe would block.
             raise self.failure("open", path, OSError(errno.EINVAL, "it is no regular file"))
-        file = self._ask("open", path, lambda: self.filesystem.open_input_file(resolved))
+        file = self._request("open", path, lambda: self.filesystem.open_input_file(resolved))
         if isinstance(self.filesystem, fs.PyFileSystem):
             return pa.PythonFile(CheckedFile(file, partial(self.failure, "read", path)), mode="r")
         return file
 
-    def iterate(self, path: str, items: Iterator[_Answer]) -> Iterator[_Answer]:
-        """The same items, which are made of an open file; each is waited for with the limit of a store.
+    def iterate(self, path: str, items: Iterator[_Result]) -> Iterator[_Result]:
+        """The items of an iterator that reads a file, each with the timeout of the file system.
 
         Raises:
-            StorageError: one has not arrived in time.
+            StorageError: an item did not arrive in time.
         """
         end = object()
         while (item := self.wait_for("read", path, partial(next, items, end))) is not end:
@@ -292,13 +293,13 @@ class Storage:
     def failure_of(
         self, path: str, error: Exception, decode: Callable[[pa.NativeFile], object]
     ) -> StorageError | FileNotFoundError | None:
-        """The failure of the file system behind an error of reading a file; None if its content is to blame.
+        """The failure of the file system that caused an error while reading a file; None if its content is the cause.
 
-        Arrow raises OSError for both. Where it does not tell of which kind one is, the file is read once more, and what
-        was to be made of it is made of that.
+        Arrow raises OSError for both. If an error does not tell which it is, the whole file is read again and passed to
+        ``decode``: if that succeeds, the file system has failed.
         """
         if isinstance(error, (StorageError, FileNotFoundError)):
-            # Arrow keeps an error that came from Python, and with its frames all that was being read.
+            # Arrow keeps errors that came from Python; their frames would keep all that was being read.
             error.__traceback__ = None
             return copy(error)
         if isinstance(error, OSError) and error.errno:
@@ -315,8 +316,8 @@ class Storage:
             return None
         return self.failure("read", path, error)
 
-    def wait_for(self, operation: str, path: str, call: Callable[[], _Answer]) -> _Answer:
-        """What a call returns that waits for the file system: within the limit of time, if it is not this machine's.
+    def wait_for(self, operation: str, path: str, call: Callable[[], _Result]) -> _Result:
+        """The result of a call that uses the file system; with a timeout, unless that is the local one.
 
         Raises:
             StorageError: the call has not returned in time.
@@ -324,45 +325,45 @@ class Storage:
         if self.is_local:
             return call()
         try:
-            return within(limit_seconds(), call)
+            return call_with_timeout(timeout_seconds(), call)
         except TimeoutError as error:
             raise self.failure(operation, path, error) from error
 
-    def _ask(self, operation: str, path: str, call: Callable[[], _Answer]) -> _Answer:
+    def _request(self, operation: str, path: str, call: Callable[[], _Result]) -> _Result:
         try:
             return self.wait_for(operation, path, call)
         except HudiReadError:
             raise
         except (FileNotFoundError, NotADirectoryError) as error:
             number = errno.ENOENT if isinstance(error, FileNotFoundError) else errno.ENOTDIR
-            raise type(error)(number, os.strerror(number), self._whole(path)) from error
+            raise type(error)(number, os.strerror(number), self._full_path(path)) from error
         except Exception as error:
-            if operation == "read" and self._is_gone(path):
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._whole(path)) from error
-            # Clients of stores have errors of their own, which need not be OSErrors.
+            if operation == "read" and self._was_removed(path):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._full_path(path)) from error
+            # Clients of object stores may raise errors that are not OSErrors.
             raise self.failure(operation, path, error) from error
 
-    def _is_gone(self, path: str) -> bool:
-        """Whether a file that was opened is there no more: Arrow's client of S3 fails to read it as for any reason."""
+    def _was_removed(self, path: str) -> bool:
+        """Whether an open file was removed, which Arrow's S3 client does not tell from other read errors."""
         try:
             return not self.is_local and not self.exists(path)
         except StorageError:
             return False
 
     def failure(self, operation: str, path: str, error: Exception) -> StorageError:
-        """The error for what the file system raised, or did."""
+        """The StorageError for an error of the file system."""
         reason = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
-        return StorageError(self._whole(path), operation, masked(reason), getattr(error, "errno", None))
+        return StorageError(self._full_path(path), operation, masked(reason), getattr(error, "errno", None))
 
-    def _whole(self, path: str) -> str:
+    def _full_path(self, path: str) -> str:
         return masked(child(self.table_path, path) if path else self.table_path)
 
 
-def _with_limits(filesystem: fs.FileSystem) -> fs.FileSystem:
-    """The same file system, made of a URI, which cannot state how long it is to wait."""
-    limits = _CLIENT_LIMITS.get(type(filesystem).__name__)
-    if limits is None:
+def _with_timeouts(filesystem: fs.FileSystem) -> fs.FileSystem:
+    """The same file system with timeouts, which a URI cannot give."""
+    timeouts = _CLIENT_TIMEOUTS.get(type(filesystem).__name__)
+    if timeouts is None:
         return filesystem
-    # What it is pickled as are the arguments that it is made with.
+    # It is pickled as the arguments of its constructor.
     options: Any = filesystem.__reduce__()[1][0]
-    return type(filesystem)(**options | limits)
+    return type(filesystem)(**options | timeouts)

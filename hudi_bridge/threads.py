@@ -1,10 +1,10 @@
-"""Threads that work for one consumer, and end with it however it ends.
+"""Worker threads for one consumer, which end whenever the consumer does, also by Ctrl-C.
 
-The consumer may be interrupted anywhere: Ctrl-C raises between any two of its steps, also within Python code that holds
-a lock or has just taken something out of a queue. So it shares nothing with its workers but a flag and two queues that
-are written in C, and nobody waits for a count that an interrupt could have made wrong. To stop, the flag is set, which
-no interrupt can come before, and each worker gets leave to go on, finds the flag, and ends. ``Thread.start`` holds
-locks, too: a thread that nothing interrupts, as interrupts are raised in the main thread alone, calls it.
+KeyboardInterrupt can be raised between any two steps of the consumer: while Python code holds a lock, or has just taken
+an item from a queue. So the consumer and its workers share only a flag and two queues written in C, and nothing depends
+on a count that an interrupt could have made wrong. To stop the workers, the consumer sets the flag; each worker then
+gets room for one more item, sees the flag, and ends. ``Thread.start`` holds locks, too, so another thread calls it:
+interrupts are raised in the main thread only.
 """
 
 import _thread
@@ -17,11 +17,11 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
-from hudi_bridge.waiting import give_up
+from hudi_bridge.waiting import abandon_waiting
 
-_STARTING_SECONDS = 0.001
-_URGE_SECONDS = 0.2
-_LOOKING_SECONDS = 1.0
+_START_POLL_SECONDS = 0.001
+_JOIN_POLL_SECONDS = 0.2
+_ROOM_POLL_SECONDS = 1.0
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -29,14 +29,14 @@ Source = Callable[[], Iterator[Item]]
 
 
 class Workers(Generic[Item]):
-    """Threads that go through sources, each one after another, and hand over the items of all in order of arrival.
+    """Threads that iterate over sources, one source at a time each, and hand over the items as they come.
 
-    To be used as ``try: workers.start() ... finally: workers.stopped = True; workers.end()``: threads are started
-    within the block, and nothing lies between its end, for whatever reason, and the flag.
+    Use it as ``try: workers.start() ... finally: workers.stopped = True; workers.end()``: the threads are started
+    within the block, and the first statement after it sets the flag.
     """
 
-    def __init__(self, sources: Sequence[Source[Item]], workers: int, most_waiting: int) -> None:
-        """Workers that have not begun; the items that wait for the consumer are ``most_waiting``, or few more."""
+    def __init__(self, sources: Sequence[Source[Item]], workers: int, max_waiting: int) -> None:
+        """Workers that are not started yet; about ``max_waiting`` items at most wait for the consumer."""
         self.stopped = False
         self._is_starting = False
         self._sources = iter(sources)
@@ -44,23 +44,23 @@ class Workers(Generic[Item]):
         self._threads = [
             threading.Thread(target=self._work, name=f"hudi-bridge-{number}", daemon=True) for number in range(workers)
         ]
-        # A worker that has ended hands over None.
+        # A worker that ends hands over None.
         self._handed_over: SimpleQueue[tuple[Item] | BaseException | None] = SimpleQueue()
         self._room: SimpleQueue[None] = SimpleQueue()
-        self._give_room(most_waiting)
+        self._give_room(max_waiting)
 
     def start(self) -> None:
-        """Have all begin."""
+        """Start all workers."""
         try:
             self._is_starting = True
             _thread.start_new_thread(self._start, ())
         except BaseException:
-            # If it was an interrupt after all had begun, they end by themselves.
+            # After an interrupt, the workers may have started all the same; they end by themselves.
             self._is_starting = False
             raise
 
     def items(self) -> Iterator[Item]:
-        """What the sources have; an error in one of them ends all."""
+        """The items of all sources; raises the first error of any."""
         working = len(self._threads)
         while working:
             handed_over = self._handed_over.get()
@@ -76,19 +76,19 @@ class Workers(Generic[Item]):
                 del item
 
     def end(self, urge: Callable[[], object] = bool) -> None:
-        """Wait until all have ended, at their next items; an interrupt ends the waiting, and they end by themselves.
+        """Wait until all workers have ended, each before its next item.
 
-        ``urge`` is called again and again while one is at work.
+        An interrupt ends the waiting; the workers then end by themselves. ``urge`` is called repeatedly while waiting.
         """
         if isinstance(sys.exc_info()[1], KeyboardInterrupt):
-            give_up(self._threads)
+            abandon_waiting(self._threads)
         self._give_room(len(self._threads))
         while self._is_starting:
-            time.sleep(_STARTING_SECONDS)
+            time.sleep(_START_POLL_SECONDS)
         for thread in self._threads:
             while thread.is_alive():
                 urge()
-                thread.join(_URGE_SECONDS)
+                thread.join(_JOIN_POLL_SECONDS)
 
     def _give_room(self, items: int) -> None:
         for _ in range(items):
@@ -117,11 +117,11 @@ class Workers(Generic[Item]):
             self._handed_over.put(None)
 
     def _waited_for_room(self) -> bool:
-        """Whether there is room for one more item; False once stopped."""
+        """Wait for room for one more item; False if stopped."""
         while not self.stopped:
-            # An interrupt may have kept the consumer from giving the room that ends the waiting.
+            # The timeout is for a consumer that was interrupted before it gave the room that would end the waiting.
             with suppress(Empty):
-                self._room.get(timeout=_LOOKING_SECONDS)
+                self._room.get(timeout=_ROOM_POLL_SECONDS)
                 return not self.stopped
         return False
 
@@ -130,13 +130,13 @@ class Workers(Generic[Item]):
             return None if self.stopped else next(self._sources, None)
 
 
-def map_in_threads(function: Callable[[Item], Result], items: Iterable[Item], most: int) -> list[Result]:
-    """The results for all items, in their order, with so many threads at most; an error ends all."""
+def map_in_threads(function: Callable[[Item], Result], items: Iterable[Item], max_threads: int) -> list[Result]:
+    """The results for all items, in their order; raises the first error of any."""
     sources = [partial(_numbered, function, number, item) for number, item in enumerate(items)]
     if len(sources) == 1:
         return [result for _, result in sources[0]()]
     results: dict[int, Result] = {}
-    workers = Workers(sources, min(most, len(sources)), len(sources))
+    workers = Workers(sources, min(max_threads, len(sources)), len(sources))
     try:
         workers.start()
         results.update(workers.items())

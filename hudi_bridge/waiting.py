@@ -1,7 +1,7 @@
-"""Waiting for what may never answer: with a limit, and so that Ctrl-C ends it.
+"""Calls with a timeout, which Ctrl-C can interrupt.
 
-A call into a store's client may block in C++, where no signal reaches it. It is made in a thread of its own, which is
-left behind if it does not come back; the process can end without it.
+A call into the client of an object store may block in C++, where signals are not handled. So it is made in a thread of
+its own. If the call does not return in time, the thread is abandoned: the process can exit without it.
 """
 
 import os
@@ -11,56 +11,57 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 from weakref import WeakSet
 
-_LIMIT_VARIABLE = "HUDI_BRIDGE_STORE_TIMEOUT"
-_LIMIT_SECONDS = 120.0
-_LOOKING_SECONDS = 0.2
-_NAME = "hudi-bridge-store"
+_TIMEOUT_VARIABLE = "HUDI_BRIDGE_STORE_TIMEOUT"
+_DEFAULT_TIMEOUT_SECONDS = 120.0
+_POLL_SECONDS = 0.2
+_THREAD_NAME = "hudi-bridge-store"
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
-_given_up: "WeakSet[threading.Thread]" = WeakSet()
+_abandoned_waiters: "WeakSet[threading.Thread]" = WeakSet()
 
 
-def limit_seconds() -> float:
-    """How long one answer of a store is waited for: 120 seconds, or what HUDI_BRIDGE_STORE_TIMEOUT says."""
+def timeout_seconds() -> float:
+    """The timeout of one request to a store: HUDI_BRIDGE_STORE_TIMEOUT, or 120 seconds."""
     try:
-        return max(0.001, float(os.environ[_LIMIT_VARIABLE]))
+        return max(0.001, float(os.environ[_TIMEOUT_VARIABLE]))
     except (KeyError, ValueError):
-        return _LIMIT_SECONDS
+        return _DEFAULT_TIMEOUT_SECONDS
 
 
-def give_up(threads: Iterable[threading.Thread]) -> None:
-    """Have threads that wait in ``within`` wait no longer, since nobody waits for what they are doing."""
-    _given_up.update(threads)
+def abandon_waiting(threads: Iterable[threading.Thread]) -> None:
+    """Have these threads stop waiting in ``call_with_timeout``, as nobody needs their results any more."""
+    _abandoned_waiters.update(threads)
 
 
-def is_left_behind() -> bool:
-    """Whether a call is still under way that nobody waits for."""
-    return any(thread.name == _NAME for thread in threading.enumerate())
+def has_abandoned_call() -> bool:
+    """Whether a call that timed out or was interrupted is still running."""
+    return any(thread.name == _THREAD_NAME for thread in threading.enumerate())
 
 
-def within(seconds: float, call: Callable[[], Answer]) -> Answer:
-    """What the call returns or raises.
+def call_with_timeout(seconds: float, call: Callable[[], Result]) -> Result:
+    """The result of the call.
 
     Raises:
-        TimeoutError: it has not returned in time.
+        TimeoutError: the call has not returned in time.
+        Exception: what the call raises.
     """
-    answered: list[Answer] = []
+    returned: list[Result] = []
     failed: list[BaseException] = []
 
     def work() -> None:
         try:
-            answered.append(call())
-        except BaseException as error:  # noqa: BLE001 - raised by the one who waits
+            returned.append(call())
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
             failed.append(error)
 
-    thread = threading.Thread(target=work, name=_NAME, daemon=True)
+    thread = threading.Thread(target=work, name=_THREAD_NAME, daemon=True)
     thread.start()
     end, waiter = time.monotonic() + seconds, threading.current_thread()
-    while thread.is_alive() and (left := end - time.monotonic()) > 0 and waiter not in _given_up:
-        thread.join(min(left, _LOOKING_SECONDS))
+    while thread.is_alive() and (left := end - time.monotonic()) > 0 and waiter not in _abandoned_waiters:
+        thread.join(min(left, _POLL_SECONDS))
     if failed:
         raise failed[0]
-    if not answered:
+    if not returned:
         raise TimeoutError(f"no answer within {seconds:g} seconds")
-    return answered[0]
+    return returned[0]

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from hudi_bridge.errors import InstantNotReadableError, QueryError
-from hudi_bridge.waiting import is_left_behind
+from hudi_bridge.waiting import has_abandoned_call
 
 try:
     from hudi_bridge.cli import terminal
@@ -38,7 +38,7 @@ def main() -> None:
     code = run(sys.argv[1:])
     # A connection that hangs on to a cycle of an error and its frames would have DuckDB complain when Python ends.
     gc.collect()
-    if is_left_behind():
+    if has_abandoned_call():
         # Arrow would have the end of the process wait for calls to a store that does not answer.
         sys.stdout.flush()
         sys.stderr.flush()

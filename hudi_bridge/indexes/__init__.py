@@ -1,1 +1,1 @@
-"""What says where a record key may be, and where it cannot be."""
+"""Indexes that rule out files for a record key."""

@@ -1,18 +1,18 @@
-"""The bytes of a base file's Bloom filter -> a filter that can be asked for a record key.
+"""Parses and queries the Bloom filters of base files.
 
-Both kinds are stored as base64 of what Hadoop's ``Filter.write`` produces, integers big-endian:
+Both kinds are stored as Base64 of the bytes of Hadoop's ``Filter.write``, integers big-endian:
 
     offset  width  meaning
-    0       4      version of the coding, -1
+    0       4      version of the encoding, -1
     4       4      number of hash functions
     8       1      hash: 0 Jenkins, 1 Murmur
     9       4      number of bits, n
     13      ...    simple filter: (n + 7) / 8 bytes; bit i is bit i % 8 of byte i / 8
-    13      4      dynamic filter: keys that one row takes
-    17      4      keys in the last row
-    21      4      number of rows, each of which is a whole simple filter
+    13      4      dynamic filter: maximum number of keys in a row
+    17      4      number of keys in the last row
+    21      4      number of rows; the rows follow, each a whole simple filter
 
-A key is in a simple filter if all its bits are set, in a dynamic one if it is in any row.
+A simple filter may hold a key if all its bits are set; a dynamic one, if any of its rows may.
 
 Source: ``SimpleBloomFilter``, ``InternalDynamicBloomFilter``, ``InternalBloomFilter`` and ``MurmurHash`` of Hudi.
 """
@@ -37,9 +37,9 @@ _HEAD = struct.Struct(">iibi")
 _ROWS_HEAD = struct.Struct(">iii")
 _VERSION = -1
 _MURMUR = 1
-# Hudi asks for at most 30; a count from a damaged file must not keep a reader busy.
-_MOST_HASHES = 1000
-_SATURATED = 0.5
+# Hudi uses at most 30; the count of a damaged file must not start a long loop.
+_MAX_HASHES = 1000
+_SATURATED_RATE = 0.5
 
 _UINT32 = 0xFFFFFFFF
 _MURMUR_FACTOR = 0x5BD1E995
@@ -48,7 +48,7 @@ _MURMUR_SHIFT = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimpleFilter:
-    """One vector of ``size`` bits, in whole bytes."""
+    """A Bloom filter of ``size`` bits."""
 
     hashes: int
     size: int
@@ -56,33 +56,33 @@ class SimpleFilter:
 
     @property
     def false_positive_rate(self) -> float:
-        """How probable it is that a key that was never added is found."""
+        """The probability that a key that was never added is found."""
         set_bits = int(np.unpackbits(self.bits, count=self.size, bitorder="little").sum())
         return float((set_bits / self.size) ** self.hashes)
 
     def may_hold(self, key: bytes) -> bool:
-        """Whether all bits of a key are set."""
-        return all(self.bits[place >> 3] >> (place & 7) & 1 for place in _places(key, self.hashes, self.size))
+        """False if the key was certainly never added."""
+        return all(self.bits[bit >> 3] >> (bit & 7) & 1 for bit in _bit_indices(key, self.hashes, self.size))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BloomFilter:
-    """The Bloom filter of a base file: one row for each stretch of its keys, a single one in a simple filter."""
+    """The Bloom filter of a base file; a simple one has a single row, a dynamic one grows by rows."""
 
     rows: tuple[SimpleFilter, ...]
 
     @property
     def false_positive_rate(self) -> float:
-        """How probable it is that a key that was never added is found."""
+        """The probability that a key that was never added is found."""
         return 1.0 - prod(1.0 - row.false_positive_rate for row in self.rows)
 
     @property
     def is_saturated(self) -> bool:
-        """Whether it holds so many keys that it finds most keys, added or not: there is no use in asking it.
+        """Whether more than half of the keys that were never added are found, so that a query is pointless.
 
-        A dynamic filter stops growing at a number of rows, and takes more keys all the same.
+        This happens because a dynamic filter has a maximum number of rows, but takes further keys.
         """
-        return self.false_positive_rate > _SATURATED
+        return self.false_positive_rate > _SATURATED_RATE
 
     def may_hold(self, record_key: str) -> bool:
         """False if the key was certainly never added."""
@@ -91,10 +91,10 @@ class BloomFilter:
 
 
 def parse_bloom_filter(text: bytes, type_code: str, path: str) -> BloomFilter | None:
-    """The filter in the footer of a base file; None for one of a kind or a hash that Hudi does not write.
+    """The filter in the footer of a base file; None for a type or a hash function that Hudi does not write.
 
     Raises:
-        CorruptBaseFileError: the text is no filter of the type it is said to be.
+        CorruptBaseFileError: the text is not a filter of this type.
     """
     if type_code not in (SIMPLE, DYNAMIC):
         return None
@@ -118,15 +118,15 @@ def parse_bloom_filter(text: bytes, type_code: str, path: str) -> BloomFilter | 
 
 
 def _simple(data: bytes, start: int, path: str) -> tuple[SimpleFilter, int]:
-    """The simple filter that starts at a byte, and where it ends."""
+    """The simple filter that begins at ``start``, and where it ends."""
     bits = start + _HEAD.size
     if bits > len(data):
         _corrupt(path, f"{len(data)} bytes", f"at least {bits}")
     version, hashes, hash_type, size = _HEAD.unpack_from(data, start)
     if version != _VERSION or hash_type != _MURMUR:
         _corrupt(path, f"a row of version {version} and hash {hash_type}", f"version {_VERSION} and hash {_MURMUR}")
-    if not 1 <= hashes <= _MOST_HASHES:
-        _corrupt(path, f"{hashes} hash functions", f"1 to {_MOST_HASHES}")
+    if not 1 <= hashes <= _MAX_HASHES:
+        _corrupt(path, f"{hashes} hash functions", f"1 to {_MAX_HASHES}")
     if size < 1:
         _corrupt(path, f"{size} bits", "at least 1")
     end = bits + (size + 7) // 8
@@ -153,17 +153,17 @@ def _corrupt(path: str, found: str, expected: str) -> NoReturn:
     raise CorruptBaseFileError(path, None, f"a Bloom filter of {found}", expected)
 
 
-def _places(key: bytes, hashes: int, size: int) -> Iterator[int]:
-    """The bits of a key: each hash is the seed of the next."""
+def _bit_indices(key: bytes, hashes: int, size: int) -> Iterator[int]:
+    """The bits of a key. Each hash is the seed of the next."""
     hashed = 0
     for _ in range(hashes):
         hashed = murmur_hash(key, hashed)
-        # Java's remainder keeps the sign of the hash, which its absolute value takes away again.
+        # Java takes the absolute value of a remainder that has the sign of the hash.
         yield abs(hashed) % size
 
 
 def murmur_hash(data: bytes, seed: int) -> int:
-    """Hadoop's 32-bit Murmur hash, as a signed integer; it differs from others in how it takes the last bytes."""
+    """Hadoop's 32-bit Murmur hash, as a signed integer; unlike the original, it takes the last bytes as signed."""
     words = len(data) // 4
     hashed = (seed ^ len(data)) & _UINT32
     for (word,) in struct.iter_unpack("<I", data[: words * 4]):
@@ -172,9 +172,9 @@ def murmur_hash(data: bytes, seed: int) -> int:
         hashed = hashed * _MURMUR_FACTOR & _UINT32 ^ mixed
     rest = data[words * 4 :]
     if rest:
-        # Java's bytes are signed: a negative one fills all the bits above it.
-        for place, (value,) in enumerate(struct.iter_unpack("b", rest[::-1])):
-            hashed ^= value << 8 * place & _UINT32
+        # Java's bytes are signed: a negative one sets all higher bits.
+        for index, (value,) in enumerate(struct.iter_unpack("b", rest[::-1])):
+            hashed ^= value << 8 * index & _UINT32
         hashed = hashed * _MURMUR_FACTOR & _UINT32
     hashed ^= hashed >> 13
     hashed = hashed * _MURMUR_FACTOR & _UINT32

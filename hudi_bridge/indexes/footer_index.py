@@ -1,6 +1,6 @@
-"""What a base file's Parquet footer says of its record keys: their range and a Bloom filter of them.
+"""The index in the Parquet footer of a base file: the range of its record keys, and a Bloom filter.
 
-Both can only rule a key out. Log files hold keys that neither covers, so they never rule out a file slice.
+They tell for certain only that the base file does not hold a key. They say nothing of the log files of its slice.
 
 Source: ``HoodieBloomFilterWriteSupport``, ``HoodieAvroWriteSupport`` and ``BloomFilterTypeCode`` of Hudi.
 """
@@ -19,7 +19,7 @@ _MAX_KEY = b"hoodie_max_record_key"
 
 
 class FooterAnswer(StrEnum):
-    """What a footer says of a key."""
+    """What the index tells of a key."""
 
     OUT_OF_RANGE = "outside of the key range"
     NOT_IN_FILTER = "not in the Bloom filter"
@@ -28,37 +28,38 @@ class FooterAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FooterIndex:
-    """The key range, both ends included, and the Bloom filter of a base file; None for what is not there."""
+    """The key range, both ends included, and the Bloom filter of a base file; each None if the footer lacks it."""
 
     key_range: tuple[str, str] | None
     bloom_filter: BloomFilter | None
 
     def ask(self, record_key: str) -> FooterAnswer:
-        """Whether the base file can hold a key."""
+        """Whether the base file may hold a key, and if not, why."""
         if self.key_range is not None and _is_outside(record_key, *self.key_range):
             return FooterAnswer.OUT_OF_RANGE
-        asked = self.bloom_filter
-        if asked is not None and not asked.is_saturated and not asked.may_hold(record_key):
+        bloom_filter = self.bloom_filter
+        if bloom_filter is not None and not bloom_filter.is_saturated and not bloom_filter.may_hold(record_key):
             return FooterAnswer.NOT_IN_FILTER
         return FooterAnswer.MAY_HOLD
 
     def possible(self, record_keys: Iterable[str]) -> list[str]:
-        """Those of some keys that the base file can hold; a saturated filter, which finds most keys, is not asked."""
-        key_range, asked = self.key_range, self.bloom_filter
-        if asked is not None and asked.is_saturated:
-            asked = None
+        """The keys that the base file may hold."""
+        key_range, bloom_filter = self.key_range, self.bloom_filter
+        if bloom_filter is not None and bloom_filter.is_saturated:
+            bloom_filter = None
         return [
             key
             for key in record_keys
-            if (key_range is None or not _is_outside(key, *key_range)) and (asked is None or asked.may_hold(key))
+            if (key_range is None or not _is_outside(key, *key_range))
+            and (bloom_filter is None or bloom_filter.may_hold(key))
         ]
 
 
 def parse_footer_index(footer: Mapping[bytes, bytes], path: str) -> FooterIndex:
-    """The index in the key-value pairs of a Parquet footer.
+    """The index in the key-value metadata of a Parquet footer.
 
     Raises:
-        CorruptBaseFileError: a part of the index does not parse.
+        CorruptBaseFileError: a part of the index cannot be parsed.
     """
     bloom_filter = None
     stored = next((footer[name] for name in _FILTERS if name in footer), None)
@@ -78,14 +79,14 @@ def _text(value: bytes, path: str) -> str:
         raise CorruptBaseFileError(path, None, f"a footer entry that is not text: {error.reason}", "UTF-8") from error
 
 
-def _is_outside(key: str, least: str, greatest: str) -> bool:
-    """Whether a key lies outside of the range in both orders that a writer may have compared by.
+def _is_outside(key: str, minimum: str, maximum: str) -> bool:
+    """Whether a key is outside of the range, whichever of two orders the writer used.
 
     Writers of Avro records compare Java strings, by UTF-16 code units; the row writer of Spark compares UTF-8 bytes.
     """
     return all(
-        not least.encode(order, "surrogatepass")
-        <= key.encode(order, "surrogatepass")
-        <= greatest.encode(order, "surrogatepass")
-        for order in ("utf-16-be", "utf-8")
+        not minimum.encode(encoding, "surrogatepass")
+        <= key.encode(encoding, "surrogatepass")
+        <= maximum.encode(encoding, "surrogatepass")
+        for encoding in ("utf-16-be", "utf-8")
     )

@@ -41,8 +41,8 @@ def iter_ahead(source: Source[Item]) -> Generator[Item, None, None]:
     return _iter_worked([source], 1, 1)
 
 
-def _iter_worked(sources: Sequence[Source[Item]], at_once: int, most_waiting: int) -> Generator[Item, None, None]:
-    workers = Workers(sources, at_once, most_waiting)
+def _iter_worked(sources: Sequence[Source[Item]], at_once: int, max_waiting: int) -> Generator[Item, None, None]:
+    workers = Workers(sources, at_once, max_waiting)
     try:
         workers.start()
         yield from workers.items()

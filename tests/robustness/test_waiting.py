@@ -12,7 +12,7 @@ from pyarrow import fs  # noqa: TID251 - a file system that a user might pass
 
 from hudi_bridge import HudiTable, StorageError
 from hudi_bridge.storage import Storage
-from hudi_bridge.waiting import is_left_behind, limit_seconds, within
+from hudi_bridge.waiting import call_with_timeout, has_abandoned_call, timeout_seconds
 from tests.robustness.failing_files import FailingHandler, Faults, Silent
 from tests.table_writer import TableWriter, at
 
@@ -75,10 +75,10 @@ def test_ctrl_c_ends_a_wait(table: Path, number: int) -> None:
 
 def test_the_limit_is_two_minutes_or_what_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HUDI_BRIDGE_STORE_TIMEOUT", raising=False)
-    assert limit_seconds() == 120
+    assert timeout_seconds() == 120
     for text, seconds in (("7.5", 7.5), ("", 120), ("soon", 120)):
         monkeypatch.setenv("HUDI_BRIDGE_STORE_TIMEOUT", text)
-        assert limit_seconds() == seconds
+        assert timeout_seconds() == seconds
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,11 @@ def test_arrows_own_clients_have_limits(uri: str, option: str, limit: int) -> No
 
 
 def test_within_returns_and_raises_what_the_call_does() -> None:
-    assert within(5, lambda: 3) == 3
+    assert call_with_timeout(5, lambda: 3) == 3
     with pytest.raises(ValueError, match="seven"):
-        within(5, lambda: int("seven"))
+        call_with_timeout(5, lambda: int("seven"))
     released = threading.Event()
     with pytest.raises(TimeoutError):
-        within(0.01, released.wait)
-    assert is_left_behind()
+        call_with_timeout(0.01, released.wait)
+    assert has_abandoned_call()
     released.set()
