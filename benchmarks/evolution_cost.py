@@ -1,4 +1,4 @@
-"""What schema evolution costs where nothing has evolved: its share of the CPU time of a full read.
+"""Measures the share of schema evolution in the CPU time of a full read of a table whose schema never changed.
 
 python -m benchmarks.evolution_cost standard
 """
@@ -15,20 +15,20 @@ from hudi_bridge.readers import base_file, log_record_scanner
 from hudi_bridge.schema.evolve import Evolution
 
 Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 class Stopwatch:
-    """Adds up the CPU time of some functions, which do not call one another."""
+    """Adds up the CPU time of functions that do not call each other."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self.calls = 0
 
-    def timed(self, function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+    def timed(self, function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         """The function, measured."""
 
-        def measured(*arguments: Arguments.args, **options: Arguments.kwargs) -> Answer:
+        def measured(*arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
             start = time.thread_time()
             try:
                 return function(*arguments, **options)
@@ -50,9 +50,9 @@ def main() -> None:
         setattr(owner, name, watch.timed(getattr(owner, name)))
     start = time.process_time()
     rows = sum(batch.num_rows for batch in HudiTable.open(path).snapshot().to_batches())
-    whole = time.process_time() - start
-    cost = f"{watch.calls} calls for evolution, {watch.seconds:.4f} s, {100 * watch.seconds / whole:.2f} %"
-    print(f"{rows:,} rows in {whole:.2f} s of CPU; {cost}")
+    total = time.process_time() - start
+    cost = f"{watch.calls} calls for evolution, {watch.seconds:.4f} s, {100 * watch.seconds / total:.2f} %"
+    print(f"{rows:,} rows in {total:.2f} s of CPU; {cost}")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ NAME = BUNDLE.name
 
 
 def hudi_bundle() -> Path:
-    """The bundle, fetched now unless it is there."""
+    """The path of the bundle; fetches it first if necessary."""
     return BUNDLE.fetched()
 
 

@@ -1,8 +1,8 @@
-"""Scenarios to tables on disk, written by Hudi on Spark: ``python -m benchmarks.make_tables standard``.
+"""Writes the tables of scenarios with Hudi on Spark: ``python -m benchmarks.make_tables standard``.
 
-Spark is installed into a virtual environment of its own and driven by its ``spark-sql`` shell, so that the
-environment of the project never holds it; the Hudi bundle is resolved from its Maven coordinates. A table
-lies in ``<cache>/<scenario>/table`` beside the SQL that wrote it and is kept until that SQL changes.
+Spark is installed into a virtual environment of its own and used through its ``spark-sql`` shell, which fetches the
+Hudi bundle by its Maven coordinates. A table is in ``<cache>/<scenario>/table``, beside the SQL that wrote it, and is
+written again only when that SQL changes.
 """
 
 import argparse
@@ -36,9 +36,9 @@ HUDI_SETTINGS = {
     "hoodie.embed.timeline.server": "false",
     "hoodie.metadata.index.column.stats.enable": "false",
     "hoodie.bulkinsert.shuffle.parallelism": "1",
-    # one base file a partition, whatever the number of rows
+    # one base file per partition, whatever the number of rows
     "hoodie.parquet.max.file.size": str(1 << 40),
-    # changes go to log blocks of one piece and stay there
+    # changes go to a single log block each and stay there
     "hoodie.compact.inline": "false",
     "hoodie.logfile.data.block.format": "avro",
     "hoodie.logfile.data.block.max.size": str(1 << 30),
@@ -46,7 +46,7 @@ HUDI_SETTINGS = {
 
 
 def default_cache() -> Path:
-    """The folder of the tables: ``$HUDI_BRIDGE_BENCHMARKS``, else one under the user's cache."""
+    """The folder of the tables: ``$HUDI_BRIDGE_BENCHMARKS``, or one in the user's cache."""
     chosen = os.environ.get(CACHE_VARIABLE)
     return Path(chosen) if chosen else Path.home() / ".cache" / "hudi-bridge" / "benchmarks"
 
@@ -56,7 +56,7 @@ def table_path(cache: Path, scenario: Scenario) -> Path:
 
 
 def _rows(scenario: Scenario, *, step: int, version: int) -> str:
-    """A query for every ``step``-th row; values depend on row number and version alone, never on chance."""
+    """A query for every ``step``-th row; values are hashes of row number and version, the same in every run."""
     noise = f"xxhash64(id, {version})"
     prefix = row_key(0).rstrip("0")
     return f"""SELECT
@@ -91,7 +91,7 @@ DELETE FROM trades WHERE CAST(substr(id, {digits}) AS BIGINT) % {scenario.delete
 
 
 def _spark_home(cache: Path) -> Path:
-    """The environment with Spark, made on first use."""
+    """The virtual environment with Spark, created on first use."""
     home = cache / "spark-3.5"
     if not (home / "bin" / "spark-sql").exists():
         venv.create(home, with_pip=True, clear=True)
@@ -101,14 +101,14 @@ def _spark_home(cache: Path) -> Path:
 
 
 def _spark_environment(home: Path) -> dict[str, str]:
-    """Environment variables with which Spark's scripts find this Spark: they ask the first ``python3``."""
+    """The environment variables for Spark's scripts, which look for Spark through the first ``python3``."""
     environment = {key: value for key, value in os.environ.items() if key not in {"SPARK_HOME", "PYTHONPATH"}}
     environment["PATH"] = os.pathsep.join((str(home / "bin"), environment["PATH"]))
     return environment
 
 
 def make_table(scenario: Scenario, cache: Path) -> Path:
-    """The path of the scenario's table, written now unless the same statements wrote it before."""
+    """The path of the scenario's table; writes it unless the same statements have written it before."""
     path = table_path(cache, scenario)
     recipe = path.with_name("table.sql")
     statements = table_sql(scenario, path)
@@ -122,7 +122,7 @@ def make_table(scenario: Scenario, cache: Path) -> Path:
     command = [str(home / "bin" / "spark-sql"), "--packages", HUDI_BUNDLE]
     command += [part for item in SPARK_SETTINGS.items() for part in ("--conf", "=".join(item))]
     subprocess.run([*command, "-f", str(draft)], check=True, cwd=path.parent, env=_spark_environment(home))
-    # the recipe gets its name last: without it the table counts as unfinished
+    # renamed last: a table without this file counts as unfinished
     draft.rename(recipe)
     return path
 

@@ -1,7 +1,4 @@
-"""A jar of Maven Central, fetched once.
-
-It lies in ``~/.cache/hudi-bridge/jars``. A copy is used only if its checksum is the one that the jar is known by.
-"""
+"""Fetches jars from Maven Central into ``~/.cache/hudi-bridge/jars``, once, and checks their SHA-256."""
 
 import hashlib
 import os
@@ -11,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
-PATIENCE_SECONDS = 120
+TIMEOUT_SECONDS = 120
 
 
 class JarError(Exception):
-    """Raised when what was fetched is not the jar."""
+    """Raised when a fetched jar has another checksum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MavenJar:
-    """A jar by its coordinates, and the checksum of its bytes; ``classifier`` is such as ``tests``."""
+    """The Maven coordinates of a jar, and its checksum."""
 
     group: str
     artifact: str
@@ -35,24 +32,24 @@ class MavenJar:
 
     @property
     def path(self) -> Path:
-        """Where the jar lies once it has been fetched."""
+        """Where the jar is once it has been fetched."""
         return Path.home() / ".cache" / "hudi-bridge" / "jars" / self.name
 
     @property
     def url(self) -> str:
-        """Where the jar is fetched from; the environment may name a mirror."""
+        """Where the jar is fetched from; ``$MAVEN_CENTRAL`` may name a mirror."""
         root = os.environ.get("MAVEN_CENTRAL", MAVEN_CENTRAL)
         return f"{root}/{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.name}"
 
     def fetched(self) -> Path:
-        """The jar, fetched now unless it is there."""
+        """The path of the jar; fetches it first if necessary."""
         path = self.path
         if path.exists() and _sha256(path) == self.sha256:
             return path
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f"{self.name}.{os.getpid()}.part")
         try:
-            with urllib.request.urlopen(self.url, timeout=PATIENCE_SECONDS) as source, part.open("wb") as target:
+            with urllib.request.urlopen(self.url, timeout=TIMEOUT_SECONDS) as source, part.open("wb") as target:
                 shutil.copyfileobj(source, target)
             found = _sha256(part)
             if found != self.sha256:

@@ -1,8 +1,7 @@
-"""One read in a process of its own: the child's side of a measurement, told to the parent as a line of JSON.
+"""Measures one read in a process of its own; prints the result as JSON.
 
-``time`` reads once against the clock and reports the peak of resident memory above what the interpreter
-held with its imports done. ``check`` reads the same without a clock and reports a checksum of the answer,
-so that the timed process does nothing but the read.
+``time`` reports the seconds of one read, and its peak of resident memory above that of the interpreter after its
+imports. ``check`` reports a checksum of the same rows, in another process, so that the timed one does nothing but read.
 """
 
 import argparse
@@ -22,10 +21,10 @@ from benchmarks.scenarios import SCENARIOS, Delivery, Read
 
 
 class Reader(Protocol):
-    """A package under test: opens the table anew for every call."""
+    """A package under test; each call opens the table anew."""
 
     def table(self, path: str, read: Read) -> pa.Table:
-        """All rows of the answer, in memory."""
+        """All rows, in memory."""
 
     def batches(self, path: str, read: Read) -> Iterator[pa.RecordBatch]:
         """The same rows, one batch after another."""
@@ -51,7 +50,7 @@ def _delivered_rows(reader: Reader, path: str, read: Read) -> int:
 
 
 def time_read(reader: Reader, path: str, read: Read) -> dict[str, float]:
-    """Seconds from opening the table to the delivery, and the memory that this took."""
+    """The seconds from opening the table to the delivery, the peak memory, and the number of rows."""
     resident = _resident_bytes()
     start = time.perf_counter()
     rows = _delivered_rows(reader, path, read)
@@ -60,7 +59,7 @@ def time_read(reader: Reader, path: str, read: Read) -> dict[str, float]:
 
 
 def check_read(reader: Reader, path: str, read: Read) -> dict[str, object]:
-    """Row count and checksum of the whole answer, whatever the order of its rows and columns."""
+    """The number of rows, the columns and a checksum, whatever the order of rows and columns."""
     if read.delivery is Delivery.TABLE:
         answer = reader.table(path, read).to_reader()
     else:
@@ -69,7 +68,7 @@ def check_read(reader: Reader, path: str, read: Read) -> dict[str, object]:
         answer = pa.RecordBatchReader.from_batches(first.schema, itertools.chain((first,), batches))
     names = sorted(answer.schema.names)
     columns = ", ".join(f'"{name}"' for name in names)
-    # a sum of row hashes: independent of order, and unlike an exclusive or it sees doubled rows
+    # a sum of row hashes does not depend on the order and, unlike an exclusive or, sees duplicate rows
     query = f"SELECT count(*), coalesce(sum(hash({columns})::HUGEINT), 0)::VARCHAR FROM answer"
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")

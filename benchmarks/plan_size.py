@@ -1,7 +1,7 @@
-"""The plan of a table of many file slices, without the files: ``python -m benchmarks.plan_size``.
+"""Measures the planning of a query on a table of many file slices: ``python -m benchmarks.plan_size``.
 
-A real timeline, and folders that exist in memory alone, each listed with the delay of an object store. Prints how long
-the plan takes, by how much the process grows while it is made, and what a driver of Spark keeps of it.
+The timeline is real; the partitions exist only in memory, and are listed with the delay of an object store. Prints the
+time, the growth of the process, and the size of what Spark's driver keeps.
 """
 
 import argparse
@@ -35,14 +35,14 @@ hoodie.table.precombine.field=ts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldersInMemory(Storage):
-    """A storage whose partitions hold as many file slices as asked for, each a base file and a log file."""
+    """A storage with ``partitions`` of ``slices`` file slices each, of one base file and one log file."""
 
     partitions: int
     slices: int
     delay_seconds: float
 
     def list_directory(self, path: str, *, must_exist: bool = False) -> tuple[FileInfo, ...]:
-        """A folder: a real one of the timeline, or one that is made up."""
+        """The entries of a folder: real ones of the timeline, simulated ones of partitions."""
         if path.startswith(".hoodie"):
             return Storage.list_directory(self, path, must_exist=must_exist)
         time.sleep(self.delay_seconds)
@@ -60,7 +60,7 @@ class FoldersInMemory(Storage):
 
 
 def write_timeline(folder: Path) -> None:
-    """Two commits of a table of 40 columns, whose schema is what a read context mostly consists of."""
+    """Two commits of a table of 40 columns; the schema is most of a read context."""
     hoodie = folder / ".hoodie"
     hoodie.mkdir()
     (hoodie / "hoodie.properties").write_text(PROPERTIES)
@@ -76,10 +76,10 @@ def peak_bytes() -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Plan a table of many file slices that are not there.")
+    parser = argparse.ArgumentParser(description="Plan a query on a table of many simulated file slices.")
     parser.add_argument("--partitions", type=int, default=1000)
-    parser.add_argument("--slices", type=int, default=100, help="file slices a partition (default: 100)")
-    parser.add_argument("--delay", type=float, default=0.02, help="seconds a listing takes (default: 0.02)")
+    parser.add_argument("--slices", type=int, default=100, help="file slices per partition (default: 100)")
+    parser.add_argument("--delay", type=float, default=0.02, help="seconds per listing (default: 0.02)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         write_timeline(Path(folder))
@@ -100,7 +100,7 @@ def main() -> None:
         for split in planner.splits(QueryType.SNAPSHOT):
             weights.append(split.base_size_bytes + split.log_size_bytes)
             pickled.append(pickles.dump(split))
-        tasks = [tuple(pickled[place] for place in group) for group in pack(weights, 128 << 20, 16)]
+        tasks = [tuple(pickled[index] for index in group) for group in pack(weights, 128 << 20, 16)]
         seconds, growth = time.perf_counter() - start, peak_bytes() - before
     print(
         f"{len(pickled):,} splits in {len(tasks):,} tasks in {seconds:.1f} s; one after the other, the listings "

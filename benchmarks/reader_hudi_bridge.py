@@ -1,4 +1,4 @@
-"""The reads as a user of ``hudi_bridge`` writes them."""
+"""The reads with ``hudi_bridge``."""
 
 import operator
 from collections.abc import Callable, Iterator
@@ -27,10 +27,10 @@ def _columns(read: Read) -> list[str] | None:
 
 
 class HudiBridge:
-    """``hudi_bridge`` with nothing but its defaults."""
+    """``hudi_bridge`` with its defaults."""
 
     def table(self, path: str, read: Read) -> pa.Table:
-        """All rows of the answer, in memory."""
+        """All rows, in memory."""
         return HudiTable.open(path).snapshot().to_table(columns=_columns(read), filter=_filter(read))
 
     def batches(self, path: str, read: Read) -> Iterator[pa.RecordBatch]:

@@ -1,8 +1,7 @@
-"""The reads as a user of ``hudi`` (hudi-rs) writes them who knows its fastest way.
+"""The reads with ``hudi`` (hudi-rs), in its fastest way.
 
-Even where all rows are wanted they come as streams: these are never slower than its eager reads, take less
-memory, and alone hand the column list down to the Parquet reader. A stream of the whole table works on one
-core, so the slices of a table are streamed in threads.
+Streams are never slower than its eager reads, take less memory, and are the only reads that pass the columns on to the
+Parquet reader. A stream of the whole table uses one core, so the file slices are streamed in threads.
 """
 
 import itertools
@@ -33,7 +32,7 @@ class HudiRs:
     """``hudi`` with its default reader version; merging by record position was slower."""
 
     def table(self, path: str, read: Read) -> pa.Table:
-        """All rows of the answer, in memory; file slices are read side by side, one thread a core."""
+        """All rows, in memory; file slices are read in parallel, by one thread per core."""
         table = HudiTableBuilder.from_base_uri(path).build()
         options = _options(read)
         reader = table.create_file_group_reader_with_options(options)

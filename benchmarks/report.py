@@ -1,4 +1,4 @@
-"""Measurements to a Markdown page: who read what in which time, on which machine, at which commit."""
+"""Writes measurements as a Markdown page, with the machine and the commit."""
 
 import datetime as dt
 import os
@@ -22,7 +22,7 @@ HEAD = """\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """One timed process."""
+    """The measurement of one process."""
 
     seconds: float
     peak_bytes: int
@@ -31,7 +31,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """All runs of one read; ``void`` says why the two cannot be compared, None if they can."""
+    """All runs of one read; ``void`` says why the two packages cannot be compared, None if they can."""
 
     read_name: str
     rows: int
@@ -75,7 +75,7 @@ def _row(result: Result) -> str:
 
 
 def _commit() -> str:
-    """The commit that was measured, marked if the package differs from it."""
+    """The commit, marked if the package has uncommitted changes."""
     root = Path(__file__).parent.parent
 
     def git(*arguments: str) -> str:
@@ -102,14 +102,14 @@ def _machine() -> str:
 
 
 def markdown(scenario: Scenario, results: list[Result], rounds: int, load: float) -> str:
-    """The page for one scenario; ``load`` is the machine's load average before the first read."""
+    """The page of one scenario; ``load`` is the load average before the first read."""
     return (
         f"# {scenario.name}, {dt.datetime.now(dt.UTC).date()}\n\n"
         f"{scenario.rows:,} rows x 13 columns in {scenario.partitions} base file(s), one row in "
         f"{scenario.update_every} updated and one in {scenario.delete_every:,} deleted in the log, "
         f"written by `{HUDI_BUNDLE}`.\n\n"
         f"{HEAD}{''.join(_row(result) for result in results)}\n"
-        f"Seconds: best (median) of {rounds} processes a reader, taken in turns, files in the page cache. "
+        f"Seconds: best (median) of {rounds} processes per reader, taken in turns, files in the page cache. "
         "Faster: time of `hudi` ÷ time of `hudi-bridge`. MB: highest peak of resident memory above the "
         "interpreter with its imports. Both answers had the same rows and checksum, or it says void.\n\n"
         f"{_machine()}- load average before the first read {load:.2f}\n"

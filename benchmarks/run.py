@@ -1,8 +1,8 @@
 """Times the reads of a scenario with both packages: ``python -m benchmarks.run standard``.
 
-Every measurement is a process of its own, ``hudi-bridge`` and ``hudi`` take turns, and their answers are
-compared first: a difference voids the ratio. This process imports no reader and not even pyarrow, because
-on Linux the peak memory of a child starts at what its parent holds.
+Every measurement runs in a process of its own, ``hudi-bridge`` and ``hudi`` in turns. Their answers are compared first;
+if they differ, the ratio is void. This process imports neither a reader nor pyarrow: on Linux, the peak memory of a
+child process starts at the memory of its parent.
 """
 
 import argparse
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
 OURS = "benchmarks.reader_hudi_bridge"
 PEER = "benchmarks.reader_hudi_rs"
-PATIENCE_SECONDS = 900
+TIMEOUT_SECONDS = 900
 
 
 class ReadFailedError(Exception):
@@ -33,9 +33,9 @@ class ReadFailedError(Exception):
 def _child(module: str, task: str, table: Path, scenario: Scenario, read: Read) -> dict[str, Any]:
     command = [sys.executable, "-m", module, task, str(table), scenario.name, read.name]
     try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired as expired:
-        raise ReadFailedError(f"no answer in {PATIENCE_SECONDS} s") from expired
+        raise ReadFailedError(f"no answer in {TIMEOUT_SECONDS} s") from expired
     if done.returncode != 0:
         raise ReadFailedError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
     answer: dict[str, Any] = json.loads(done.stdout)
@@ -43,10 +43,10 @@ def _child(module: str, task: str, table: Path, scenario: Scenario, read: Read) 
 
 
 def _difference(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
-    """What keeps the two checked answers from being the same, None if nothing does."""
-    for fact in ("columns", "rows", "checksum"):
-        if ours[fact] != theirs[fact]:
-            return f"{fact}: {ours[fact]} against {theirs[fact]}"
+    """The first difference between the two answers, None if they are the same."""
+    for key in ("columns", "rows", "checksum"):
+        if ours[key] != theirs[key]:
+            return f"{key}: {ours[key]} against {theirs[key]}"
     return None
 
 
@@ -58,7 +58,11 @@ def _timing(module: str, table: Path, scenario: Scenario, read: Read, rows: int)
 
 
 def measure(scenario: Scenario, table: Path, read: Read, rounds: int) -> Result:
-    """The runs of one read; a failure of the peer voids the ratio, one of ours ends the benchmark."""
+    """The runs of one read; if the peer fails, the ratio is void.
+
+    Raises:
+        ReadFailedError: ``hudi-bridge`` fails, or a timed read has another number of rows than the checked one.
+    """
     ours: list[Timing] = []
     theirs: list[Timing] = []
     checked = _child(OURS, "check", table, scenario, read)

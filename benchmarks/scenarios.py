@@ -1,27 +1,27 @@
-"""The tables that are timed and the reads that are asked of them.
+"""The scenarios: tables, and reads of them.
 
-A scenario says how much real Hudi writes; the SQL that follows from it is in ``make_tables``. Every number
-a result depends on is here, so that two results of the same scenario can be compared.
+``make_tables`` writes the tables. Every number that results depend on is here, so results of the same scenario can be
+compared.
 """
 
 from dataclasses import dataclass
 from enum import Enum
 
 Comparison = tuple[str, str, str | int]
-"""Column, operator and literal: the part of a filter that both readers can be told."""
+"""Column, operator and literal: a filter that both readers support."""
 
 
 class Delivery(Enum):
     """What the caller does with the rows, and so when the clock stops."""
 
-    TABLE = "table"  # all rows held in memory
-    STREAM = "stream"  # every batch looked at and let go
-    FIRST_BATCH = "first batch"  # the rest never asked for
+    TABLE = "table"  # keeps all rows in memory
+    STREAM = "stream"  # takes every batch and keeps none
+    FIRST_BATCH = "first batch"  # takes the first batch only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """One question; ``columns`` of None means all of them."""
+    """One read; None for all columns."""
 
     name: str
     columns: tuple[str, ...] | None = None
@@ -31,13 +31,13 @@ class Read:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A merge-on-read table; each partition has a base file, an Avro block of updates, a delete block."""
+    """A merge-on-read table; each partition has a base file, an Avro block of updates and a delete block."""
 
     name: str
     rows: int
     partitions: int
-    update_every: int  # one row in so many has a newer version in the log
-    delete_every: int  # one row in so many is deleted in the log
+    update_every: int  # one row in this many has a newer version in the log
+    delete_every: int  # one row in this many is deleted in the log
     reads: tuple[Read, ...]
 
 
@@ -77,7 +77,7 @@ SCENARIOS = {
             delete_every=1_000,
             reads=EVERY_READ,
         ),
-        # all columns of this one are not held at once: it shows what a stream costs
+        # without the read that keeps all columns in memory: this one is about streams
         Scenario(
             name="large",
             rows=5_000_000,

@@ -1,7 +1,7 @@
 """Times reads in Spark with ``hudi_bridge`` and with Hudi's bundle: ``python -m benchmarks.spark standard``.
 
-One process each, one after another, on the same table, with as many cores: the bundle in PySpark 3.5, and
-``hudi_bridge`` in PySpark 3.5 and in the PySpark of this environment. Answers are compared first.
+The bundle runs in PySpark 3.5, ``hudi_bridge`` in PySpark 3.5 and in the PySpark of this environment: in one process
+after another, on the same table, with the same number of cores. Answers are compared too.
 """
 
 import argparse
@@ -22,12 +22,12 @@ from benchmarks.scenarios import SCENARIOS, Scenario
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
 PYTHON35 = ROOT / ".venv-spark35" / "bin" / "python"
-PATIENCE_SECONDS = 3600
+TIMEOUT_SECONDS = 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """A reader, the Python that runs it, and the jar that it needs."""
+    """A reader, the Python that runs it, and the jar that it needs, if any."""
 
     name: str
     reader: str
@@ -53,22 +53,22 @@ def measure(contender: Contender, table: Path, rounds: int, cores: int) -> dict[
     command = [str(contender.python), "-m", "benchmarks.spark_reader", contender.reader, str(table), str(rounds)]
     command += [str(cores), *([str(contender.jar)] if contender.jar else [])]
     done = subprocess.run(
-        command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True, timeout=PATIENCE_SECONDS
+        command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True, timeout=TIMEOUT_SECONDS
     )
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
-def markdown(scenario: Scenario, found: dict[str, dict[str, Any]], cores: int, rounds: int) -> str:
-    """The page of one scenario; a ratio is void where answers differ."""
-    bundle = found["bundle"]
+def markdown(scenario: Scenario, results: dict[str, dict[str, Any]], cores: int, rounds: int) -> str:
+    """The page of one scenario; a ratio is void if the answers differ."""
+    bundle = results["bundle"]
     lines = [f"# {scenario.name} in Spark, {dt.datetime.now(dt.UTC).date()}", ""]
     lines += [
         "| read | reader | Spark | rows/s, best | rows/s, median | of the bundle's best |",
         "|---|---|---|---:|---:|---:|",
     ]
     for read, theirs in bundle["seconds"].items():
-        for name, one in found.items():
+        for name, one in results.items():
             seconds, same = one["seconds"][read], one["answers"] == bundle["answers"] and one["rows"] == bundle["rows"]
             ratio = f"{min(theirs) / min(seconds):.2f}x" if same else "void"
             best, median = one["rows"] / min(seconds), one["rows"] / statistics.median(seconds)
@@ -93,8 +93,8 @@ def main() -> None:
     for name in options.scenarios:
         scenario = SCENARIOS[name]
         table = make_table(scenario, options.cache.resolve())
-        found = {one.name: measure(one, table, options.rounds, options.cores) for one in contenders()}
-        page = markdown(scenario, found, options.cores, options.rounds)
+        results = {one.name: measure(one, table, options.rounds, options.cores) for one in contenders()}
+        page = markdown(scenario, results, options.cores, options.rounds)
         if options.keep:
             (RESULTS / f"{dt.datetime.now(dt.UTC).date()}-{name}-spark.md").write_text(page)
         print(page, flush=True)

@@ -1,7 +1,7 @@
-"""Reads of one Spark session, told to the parent as JSON: ``spark_reader READER TABLE ROUNDS CORES [BUNDLE]``.
+"""Times reads in one Spark session; prints JSON: ``spark_reader READER TABLE ROUNDS CORES [BUNDLE]``.
 
-``bundle`` reads with Hudi's own bundle, ``bridge`` with ``hudi_bridge``. Each read goes once unmeasured, then against
-the clock, from planning to the last row. Rows end in Spark's ``noop`` sink, or in an aggregate.
+READER is ``bundle`` for Hudi's own bundle, ``bridge`` for ``hudi_bridge``. Each read runs once as a warm-up and is then
+timed from planning to the last row. Rows go to Spark's ``noop`` sink or into an aggregate.
 """
 
 import json
@@ -41,7 +41,7 @@ def session(cores: str, bundle: str | None) -> SparkSession:
 
 
 def opener(spark: SparkSession, reader: str, table: str) -> Open:
-    """How a user of each reader asks for columns and rows."""
+    """The function that opens the table with some columns and a filter, as a user of the reader would."""
 
     def with_bundle(columns: list[str] | None, where: str | None) -> DataFrame:
         frame = spark.read.format("hudi").load(table)
@@ -61,13 +61,13 @@ def full_scan(frames: Open) -> object:
 
 def aggregate(frames: Open) -> object:
     rows = frames(["part", "price", "qty"], None)
-    found = rows.groupBy("part").agg(count("*"), total("qty"), total(col("price").cast("decimal(20,2)"))).collect()
-    return sorted(map(str, found))
+    result = rows.groupBy("part").agg(count("*"), total("qty"), total(col("price").cast("decimal(20,2)"))).collect()
+    return sorted(map(str, result))
 
 
 def selective_filter(frames: Open) -> object:
-    found = frames(["id", "qty"], ONE_PERCENT).agg(count("*"), total("qty")).collect()
-    return list(map(str, found))
+    result = frames(["id", "qty"], ONE_PERCENT).agg(count("*"), total("qty")).collect()
+    return list(map(str, result))
 
 
 READS = {"full scan": full_scan, "aggregate of three columns": aggregate, "filter, 1 % of rows": selective_filter}

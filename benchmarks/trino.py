@@ -1,7 +1,7 @@
-"""Times queries in Trino over the ways to a table's rows: ``python -m benchmarks.trino standard``.
+"""Times queries in Trino on each route to a table's rows: ``python -m benchmarks.trino standard``.
 
-One server answers all of them, and the ways take turns. The floor is Trino's Hive connector on the base files alone,
-whose answer is stale. The others have to give the answer of a snapshot that is read with Arrow, or their ratio is void.
+One server runs all queries, the routes in turns. The baseline is Trino's Hive connector on the base files alone, whose
+answer is stale. The ratio of any other route is void unless its answer is that of a snapshot read with Arrow.
 """
 
 import argparse
@@ -37,23 +37,23 @@ from tests.integration.trino_download import VERSION
 from tests.integration.trino_server import Trino, running_server
 
 RESULTS = Path(__file__).parent / "results"
-FLOOR, CACHED, FIRST = "base files, Hive", "Iceberg, cached", "Iceberg, first load"
+BASELINE, CACHED, FIRST = "base files, Hive", "Iceberg, cached", "Iceberg, first load"
 WHOLE, FIRST_WHOLE, VIEW = "Iceberg, slices whole, cached", "Iceberg, slices whole, first load", "SQL view"
-WAYS = (FLOOR, CACHED, FIRST, WHOLE, FIRST_WHOLE, VIEW)
+ROUTES = (BASELINE, CACHED, FIRST, WHOLE, FIRST_WHOLE, VIEW)
 REWRITING = ("--rewrite-above", "5")
 AGGREGATE, FILTER = "aggregate of four columns", "filter, 1 % of rows"
 QUERIES = {
     AGGREGATE: "SELECT part, count(*), sum(qty), max(ts), avg(price) FROM {} GROUP BY part ORDER BY part",
     FILTER: f"SELECT count(*), sum(ts) FROM {{}} WHERE qty < {QTY_VALUES // 100}",
 }
-FIRST_LOADS_TO_WARM_UP = 2
+FIRST_LOAD_WARM_UPS = 2
 
 Answer = Sequence[Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One query: seconds on the clock, and of CPU in Trino and in the service."""
+    """One query: wall-clock seconds, and seconds of CPU in Trino and in the service."""
 
     wall: float
     trino: float
@@ -62,12 +62,12 @@ class Run:
 
     @property
     def cpu(self) -> float:
-        """Seconds of CPU of both."""
+        """The seconds of CPU of both."""
         return self.trino + self.service
 
 
 Runs = Mapping[tuple[str, str], Sequence[Run]]
-"""By query and way."""
+"""By query and route."""
 
 
 def run(trino: Trino, relation: Relation, query: str) -> Run:
@@ -85,7 +85,7 @@ def run(trino: Trino, relation: Relation, query: str) -> Run:
 
 
 def answers_of_arrow(table: HudiTable) -> Mapping[str, Answer]:
-    """What the queries have to give."""
+    """The expected answers of the queries."""
     rows = table.snapshot().to_table(columns=["part", "qty", "ts", "price"])
     groups = rows.group_by("part").aggregate([([], "count_all"), ("qty", "sum"), ("ts", "max"), ("price", "mean")])
     few = rows.filter(pc.field("qty") < QTY_VALUES // 100)
@@ -96,7 +96,7 @@ def answers_of_arrow(table: HudiTable) -> Mapping[str, Answer]:
 
 
 def is_same(answer: Answer, expected: Answer) -> bool:
-    """Whether two answers are the same, but for the order in which numbers were added up."""
+    """Whether two answers are equal, apart from the rounding of floats, whose order of addition may differ."""
     pairs = [pair for one, other in zip(answer, expected, strict=False) for pair in zip(one, other, strict=True)]
     return len(answer) == len(expected) and all(
         math.isclose(one, other, rel_tol=1e-12) if isinstance(other, float) else one == other for one, other in pairs
@@ -112,17 +112,19 @@ def measure(path: Path, folder: Path, rounds: int, warm_ups: int) -> tuple[Runs,
         view, publishing = sql_view(trino, hive, table, folder / "published")
         cached = stack.enter_context(iceberg_table(trino, path, folder / "scratch"))
         whole = stack.enter_context(iceberg_table(trino, path, folder / "scratch-whole", *REWRITING))
-        relations = {FLOOR: base_files(trino, hive, table), CACHED: cached, WHOLE: whole, VIEW: view}
+        relations = {BASELINE: base_files(trino, hive, table), CACHED: cached, WHOLE: whole, VIEW: view}
         for number in range(warm_ups + rounds):
-            done = {
-                (query, way): run(trino, relation, query) for query in QUERIES for way, relation in relations.items()
+            latest = {
+                (query, route): run(trino, relation, query)
+                for query in QUERIES
+                for route, relation in relations.items()
             }
-            if number >= warm_ups - FIRST_LOADS_TO_WARM_UP:
-                for way, options in ((FIRST, ()), (FIRST_WHOLE, REWRITING)):
-                    with iceberg_table(trino, path, folder / f"{way} {number}", *options) as unbuilt:
-                        done[AGGREGATE, way] = run(trino, unbuilt, AGGREGATE)
+            if number >= warm_ups - FIRST_LOAD_WARM_UPS:
+                for route, options in ((FIRST, ()), (FIRST_WHOLE, REWRITING)):
+                    with iceberg_table(trino, path, folder / f"{route} {number}", *options) as unbuilt:
+                        latest[AGGREGATE, route] = run(trino, unbuilt, AGGREGATE)
             if number >= warm_ups:
-                for key, one in done.items():
+                for key, one in latest.items():
                     runs[key].append(one)
     return runs, publishing
 
@@ -133,39 +135,39 @@ def markdown(
     """The page of one scenario; a ratio is void where the answer is not that of the snapshot."""
     lines = [f"# {scenario.name} in Trino, {dt.datetime.now(dt.UTC).date()}", ""]
     lines += [
-        "| query | way | wall, s | CPU of Trino, s | CPU of the service, s | wall, of the floor | CPU, of the floor |",
+        "| query | route | wall, s | CPU of Trino, s | CPU of the service, s | wall, to baseline | CPU, to baseline |",
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for query in QUERIES:
-        for way in WAYS:
-            if (query, way) in runs:
-                lines.append(_line(query, way, runs, expected[query]))
+        for route in ROUTES:
+            if (query, route) in runs:
+                lines.append(_line(query, route, runs, expected[query]))
     lines += ["", *about, f"- {_publishing(publishing)}", ""]
     return "\n".join(lines)
 
 
-def _line(query: str, way: str, runs: Runs, expected: Answer) -> str:
-    own, floor = runs[query, way], runs[query, FLOOR]
-    service = "" if way in (FLOOR, VIEW) else _seconds([one.service for one in own])
+def _line(query: str, route: str, runs: Runs, expected: Answer) -> str:
+    own, baseline = runs[query, route], runs[query, BASELINE]
+    service = "" if route in (BASELINE, VIEW) else _seconds([one.service for one in own])
     ratios = [
-        _ratio([one.wall for one in own], [one.wall for one in floor]),
-        _ratio([one.cpu for one in own], [one.cpu for one in floor]),
+        _ratio([one.wall for one in own], [one.wall for one in baseline]),
+        _ratio([one.cpu for one in own], [one.cpu for one in baseline]),
     ]
-    if way == FLOOR:
-        # Nothing was updated or deleted for those that read base files alone.
+    if route == BASELINE:
+        # The base files alone have none of the updates and deletes.
         ratios = ["stale" if not is_same(own[0].answer, expected) else "1.00x"] * 2
     elif not all(is_same(one.answer, expected) for one in own):
         ratios = ["void"] * 2
     wall, trino = _seconds([one.wall for one in own]), _seconds([one.trino for one in own])
-    return f"| {query} | {way} | {wall} | {trino} | {service} | {' | '.join(ratios)} |"
+    return f"| {query} | {route} | {wall} | {trino} | {service} | {' | '.join(ratios)} |"
 
 
 def _seconds(values: Sequence[float]) -> str:
     return f"{min(values):.3f} ({statistics.median(values):.3f})"
 
 
-def _ratio(own: Sequence[float], floor: Sequence[float]) -> str:
-    return f"{min(own) / min(floor):.2f}x ({statistics.median(own) / statistics.median(floor):.2f}x)"
+def _ratio(own: Sequence[float], baseline: Sequence[float]) -> str:
+    return f"{min(own) / min(baseline):.2f}x ({statistics.median(own) / statistics.median(baseline):.2f}x)"
 
 
 def _publishing(publishing: Publishing) -> str:
@@ -176,7 +178,7 @@ def _publishing(publishing: Publishing) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Time queries in Trino over the ways to a table's rows.")
+    parser = argparse.ArgumentParser(description="Time queries in Trino over the routes to a table's rows.")
     parser.add_argument("scenarios", nargs="+", choices=SCENARIOS)
     parser.add_argument("--rounds", type=int, default=11, help="measured runs of each query (default: %(default)s)")
     parser.add_argument("--warm-ups", type=int, default=40, help="runs before, while code is compiled (default: 40)")
@@ -205,9 +207,9 @@ def _about(scenario: Scenario, rounds: int, warm_ups: int, load: float) -> list[
         f"{how} those of the best, in brackets of the medians; CPU is that of Trino and of the service together.",
         "",
         f"- {table} {scenario.update_every} updated and one in {scenario.delete_every:,} deleted in the log",
-        "- the floor is Trino's Hive connector on the base files alone, whose answer is stale",
+        "- the baseline is Trino's Hive connector on the base files alone, whose answer is stale",
         "- the other answers are that of a snapshot read with Arrow, or it says void",
-        "- first load: a new service with an empty scratch folder; the query waits until the view is built",
+        "- first load: a new service with an empty scratch folder; the query waits until the snapshot is built",
         f"- slices whole: the service has `{' '.join(REWRITING)}`, and so writes the merged rows anew",
         "- the session of the SQL view has `join_distribution_type = 'BROADCAST'`",
         f"- {machine} {load:.2f}",

@@ -1,6 +1,6 @@
-"""The ways by which Trino comes to the rows of a table: each as a name to select from, and the processes that work.
+"""The routes by which Trino reads a table: for each, the relation to select from, and the process of its service.
 
-Everything is set up outside the clock, except what a way does for the first query.
+All is set up before the clock starts, except what a route does for its first query.
 """
 
 import os
@@ -26,18 +26,21 @@ from tests.integration.trino_server import Trino
 ROOT = Path(__file__).parent.parent
 PROGRAM = "from hudi_bridge.cli.main import main; main()"
 SCHEMA = "benchmark"
-_WAIT_SECONDS, _MOST_WAITS, _IDLE_SHARE = 0.1, 30, 0.1
+_WAIT_SECONDS, _MAX_WAITS, _IDLE_SHARE = 0.1, 30, 0.1
 
 
 class ServiceFailedError(Exception):
-    """Raised when the catalog service does not say where it is; the message is what it says instead."""
+    """Raised when the catalog service does not print its URL; the message is what it prints instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """What stands after ``FROM``, and the session in which it is queried.
+    """A relation to select from.
 
-    ``service`` is the process that Trino asks for the table, if there is one.
+    Attributes:
+        name: what follows ``FROM``.
+        service: the id of the process that serves the table to Trino, if any.
+        session: the statements that set up the session.
     """
 
     name: str
@@ -47,7 +50,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publishing:
-    """What it took to publish a table for SQL views, and the bytes that were written."""
+    """The cost of publishing a table for SQL views, and the bytes written."""
 
     seconds: float
     cpu_seconds: float
@@ -55,7 +58,7 @@ class Publishing:
 
 
 def base_files(trino: Trino, catalog: str, table: HudiTable) -> Relation:
-    """An external table over the folder of the table, which has one base file a file group."""
+    """An external table on the folder of the table, which must have one base file per file group."""
     columns = ", ".join(
         f"{identifier(field.name)} {stored_type(field.type, Dialect.TRINO, field.name)}" for field in table.schema
     )
@@ -67,18 +70,18 @@ def base_files(trino: Trino, catalog: str, table: HudiTable) -> Relation:
 
 
 def sql_view(trino: Trino, catalog: str, table: HudiTable, folder: Path) -> tuple[Relation, Publishing]:
-    """The view over base files and published log records, which are published to an empty folder.
+    """The view on base files and log records, which are published into an empty ``folder``.
 
-    Its session is the one that the guide recommends.
+    The session is the one that the guide recommends.
     """
     start, start_cpu = time.perf_counter(), time.process_time()
-    done = publish_log_records(table, str(folder), locations=Locations.of(("/=local:///",)))
+    published = publish_log_records(table, str(folder), locations=Locations.of(("/=local:///",)))
     publishing = Publishing(
         seconds=time.perf_counter() - start,
         cpu_seconds=time.process_time() - start_cpu,
         size_bytes=sum(path.stat().st_size for path in folder.rglob("*.parquet")),
     )
-    for one in statements(done.publication, catalog=catalog, schema=SCHEMA, view="sql_view"):
+    for one in statements(published.publication, catalog=catalog, schema=SCHEMA, view="sql_view"):
         trino.query(one)
     broadcast = "SET SESSION join_distribution_type = 'BROADCAST'"
     return Relation(name=f"{catalog}.{SCHEMA}.sql_view", session=(broadcast,)), publishing
@@ -86,14 +89,14 @@ def sql_view(trino: Trino, catalog: str, table: HudiTable, folder: Path) -> tupl
 
 @contextmanager
 def iceberg_table(trino: Trino, table: Path, scratch: Path, *options: str) -> Iterator[Relation]:
-    """The table in the catalog of a service of its own, which has not been asked for it yet."""
+    """The table in the catalog of a new service, which has not loaded it yet."""
     with _service(table, scratch, options) as (url, process), _catalog(trino, url) as catalog:
         yield Relation(name=f"{catalog}.default.trades", service=process)
 
 
 @contextmanager
 def _catalog(trino: Trino, url: str) -> Iterator[str]:
-    """An Iceberg catalog in which Trino has looked for schemas, so that it has a connection to the service."""
+    """An Iceberg catalog in which Trino has listed schemas, so that it is connected to the service."""
     name = f"iceberg_{url.rpartition(':')[2]}"
     with trino.catalog(name, "iceberg", iceberg_properties(url)) as catalog:
         trino.query(f"SHOW SCHEMAS FROM {catalog} LIKE {literal('default')}")
@@ -102,7 +105,7 @@ def _catalog(trino: Trino, url: str) -> Iterator[str]:
 
 @contextmanager
 def _service(table: Path, scratch: Path, options: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """The URL and the process of ``hudi-bridge serve iceberg``."""
+    """A running ``hudi-bridge serve iceberg``: its URL and process id."""
     command = [sys.executable, "-c", PROGRAM, "serve", "iceberg", "--table", f"trades={table}"]
     command += ["--scratch", str(scratch), "--port", "0", *options]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
@@ -117,17 +120,17 @@ def _service(table: Path, scratch: Path, options: Sequence[str]) -> Iterator[tup
 
 
 def cpu_seconds(process: int | None) -> float:
-    """The CPU time of a process and all of its threads since it began; 0 where there is none."""
+    """The CPU time of a process and all its threads since its start; 0 for None."""
     if process is None:
         return 0.0
-    # The name of the program, in brackets, may have blanks in it.
+    # The name of the program, in parentheses, may have spaces.
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def wait_until_idle(process: int | None) -> None:
-    """Return once a process does next to nothing, or after some seconds: a query leaves work to compile behind."""
-    for _ in range(_MOST_WAITS):
+    """Wait until a process is almost idle, some seconds at most: after a query, Trino goes on compiling."""
+    for _ in range(_MAX_WAITS):
         before = cpu_seconds(process)
         time.sleep(_WAIT_SECONDS)
         if cpu_seconds(process) - before <= _IDLE_SHARE * _WAIT_SECONDS:
