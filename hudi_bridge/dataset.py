@@ -21,7 +21,7 @@ from hudi_bridge.errors import QueryError
 from hudi_bridge.logformat.scan import SkippedBlocks
 from hudi_bridge.readers.log_record_scanner import read_live_blocks
 from hudi_bridge.readers.parallel import iter_parallel, most_at_once
-from hudi_bridge.readers.request import RowRequest, referenced_columns
+from hudi_bridge.readers.request import RowRequest, column_names, referenced_columns
 from hudi_bridge.splits.query_plan import QueryPlan, Split
 from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.storage import Storage
@@ -80,13 +80,19 @@ class BatchScanner:
 
     def take(self, indices: Any) -> pa.Table:
         """Not offered: the rows of a merged table have no fixed order."""
-        raise QueryError("take", f"{len(indices)} row numbers", "a filter; the rows of a table have no fixed order")
+        del indices
+        raise QueryError("take", "row numbers", "a filter; the rows of a table have no fixed order")
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """All rows as an Arrow C stream."""
         return self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
 
 
+_OPTIONS_OF_ARROW = frozenset(
+    ("batch_size", "batch_readahead", "fragment_readahead", "fragment_scan_options", "cache_metadata", "memory_pool")
+)
+"""Those of a scan that tune Arrow's own readers."""
+_MERGED = "a dataset of merged file slices"
 _NOT_BY_ARROW = "a HudiDataset is read by its own methods, not by scans of Arrow's"
 
 
@@ -167,8 +173,13 @@ class HudiDataset(ds.FileSystemDataset):
         )
 
     def filter(self, expression: pc.Expression) -> "HudiDataset":
-        """The same dataset with a filter that every scan applies."""
-        return HudiDataset(self._storage, self._plan, self._combined(expression))
+        """The same dataset with a filter that every scan applies.
+
+        Raises:
+            QueryError: the filter does not fit the table.
+        """
+        request = RowRequest.of(self.schema, row_filter=self._combined(expression))
+        return HudiDataset(self._storage, self._plan, request.row_filter)
 
     def scanner(  # type: ignore[override]
         self,
@@ -176,7 +187,7 @@ class HudiDataset(ds.FileSystemDataset):
         filter: pc.Expression | None = None,
         *,
         use_threads: bool = True,
-        **_: Any,
+        **options: Any,
     ) -> BatchScanner:
         """A scan of some columns, or of expressions over them, of the rows that pass the filter.
 
@@ -184,7 +195,11 @@ class HudiDataset(ds.FileSystemDataset):
 
         Raises:
             QueryError: a column or the filter does not fit the table.
+            TypeError: pyarrow has no such option.
         """
+        if unknown := options.keys() - _OPTIONS_OF_ARROW:
+            # A condition that is misspelled must not be passed over.
+            raise TypeError(f"scanner() got an unexpected keyword argument {min(unknown)!r}")
         names = self._names(columns)
         request = RowRequest.of(self.schema, names, self._combined(filter))
         schema = pa.schema([self.schema.field(name) for name in names])
@@ -223,7 +238,7 @@ class HudiDataset(ds.FileSystemDataset):
 
     def join(self, right_dataset: Any, *arguments: Any, **options: Any) -> ds.InMemoryDataset:
         """The rows joined with those of another dataset, in memory."""
-        return _in_memory(self.to_table().join(right_dataset.to_table(), *arguments, **options))
+        return _in_memory(self.to_table().join(_table_of(right_dataset), *arguments, **options))
 
     def join_asof(
         self,
@@ -236,7 +251,7 @@ class HudiDataset(ds.FileSystemDataset):
     ) -> ds.InMemoryDataset:
         """The rows joined as of a column with those of another dataset, in memory; both are brought into order."""
         left = self.to_table().sort_by(on)
-        right = right_dataset.to_table().sort_by(right_on or on)
+        right = _table_of(right_dataset).sort_by(right_on or on)
         return _in_memory(left.join_asof(right, on, by, tolerance, right_on, right_by))
 
     def take(self, indices: Any, **_: Any) -> pa.Table:  # type: ignore[override]
@@ -245,16 +260,23 @@ class HudiDataset(ds.FileSystemDataset):
 
     def get_fragments(self, filter: pc.Expression | None = None) -> Any:
         """Not offered: a merged file slice is no file; see ``splits``."""
-        raise QueryError("get_fragments", repr(filter), "splits(), which name base and log files together")
+        del filter
+        raise QueryError("get_fragments", _MERGED, "splits(), which name base and log files together")
 
     @property
     def files(self) -> Any:
         """Not offered: a merged file slice is no file; see ``splits``."""
-        raise QueryError("files", "a dataset of merged file slices", "splits(), which name base and log files together")
+        raise QueryError("files", _MERGED, "splits(), which name base and log files together")
 
     def replace_schema(self, schema: pa.Schema) -> Any:
-        """Not offered: the schema is the table's."""
-        raise QueryError("replace_schema", str(schema), "the schema of the table")
+        """Not offered: the schema is the table's, and Arrow cannot read a union of datasets of which one is merged."""
+        del schema
+        raise QueryError("replace_schema", _MERGED, "the table's schema, and no union: combine what to_table() returns")
+
+    @classmethod
+    def from_paths(cls, *_: Any, **__: Any) -> Any:
+        """Not offered: a table is more than its files."""
+        raise QueryError("from_paths", "paths of files", "HudiTable.open(), with the folder of a table")
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """All rows as an Arrow C stream."""
@@ -264,7 +286,7 @@ class HudiDataset(ds.FileSystemDataset):
         if columns is None:
             return list(self.schema.names)
         if not isinstance(columns, Mapping):
-            return list(columns)
+            return list(column_names(columns))
         used = {name for expression in columns.values() for name in referenced_columns(expression, self.schema)}
         return [name for name in self.schema.names if name in used] or self.schema.names[:1]
 
@@ -296,6 +318,12 @@ def _projected(batches: BatchGenerator, expressions: dict[str, pc.Expression]) -
     with closing(batches):
         for batch in batches:
             yield from _in_memory(pa.Table.from_batches([batch])).to_table(columns=expressions).to_batches()
+
+
+def _table_of(other: Any) -> pa.Table:
+    """All rows of a dataset, or of whatever else Arrow can make a table of."""
+    table: pa.Table = other.to_table() if isinstance(other, ds.Dataset) else pa.table(other)
+    return table
 
 
 def _in_memory(table: pa.Table) -> ds.InMemoryDataset:

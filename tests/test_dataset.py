@@ -1,6 +1,8 @@
 """The dataset in the hands of its users: pyarrow's own API, pandas, Polars, DuckDB."""
 
 import pickle
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -187,6 +189,9 @@ def test_rows_sorted_and_joined(dataset: HudiDataset) -> None:
     assert sorted_column(joined, "name") == ["Ann", "Dan"]
     narrow = dataset.filter(pc.field("id") == "a")
     assert dataset.join(narrow, keys=["id", "part"], join_type="inner", right_suffix="_r").to_table().num_rows == 2
+    assert dataset.join(names.to_table(), keys="id", join_type="inner").count_rows() == 3
+    with pytest.raises(TypeError):
+        dataset.join(None, keys="id")
     other = ds.dataset(pa.table({"ts": pa.array([4, 1], pa.int64()), "epoch": ["y", "x"]}))
     assert dataset.join_asof(other, on="ts", by=[], tolerance=-10).to_table().num_rows == len(ROWS)
 
@@ -197,6 +202,8 @@ def test_what_a_merged_table_cannot_offer(dataset: HudiDataset) -> None:
         lambda: dataset.take(pa.array([0])),
         lambda: list(dataset.get_fragments()),
         lambda: dataset.replace_schema(pa.schema([])),
+        lambda: dataset.replace_schema(dataset.schema),
+        lambda: HudiDataset.from_paths(["x"], schema=dataset.schema),
         lambda: dataset.files,
         lambda: ds.dataset([dataset, dataset]),
     ):
@@ -211,6 +218,75 @@ def test_what_a_merged_table_cannot_offer(dataset: HudiDataset) -> None:
             native()
     with pytest.raises(TypeError, match="splits"):
         pickle.dumps(dataset)
+
+
+def test_what_is_misspelled_is_refused(dataset: HudiDataset) -> None:
+    condition: Any = {"filters": pc.field("id") == "a"}
+    for scan in (dataset.scanner, dataset.to_table, dataset.to_batches, dataset.count_rows):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'filters'"):
+            scan(**condition)
+    wrong: Any
+    for wrong in ("id", [pc.field("id")], [0]):
+        with pytest.raises(QueryError, match="a list of names"):
+            dataset.to_table(columns=wrong)
+    for wrong in ("id = 'a'", pc.field("nope") == 1):
+        for refuse in (dataset.filter, dataset.count_rows, dataset.splits):
+            with pytest.raises(QueryError, match="over the table's columns"):
+                refuse(wrong)
+    with pytest.raises(pa.ArrowInvalid, match="nope"):
+        dataset.sort_by("nope")
+    with pytest.raises(TypeError):
+        len(dataset)  # type: ignore[arg-type]
+
+
+def public_methods() -> list[str]:
+    """What pyarrow offers of its own datasets of files."""
+    return sorted(name for name in dir(ds.FileSystemDataset) if not name.startswith("_"))
+
+
+def test_every_method_of_pyarrow_is_answered_without_a_crash(tmp_path: Path) -> None:
+    """In a process of its own: what is not overridden may end up in C++, which takes our files for its own."""
+    calls = {
+        "count_rows": "()",
+        "files": "",
+        "filesystem": "",
+        "filter": "(pc.field('id') == 'a')",
+        "format": "",
+        "from_paths": "([])",
+        "get_fragments": "()",
+        "head": "(1)",
+        "join": "(dataset, 'id')",
+        "join_asof": "(pa.table({'ts': [1], 'x': [2]}), on='ts', by=[], tolerance=0)",
+        "partition_expression": "",
+        "partitioning": "",
+        "replace_schema": "(dataset.schema)",
+        "scanner": "()",
+        "schema": "",
+        "sort_by": "('id')",
+        "take": "([0])",
+        "to_batches": "()",
+        "to_table": "()",
+    }
+    assert sorted(calls) == public_methods()
+    writer = TableWriter(folder=tmp_path).create()
+    writer.base_file(at(1), [{"id": "a", "ts": 1, "value": "x"}])
+    writer.commit(at(1))
+    program = f"""
+import pyarrow as pa, pyarrow.compute as pc
+from hudi_bridge import HudiTable, QueryError
+dataset = HudiTable.open({str(tmp_path)!r}).snapshot()
+refused = []
+for name, call in {calls!r}.items():
+    try:
+        eval("dataset." + name + call)
+    except QueryError:
+        refused.append(name)
+print(*refused)
+"""
+    command = [sys.executable, "-X", "faulthandler", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == ["files", "from_paths", "get_fragments", "replace_schema", "take"]
 
 
 def test_arrow_streams(dataset: HudiDataset) -> None:

@@ -37,7 +37,7 @@ class RowRequest:
         Raises:
             QueryError: a column does not exist, or the filter does not fit the schema.
         """
-        wanted = tuple(schema.names) if columns is None else tuple(columns)
+        wanted = tuple(schema.names) if columns is None else column_names(columns)
         for name in wanted:
             if schema.get_field_index(name) < 0:
                 raise QueryError("columns", repr(name), f"columns among {', '.join(schema.names)}")
@@ -75,6 +75,18 @@ class RowRequest:
             # In the filter's own columns and their order, which a reference by position counts in.
             rows = rows.filter(pa.array(self.passes(rows.select(list(self.filter_columns)))))
         return rows.select(list(self.columns))
+
+
+def column_names(columns: Sequence[str]) -> tuple[str, ...]:
+    """The names in a list of them.
+
+    Raises:
+        QueryError: it is no list of names.
+    """
+    names = () if isinstance(columns, str) else tuple(columns)
+    if isinstance(columns, str) or not all(isinstance(name, str) for name in names):
+        raise QueryError("columns", str(columns), "a list of names, or a mapping from names to expressions")
+    return names
 
 
 def _filtered(rows: pa.RecordBatch, row_filter: pc.Expression | None) -> pa.RecordBatch:
