@@ -102,16 +102,22 @@ def open_reader(
     columns: Sequence[str] | None = None,
     row_filter: pc.Expression | None = None,
     filesystem: Any = None,  # noqa: ANN401 - of any library
+    storage: Storage | None = None,
+    use_threads: bool = True,
+    at_once: int = 1,
 ) -> SplitReader:
-    """The reader of a split, which needs nothing but the split; ``filesystem`` as for ``HudiTable.open``.
+    """The reader of a split, which needs nothing but the split.
 
-    ``columns`` are those to read, by default all; ``row_filter`` is applied exactly.
+    ``columns`` are those to read, by default all; ``row_filter`` is applied exactly. ``filesystem`` is as for
+    ``HudiTable.open``, unless a ``storage`` is open already. With ``use_threads``, one split uses several cores. Splits
+    that are read ``at_once``, this one among them, share the memory for logs.
 
     Raises:
         QueryError: a column or the filter does not fit the table.
     """
-    storage = Storage.open(split.context.table_path, filesystem)
-    return SplitReader(reader_for(storage, split, RowRequest.of(split.context.schema, columns, row_filter)))
+    storage = storage or Storage.open(split.context.table_path, filesystem)
+    request = RowRequest.of(split.context.schema, columns, row_filter)
+    return SplitReader(reader_for(storage, split, request, use_threads=use_threads, at_once=at_once))
 
 
 def reader_for(

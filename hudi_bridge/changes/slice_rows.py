@@ -17,7 +17,8 @@ from hudi_bridge.changes.split import GroupChange
 from hudi_bridge.merge.arrays import Column, Positions
 from hudi_bridge.merge.log_records import part_of_keys
 from hudi_bridge.readers.log_record_scanner import BlockDecoder, read_live_blocks
-from hudi_bridge.readers.record_keys import KEY_COLUMN, record_keys
+from hudi_bridge.readers.record_keys import record_keys
+from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -76,7 +77,7 @@ def slice_rows(
     """The rows of a slice, of some ``keys`` or of a part of all of them; none where there is no slice."""
     if piece is None or (keys is not None and not len(keys)):
         return
-    row_filter = None if keys is None else pc.field(KEY_COLUMN).isin(keys)
+    row_filter = None if keys is None else pc.field(RECORD_KEY_COLUMN).isin(keys)
     for batch in read_slice(piece, row_filter):
         its_keys, rows = record_keys(batch, piece.context), batch
         if part is not None:

@@ -20,7 +20,7 @@ from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mis
 from hudi_bridge.merge.arrays import Booleans, Positions
 from hudi_bridge.readers.evolution import plan_file_evolution
 from hudi_bridge.readers.gone import data_file_gone
-from hudi_bridge.readers.path_columns import path_values, with_path_columns, without_path_columns
+from hudi_bridge.readers.path_columns import with_path_columns, without_path_columns
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.evolve import Evolution
 from hudi_bridge.splits.partitions import partition_guarantee
@@ -70,7 +70,7 @@ class BaseFile:
             opened = storage.open_input(path)
             parquet: Any = ds.ParquetFileFormat()
             fragment = parquet.make_fragment(
-                opened, partition_expression=partition_guarantee(tuple(path_values(split).items()))
+                opened, partition_expression=partition_guarantee(tuple(split.path_values.items()))
             )
             storage.wait_for("read", path, fragment.ensure_complete_metadata)
             file = pq.ParquetFile(
@@ -155,7 +155,7 @@ class BaseFileColumns:
             for column in self._evolution.columns
             if column.source == column.field.name and column.step is None and not _may_hold_nan(column.field.type)
         }
-        if not unchanged.union(path_values(self._split)).issuperset(request.filter_columns):
+        if not unchanged.union(self._split.path_values).issuperset(request.filter_columns):
             return list(self._base.row_groups)
         return self._base.matching_row_groups(request.row_filter, self.schema)
 

@@ -29,10 +29,9 @@ from hudi_bridge.merge.ordering_fields import ordering_type
 from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.evolution import plan_file_evolution
-from hudi_bridge.readers.field_defaults import field_defaults
 from hudi_bridge.readers.gone import data_file_gone
 from hudi_bridge.readers.path_columns import with_path_columns, without_path_columns
-from hudi_bridge.readers.record_keys import key_columns, record_keys
+from hudi_bridge.readers.record_keys import record_keys
 from hudi_bridge.schema.avro import AvroRecord, arrow_schema, parse_avro_schema
 from hudi_bridge.schema.evolve import Evolution
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
@@ -97,7 +96,7 @@ class LogScan:
         return self._kept
 
     def _record_map(self, decoded: Iterable[LogRecords]) -> LogRecordMap:
-        return build_record_map(list(decoded), self._rule, self._decoder.schema, field_defaults(self._split.context))
+        return build_record_map(list(decoded), self._rule, self._decoder.schema, self._split.context.defaults)
 
 
 def _decoded_bytes(block: LogBlock) -> int:
@@ -159,7 +158,7 @@ class BlockDecoder:
 
     def __init__(self, split: RealtimeFileSplit, rule: MergeRule, columns: Iterable[str]) -> None:
         context = split.context
-        needed = dict.fromkeys([*columns, *key_columns(context), *rule.columns_in(context.schema)])
+        needed = dict.fromkeys([*columns, *context.key_columns, *rule.columns_in(context.schema)])
         self.schema = pa.schema([context.schema.field(name) for name in needed])
         self._in_blocks = without_path_columns(self.schema, split)
         self._split = split
@@ -244,7 +243,7 @@ class BlockDecoder:
             block.content_offset,
         )
         # The cell's key is the record key; the value holds an empty string in its place.
-        key_column = key_columns(self._split.context)[0]
+        key_column = self._split.context.key_columns[0]
         position = rows.schema.get_field_index(key_column)
         return evolution.apply(rows if position < 0 else rows.set_column(position, key_column, hfile.keys))
 

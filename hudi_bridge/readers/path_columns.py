@@ -1,26 +1,19 @@
 """The columns of a split that are read from its partition path: the same value in every row."""
 
-from collections.abc import Mapping
-
 import pyarrow as pa
 
-from hudi_bridge.merge.arrays import Value
 from hudi_bridge.splits.split import RealtimeFileSplit
-
-
-def path_values(split: RealtimeFileSplit) -> Mapping[str, Value]:
-    """The values of those columns by name."""
-    return {name: value for name, value in split.partition_values if name in split.context.path_columns}
 
 
 def without_path_columns(schema: pa.Schema, split: RealtimeFileSplit) -> pa.Schema:
     """The columns of the schema that have to come from files."""
-    return pa.schema([field for field in schema if field.name not in path_values(split)])
+    values = split.path_values
+    return pa.schema([field for field in schema if field.name not in values])
 
 
 def with_path_columns(rows: pa.RecordBatch, schema: pa.Schema, split: RealtimeFileSplit) -> pa.RecordBatch:
     """Rows read from files, completed to the whole schema."""
-    values = path_values(split)
+    values = split.path_values
     if values.keys().isdisjoint(schema.names):
         return rows
     columns = [

@@ -1,8 +1,8 @@
 """A file slice as a snapshot sees it: its base file merged with its log records.
 
 The logs are read first. Then the base file streams, batch by batch: the record keys of a batch, and its ordering values
-where they decide, meet the log records before its other columns are touched. What remains of the log records comes
-last.
+where they decide, are matched with the log records before its other columns are touched. What remains of the log
+records comes last.
 
 A filter is applied to base rows and log records on their own. It may keep row groups from being read, except for their
 keys: a base row may beat a log record, or be the first of several of its key.
@@ -20,12 +20,11 @@ from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
 from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import BaseFile, BaseFileColumns
-from hudi_bridge.readers.field_defaults import field_defaults
+from hudi_bridge.readers.key_matches import KeyMatchFinder
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
-from hudi_bridge.readers.meetings import MeetingFinder
+from hudi_bridge.readers.merge_in_parts import MergeInParts, log_rows, merged_rows
 from hudi_bridge.readers.parallel import begun, iter_ahead
 from hudi_bridge.readers.request import RowRequest
-from hudi_bridge.readers.slice_changes import SliceChanges, log_rows, merged_rows
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -82,7 +81,7 @@ class RealtimeCompactedReader:
             yield from self._rows_in_parts(base)
             return
         if base is None:
-            for rows in log_rows(self._merge(), self._read_columns):
+            for rows in log_rows(self._merger(), self._read_columns):
                 yield from self._passing(rows)
             return
         wanted = base.view(self._read_columns)
@@ -90,55 +89,55 @@ class RealtimeCompactedReader:
         first = wanted.stored_batches(0)
         # The base file is decoded beside the logs, and then beside its own merging.
         with begun(first) if self._use_threads and 0 in groups else nullcontext(first) as first_group:
-            merge = self._merge()
-            read = partial(self._met_batches, base, wanted, groups, first_group, merge)
-            for stored, met in iter_ahead(read) if self._use_threads else read():
-                yield from wanted.passing(stored, self._request, without=merge.superseded(met))
-                for rows in merged_rows(wanted, stored, met, merge):
+            merger = self._merger()
+            read = partial(self._matched_batches, base, wanted, groups, first_group, merger)
+            for stored, matches in iter_ahead(read) if self._use_threads else read():
+                yield from wanted.passing(stored, self._request, without=merger.superseded(matches))
+                for rows in merged_rows(wanted, stored, matches, merger):
                     yield from self._passing(rows)
-        for rows in log_rows(merge, self._read_columns):
+        for rows in log_rows(merger, self._read_columns):
             yield from self._passing(rows)
 
-    def _merge(self) -> FileSliceMerger:
-        return FileSliceMerger(self._all_log_records, self._rule, field_defaults(self._split.context))
+    def _merger(self) -> FileSliceMerger:
+        return FileSliceMerger(self._all_log_records, self._rule, self._split.context.defaults)
 
-    def _met_batches(
+    def _matched_batches(
         self,
         base: BaseFile,
         wanted: BaseFileColumns,
         groups: Sequence[int],
         first_group: Iterator[pa.RecordBatch],
-        merge: FileSliceMerger,
+        merger: FileSliceMerger,
     ) -> Iterator[tuple[pa.RecordBatch, KeyMatches]]:
-        """The stored rows of the row groups that may pass the filter, and which log records they meet."""
-        finder = MeetingFinder(base, merge, self._rule, self._split.context)
+        """The stored rows of the row groups that may pass the filter, and which log records match them."""
+        finder = KeyMatchFinder(base, merger, self._rule, self._split.context)
         for group in base.row_groups:
             # A row that fields of a log record complete may pass the filter although its row group cannot.
-            if group in groups or merge.merges_rows:
-                meetings = finder.meetings(group, wanted)
+            if group in groups or merger.merges_rows:
+                matches_of = finder.matches_of_batches(group, wanted)
                 for stored in wanted.stored_batches(group) if group else first_group:
-                    yield stored, meetings(stored)
+                    yield stored, matches_of(stored)
             elif self._rule.base_may_win or group < max(groups, default=-1):
-                for _ in finder.iter_meetings(group):
+                for _ in finder.iter_matches(group):
                     pass
 
     def _rows_in_parts(self, base: BaseFile | None) -> Iterator[pa.RecordBatch]:
         """The rows where the logs are larger than the memory for them: once through the base file's keys for each part
         of the record keys, and once through the columns that are wanted.
         """
-        changes = SliceChanges(self._split, self._rule, self._log_scan, self._read_columns)
-        for rows in changes.rows(base):
+        merge = MergeInParts(self._split, self._rule, self._log_scan, base, self._read_columns)
+        for rows in merge.rows():
             yield from self._passing(rows)
         if base is not None:
-            yield from self._rows_without(base, changes.gone)
+            yield from self._rows_without(base, merge.deleted_positions)
 
-    def _rows_without(self, base: BaseFile, gone: Positions) -> Iterator[pa.RecordBatch]:
+    def _rows_without(self, base: BaseFile, deleted: Positions) -> Iterator[pa.RecordBatch]:
         wanted = base.view(self._request.needed)
         for group in wanted.matching_row_groups(self._request):
             start = int(base.row_group_starts[group])
             for stored in wanted.stored_batches(group):
-                low, high = np.searchsorted(gone, [start, start + stored.num_rows])
-                yield from wanted.passing(stored, self._request, without=gone[low:high] - start)
+                low, high = np.searchsorted(deleted, [start, start + stored.num_rows])
+                yield from wanted.passing(stored, self._request, without=deleted[low:high] - start)
                 start += stored.num_rows
 
     def _passing(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

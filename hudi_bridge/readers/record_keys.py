@@ -6,33 +6,19 @@ Source: ``KeyGenUtils`` of Hudi.
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.arrays import Column
+from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.splits.split import ReadContext
 
-KEY_COLUMN = "_hoodie_record_key"
 _NULL_PART = "__null__"
 _EMPTY_PART = "__empty__"
 
 
-def key_columns(context: ReadContext) -> tuple[str, ...]:
-    """The columns that record keys are made of.
-
-    Raises:
-        UnsupportedTableError: the table has neither key columns nor meta columns.
-    """
-    if context.populates_meta_fields:
-        return (KEY_COLUMN,)
-    if not context.record_key_fields:
-        raise UnsupportedTableError("record key", "no meta columns and no record key fields", "one or the other")
-    return context.record_key_fields
-
-
 def record_keys(rows: pa.RecordBatch, context: ReadContext) -> Column:
     """The record key of each row, as text."""
-    names = key_columns(context)
+    names = context.key_columns
     if context.populates_meta_fields:
-        return rows.column(KEY_COLUMN)
+        return rows.column(RECORD_KEY_COLUMN)
     if len(names) == 1:
         return rows.column(names[0]).cast(pa.string())
     parts = []

@@ -8,4 +8,5 @@ META_COLUMNS = (
     "_hoodie_file_name",
 )
 COMMIT_TIME_COLUMN = "_hoodie_commit_time"
+RECORD_KEY_COLUMN = "_hoodie_record_key"
 OPERATION_COLUMN = "_hoodie_operation"

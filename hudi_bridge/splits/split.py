@@ -10,14 +10,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Self
 
 import pyarrow as pa
 
 from hudi_bridge.config import QueryType
-from hudi_bridge.errors import QueryError
+from hudi_bridge.errors import QueryError, UnsupportedTableError
+from hudi_bridge.merge.arrays import Value
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.splits.partitions import PartitionValues
 
 _FORMAT = 1
@@ -76,6 +79,46 @@ class ReadContext:
             return True
         return instant_time < self.timeline_start and instant_time not in self.pending_instants
 
+    def counts(self, instant_time: str) -> bool:
+        """Whether log blocks of an instant count as of ``latest_instant``."""
+        return instant_time <= self.latest_instant and self.is_committed(instant_time)
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns that record keys are made of.
+
+        Raises:
+            UnsupportedTableError: the table has neither key columns nor meta columns.
+        """
+        if self.populates_meta_fields:
+            return (RECORD_KEY_COLUMN,)
+        if not self.record_key_fields:
+            raise UnsupportedTableError("record key", "no meta columns and no record key fields", "one or the other")
+        return self.record_key_fields
+
+    @property
+    def defaults(self) -> Mapping[str, Value]:
+        """The default of each column that has one other than null, as a value of the column.
+
+        Only plain values can be compared with: a default that is a list, a map or a record never equals a field.
+        """
+        return {
+            name: default
+            for name, text in self.field_defaults
+            if (default := _parse_default(text, self.schema.field(name).type)) is not None
+        }
+
+
+@lru_cache(maxsize=1024)
+def _parse_default(text: str, to_type: pa.DataType) -> "Value | None":
+    value = json.loads(text)
+    if pa.types.is_binary(to_type) and isinstance(value, str):
+        return pa.scalar(value.encode("latin-1", "replace"), to_type)
+    try:
+        return None if isinstance(value, list | dict) else pa.scalar(value, to_type)
+    except (ValueError, OverflowError, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealtimeFileSplit:
@@ -98,6 +141,11 @@ class RealtimeFileSplit:
     def slices(self) -> "tuple[RealtimeFileSplit, ...]":
         """The split itself, which is one slice."""
         return (self,)
+
+    @property
+    def path_values(self) -> Mapping[str, Value]:
+        """The values, by name, of the columns that are read from the partition path: the same in every row."""
+        return {name: value for name, value in self.partition_values if name in self.context.path_columns}
 
     @property
     def table_path(self) -> str:

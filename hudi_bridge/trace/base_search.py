@@ -15,7 +15,7 @@ from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import BaseFile
-from hudi_bridge.readers.record_keys import key_columns, record_keys
+from hudi_bridge.readers.record_keys import record_keys
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
@@ -99,7 +99,7 @@ def _ask_footer(base: BaseFile, context: ReadContext, record_key: str) -> BaseCh
 
 def _read(base: BaseFile, split: RealtimeFileSplit, record_key: str) -> BaseRows:
     context = split.context
-    keys = base.view(key_columns(context))
+    keys = base.view(context.key_columns)
     groups = keys.matching_row_groups(RowRequest.of(context.schema, (), _key_filter(context, record_key)))
     places: list[int] = []
     pieces = []
@@ -141,7 +141,7 @@ def _rows_at(base: BaseFile, context: ReadContext, group: int, places: list[int]
 
 def _key_filter(context: ReadContext, record_key: str) -> pc.Expression | None:
     """What rows of the key pass, for row group statistics; None where the key's text does not tell the value."""
-    names = key_columns(context)
+    names = context.key_columns
     kind = context.schema.field(names[0]).type
     if len(names) > 1 or not (pa.types.is_string(kind) or pa.types.is_integer(kind)):
         return None

@@ -13,7 +13,6 @@ from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined, no_m
 from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.readers.field_defaults import field_defaults
 from hudi_bridge.readers.record_keys import record_keys
 from hudi_bridge.splits.file_names import parse_log_file_name
 from hudi_bridge.splits.partitions import partition_guarantee, partition_values
@@ -153,7 +152,7 @@ def _trace_group(
 
 def _merged(base: BaseRows, log: LogVersions, context: ReadContext, rule: MergeRule) -> tuple[pa.Table, int | None]:
     """What a snapshot makes of the rows of a key, and which of its base rows the log matches."""
-    defaults = field_defaults(context)
+    defaults = context.defaults
     merge = FileSliceMerger(build_record_map(log.blocks, rule, context.schema, defaults), rule, defaults)
     matches = _match(merge, base, log, context, rule)
     stays = np.ones(base.rows.num_rows, dtype=np.bool_)

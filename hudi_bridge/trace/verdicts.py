@@ -30,7 +30,6 @@ from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.ranks import ordering_ranks
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields
-from hudi_bridge.readers.field_defaults import field_defaults
 from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.trace.versions import RecordVersion, ordering_text
 
@@ -90,7 +89,7 @@ def judge(
     """
     values = _ordering_columns(blocks, rule)
     ranks = ordering_ranks(values if rule.ranks_logs else (), len(log_versions), rule, against_base=False).tolist()
-    defaults = field_defaults(context)
+    defaults = context.defaults
     contenders = [
         _Contender(
             number=number,

@@ -7,7 +7,7 @@ was first seen with.
 Source: the Iceberg specification, "Schemas and Data Types"; ``InternalSchema`` of Hudi.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -35,13 +35,10 @@ from pyiceberg.types import (
 )
 
 from hudi_bridge.connectors.iceberg.name_mapping import Ids, map_names
+from hudi_bridge.engines import ColumnIds, child_path
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.schema import internal
-from hudi_bridge.schema.difference import child_path
-from hudi_bridge.schema.internal import parse_internal_schema, parse_schema_history
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 
-_PLACE = ".hoodie/.schema"
 _FIRST_ID_OF_HUDI = 100
 _FIELD_ID = b"PARQUET:field_id"
 _META_IDS = {name: position + 1 for position, name in enumerate((*META_COLUMNS, OPERATION_COLUMN))}
@@ -80,23 +77,18 @@ class Columns:
         return pa.schema([_arrow_field(field) for field in self.schema.fields])
 
 
-def columns_of(query_schema: pa.Schema, schema_ids: str | None, schema_history: str | None, known: Ids) -> Columns:
+def columns_of(query_schema: pa.Schema, hudi_ids: Sequence[ColumnIds], known: Ids) -> Columns:
     """The columns of a query.
 
-    ``schema_ids`` and ``schema_history`` are those of a ``ReadContext``; ``known`` are the ids of earlier
-    snapshots, which count where there is no history.
+    ``hudi_ids`` are those of its schema and of earlier versions, as ``column_ids`` gives them; ``known`` are the ids of
+    earlier snapshots, which count where there are none of Hudi's.
 
     Raises:
         UnsupportedTableError: a column has a type that Iceberg does not have, or there are none.
     """
     if not len(query_schema):
         raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
-    versions: tuple[Ids, ...] = ()
-    if schema_ids is not None and schema_history is not None:
-        current = parse_internal_schema(schema_ids, _PLACE)
-        history = parse_schema_history(schema_history, _PLACE)
-        earlier = (version for version in history if version.version_id < current.version_id)
-        versions = tuple(dict(_hudi_ids(version.fields, "")) for version in (current, *earlier))
+    versions = [{path: id_ + _FIRST_ID_OF_HUDI for path, id_ in version.items()} for version in hudi_ids]
     numbering = _Numbering(versions[0], _FIRST_ID_WITHOUT_HUDI) if versions else _Numbering(known, _next_id(known))
     fields = [numbering.field(field, "") for field in query_schema]
     schema = Schema(*fields)
@@ -156,29 +148,6 @@ def _primitive(kind: ArrowType, path: str) -> IcebergType:
     if kind not in _PRIMITIVES:
         raise UnsupportedTableError("column type in Iceberg", f"{path} of type {kind}", "types of Iceberg version 2")
     return _PRIMITIVES[kind]
-
-
-def _hudi_ids(fields: tuple[internal.Field, ...], parent: str) -> Iterator[tuple[str, int]]:
-    for field in fields:
-        path = child_path(parent, field.name)
-        yield path, field.id + _FIRST_ID_OF_HUDI
-        yield from _inner_hudi_ids(field.type, path)
-
-
-def _inner_hudi_ids(kind: internal.FieldType, path: str) -> Iterator[tuple[str, int]]:
-    match kind:
-        case internal.RecordType():
-            yield from _hudi_ids(kind.fields, path)
-        case internal.ArrayType():
-            inside = child_path(path, "element")
-            yield inside, kind.element_id + _FIRST_ID_OF_HUDI
-            yield from _inner_hudi_ids(kind.element, inside)
-        case internal.MapType():
-            key, value = child_path(path, "key"), child_path(path, "value")
-            yield key, kind.key_id + _FIRST_ID_OF_HUDI
-            yield value, kind.value_id + _FIRST_ID_OF_HUDI
-            yield from _inner_hudi_ids(kind.key, key)
-            yield from _inner_hudi_ids(kind.value, value)
 
 
 _ARROW: Mapping[IcebergType, pa.DataType] = {

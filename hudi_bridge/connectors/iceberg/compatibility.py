@@ -7,7 +7,7 @@ change its type in a way that Iceberg does not know. Files for which the two dif
 Source: the Iceberg specification, "Schema Evolution" and "Column Projection".
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -15,9 +15,7 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.connectors.iceberg.columns import Columns
 from hudi_bridge.connectors.iceberg.name_mapping import Ids, names_to_ids
-from hudi_bridge.readers.evolution import internal_schemas
-from hudi_bridge.schema.difference import child_path
-from hudi_bridge.schema.file_columns import Outcome, map_columns
+from hudi_bridge.engines import Outcome, StoredBaseFile, iter_fields
 from hudi_bridge.splits.split import FloatWidening, RealtimeFileSplit
 
 _READ = (Outcome.READ, Outcome.CAST, Outcome.CHANGED_INSIDE)
@@ -31,50 +29,39 @@ ArrowType = Any
 
 
 def reason_to_rewrite(
-    split: RealtimeFileSplit,
-    base_path: str,
-    stored: pa.Schema,
-    footer: pq.FileMetaData,
-    columns: Columns,
-    *,
-    rewrites_lists: bool,
+    split: RealtimeFileSplit, base: StoredBaseFile, columns: Columns, *, rewrites_lists: bool
 ) -> str | None:
-    """Why the base file cannot be read where it lies, None if it can; ``stored`` are its columns in Arrow's types.
+    """Why the base file cannot be read where it lies, None if it can.
 
     ``rewrites_lists`` is whether clients are to find lists as Iceberg asks for them alone, in three levels. Whether
     columns that come from the partition path have the same values in the file is not looked at.
     """
-    if any(sign in base_path for sign in _NOT_IN_PATHS):
+    if any(sign in base.path for sign in _NOT_IN_PATHS):
         return "its path holds a sign that ends the path of a URI"
-    if any(footer.schema.column(position).physical_type == "INT96" for position in range(footer.num_columns)):
-        return "it has times of 96 bits"
-    if rewrites_lists and has_lists_of_two_levels(footer):
+    if rewrites_lists and has_lists_of_two_levels(base.footer):
         return "it has lists of two levels"
-    if len(set(stored.names)) < len(stored.names):
-        return "two of its columns have one name"
-    in_file = dict(_iter_fields(stored))
+    if (reason := base.why_not_layout()) is not None:
+        return reason
+    in_file = dict(base.fields())
     if any(field.metadata and _FIELD_ID in field.metadata for field in in_file.values()):
         return "its columns have ids of their own"
-    by_hudi, reason = _read_by_hudi(split, stored, in_file, columns)
+    by_hudi, reason = _read_by_hudi(split, base, in_file, columns)
     if reason is not None:
         return reason
     by_client = names_to_ids(columns.mapping, columns.schema)
-    for path in _iter_reached(stored, by_client):
+    for path in _iter_reached(in_file, by_client):
         if by_client.get(path) != by_hudi.get(path):
             return f"the name {path} means another column"
     return None
 
 
 def _read_by_hudi(
-    split: RealtimeFileSplit, stored: pa.Schema, in_file: "Mapping[str, pa.Field[Any]]", columns: Columns
+    split: RealtimeFileSplit, base: StoredBaseFile, in_file: "Mapping[str, pa.Field[Any]]", columns: Columns
 ) -> tuple[Ids, str | None]:
     """Which of the file's fields Hudi reads as which column, and why a client would not get their values, if so."""
-    query_schema = split.context.schema
-    file_ids, query_ids = internal_schemas(split.base_instant_time, split.context)
-    mappings = map_columns(stored, query_schema, file_ids=file_ids, query_ids=query_ids, path_columns=())
-    in_query = dict(_iter_fields(query_schema))
+    in_query = dict(iter_fields(split.context.schema))
     by_hudi: dict[str, int] = {}
-    for one in mappings:
+    for one in base.columns:
         if one.outcome is Outcome.REFUSED:
             return by_hudi, str(one)
         if one.file_column is None or one.column is None or one.outcome not in _READ:
@@ -97,11 +84,6 @@ def has_lists_of_two_levels(footer: pq.FileMetaData) -> bool:
     return any(_LIST_OF_AVRO in column.path.split(".")[1:] for column in within if column.max_repetition_level)
 
 
-def stored_paths(stored: pa.Schema) -> tuple[str, ...]:
-    """The dotted paths of all columns and fields of a file."""
-    return tuple(path for path, _ in _iter_fields(stored))
-
-
 def _same_values(source: ArrowType, target: ArrowType, float_widening: FloatWidening) -> bool:
     """Whether a client that reads one type as the other gets the values that Hudi shows."""
     if pa.types.is_fixed_size_list(target):
@@ -119,28 +101,9 @@ def _same_values(source: ArrowType, target: ArrowType, float_widening: FloatWide
     return bool(source == target) or (source, target) == (pa.int32(), pa.int64())
 
 
-def _iter_fields(schema: pa.Schema) -> "Iterator[tuple[str, pa.Field[Any]]]":
-    for field in schema:
-        yield from _iter_within(field, field.name)
-
-
-def _iter_within(field: "pa.Field[Any]", path: str) -> "Iterator[tuple[str, pa.Field[Any]]]":
-    yield path, field
-    kind: ArrowType = field.type
-    if pa.types.is_struct(kind):
-        for position in range(kind.num_fields):
-            child = kind.field(position)
-            yield from _iter_within(child, child_path(path, child.name))
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        yield from _iter_within(kind.value_field, child_path(path, "element"))
-    elif pa.types.is_map(kind):
-        yield from _iter_within(kind.key_field, child_path(path, "key"))
-        yield from _iter_within(kind.item_field, child_path(path, "value"))
-
-
-def _iter_reached(schema: pa.Schema, by_client: Ids) -> Iterator[str]:
+def _iter_reached(paths: Iterable[str], by_client: Ids) -> Iterator[str]:
     """The paths that a client or Hudi may read: not those inside fields that the client passes over."""
-    for path, _ in _iter_fields(schema):
+    for path in paths:
         parents = path.split(".")[:-1]
         if all(".".join(parents[: end + 1]) in by_client for end in range(len(parents))):
             yield path

@@ -14,7 +14,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import MappedField, NameMapping
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
-from hudi_bridge.schema.difference import child_path
+from hudi_bridge.engines import child_path
 
 Ids: TypeAlias = Mapping[str, int]
 """Ids by dotted paths; what is inside a list is its ``element``, inside a map its ``key`` and ``value``."""

@@ -16,8 +16,6 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 
 from hudi_bridge.connectors.iceberg.data_files import ColumnFacts, column_facts
-from hudi_bridge.merge.arrays import Value
-from hudi_bridge.readers.path_columns import path_values
 from hudi_bridge.splits.split import RealtimeFileSplit
 
 WITHOUT_PARTITION = PartitionSpec(spec_id=0)
@@ -65,14 +63,14 @@ def in_path_and_file(split: RealtimeFileSplit, stored: pa.Schema, footer: pq.Fil
 
     Columns that the query reads from the path, and that the file does not have, are what the path says.
     """
-    facts, from_path = column_facts(footer), path_values(split)
+    facts, from_path = column_facts(footer), split.path_values
     return {
         name: _all_equal(facts.get(name), value, footer.num_rows) if name in stored.names else name in from_path
         for name, value in split.partition_values
     }
 
 
-def _all_equal(facts: ColumnFacts | None, value: Value, rows: int) -> bool:
+def _all_equal(facts: ColumnFacts | None, value: "pa.Scalar[Any]", rows: int) -> bool:
     """Whether statistics prove that a column has one value in all rows."""
     if facts is None:
         return False
@@ -82,6 +80,6 @@ def _all_equal(facts: ColumnFacts | None, value: Value, rows: int) -> bool:
     return bool(facts.nulls == 0 and facts.least == wanted and facts.greatest == wanted)
 
 
-def _iceberg_value(value: Value) -> Any:  # noqa: ANN401 - of any type
+def _iceberg_value(value: "pa.Scalar[Any]") -> Any:  # noqa: ANN401 - of any type
     plain = value.as_py()
     return (plain - _EPOCH).days if isinstance(plain, date) else plain

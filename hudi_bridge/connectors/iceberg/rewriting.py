@@ -30,6 +30,6 @@ class Rewriting:
             raise QueryError("--rewrite-above", str(above_percent), "a number from 0 to 100")
         return cls(lists=lists, above=None if above_percent is None else above_percent / _PERCENT)
 
-    def is_due(self, gone: int, rows: int) -> bool:
-        """Whether so many of the rows of a base file are gone."""
-        return self.above is not None and gone > self.above * rows
+    def is_due(self, deleted: int, rows: int) -> bool:
+        """Whether logs take away too many of the rows of a base file."""
+        return self.above is not None and deleted > self.above * rows

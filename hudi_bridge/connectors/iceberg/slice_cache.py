@@ -79,7 +79,7 @@ class SliceCache:
                 self._known[key][files.name] = files
         if key not in self._known:
             return None
-        return next((files for files in self._known[key].values() if files.holds(builder.counts)), None)
+        return next((files for files in self._known[key].values() if files.holds(builder.context.counts)), None)
 
 
 def _key(name: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from hudi_bridge.connectors.iceberg.data_files import DataFile
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from hudi_bridge.connectors.iceberg.columns import Columns
 from hudi_bridge.connectors.iceberg.name_mapping import names_to_ids
 
 SNAPSHOTS = "snapshots"
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from hudi_bridge.connectors.iceberg.snapshot import IcebergSnapshot
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.engines import column_ids
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
@@ -52,7 +53,7 @@ class SnapshotBuilder:
         table.require_files_of(dataset.instant)
         self._require_within_roots(splits)
         context = dataset.context
-        columns = columns_of(dataset.schema, context.schema_ids, context.schema_history, known_ids)
+        columns = columns_of(dataset.schema, column_ids(context), known_ids)
         partitioning = partitioning_of(table.config.partition_fields, dataset.schema)
         builder = SliceBuilder(
             storage=self.storage,

@@ -34,8 +34,8 @@ from hudi_bridge.connectors.iceberg.snapshot_builder import SnapshotBuilder
 from hudi_bridge.connectors.iceberg.snapshot_records import TABLES, PresentFiles, SnapshotRecords
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.orphan_files import remove_orphan_files
-from hudi_bridge.connectors.publishing.payload_identity import payload_identities
 from hudi_bridge.connectors.publishing.scratch import UNFINISHED, Scratch
+from hudi_bridge.engines import identity
 from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError
 from hudi_bridge.storage import Storage
 from hudi_bridge.table import HudiTable
@@ -100,7 +100,6 @@ class TableSnapshots:
         self._scratch = scratch
         self._settings = settings
         self._merging = merging or MergeSettings()
-        self._payloads = payload_identities(self._merging.payloads)
         self._lock = Lock()
         self._snapshots = SnapshotRecords(scratch)
         self._builder = SnapshotBuilder(
@@ -195,9 +194,8 @@ class TableSnapshots:
 
     def _state(self, table: HudiTable, instant: str) -> str:
         """What the snapshot of an instant is made from, without a look at any data file."""
-        settings = (self._settings.locations, self._settings.rewriting, self._payloads)
-        facts = (FORMAT, table.config, table.timeline.instants, instant, *settings)
-        return hashlib.sha256(repr(facts).encode()).hexdigest()
+        settings = (self._settings.locations, self._settings.rewriting, self._merging)
+        return identity(FORMAT, table.config, table.timeline.instants, instant, *settings)
 
     def _publish(self, table: HudiTable, snapshots: Sequence[IcebergSnapshot]) -> Published:
         key = repr([(snapshot.instant, snapshot.state) for snapshot in snapshots])

@@ -5,23 +5,17 @@ A candidate is a record key with the place of a file slice in the plan.
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hudi_bridge.connectors.spark.errors import noting_facts
 from hudi_bridge.connectors.spark.key_ranges import KeyRangeTree
 from hudi_bridge.connectors.spark.plan import load_split
-from hudi_bridge.dispatch import reader_for
-from hudi_bridge.indexes.footer_index import parse_footer_index
-from hudi_bridge.readers.base_file import BaseFile
-from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
-from hudi_bridge.readers.record_keys import KEY_COLUMN, key_columns, record_keys
-from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.engines import base_key_range, held_keys, log_record_keys
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -70,29 +64,19 @@ def key_ranges(slices: Slices, places: Iterable[int]) -> Iterator[pa.RecordBatch
     with noting_facts():
         for place in places:
             split = slices.split(place)
-            key_range = None
-            # Without meta columns, a footer need not spell keys as they are built from the key fields.
-            if slices.context.populates_meta_fields and split.base_path is not None:
-                with BaseFile.open(storage, split, split.base_path, use_threads=False) as base:
-                    key_range = parse_footer_index(base.arrow_schema.metadata or {}, base.path).key_range
-            least, greatest = key_range or (None, None)
+            least, greatest = base_key_range(storage, split) or (None, None)
             yield _batch(place=pa.array([place], pa.int32()), least=_texts([least]), greatest=_texts([greatest]))
 
 
 def log_keys(slices: Slices, places: Iterable[int]) -> Iterator[pa.RecordBatch]:
     """The keys of the records that the logs of slices insert or update."""
     storage = Storage.open(slices.context.table_path)
-    rule = slices.context.merge_rule
-    assert rule is not None
     with noting_facts():
         for place in places:
             split = slices.split(place)
-            scan = LogScan(storage, split, rule, (), log_memory_bytes(split.context, os.cpu_count() or 1))
-            parts = [scan.records()] if scan.parts == 1 else map(scan.records_of_part, range(scan.parts))
-            for records in parts:
-                keys = records.keys.slice(0, records.rows.num_rows)
+            for keys in log_record_keys(storage, split, at_once=os.cpu_count() or 1):
                 yield _batch(
-                    found_key=keys.cast(pa.string()),
+                    found_key=keys,
                     partition_path=pa.repeat(split.partition_path, len(keys)),
                     place=pa.repeat(pa.scalar(place, pa.int32()), len(keys)),
                 )
@@ -121,33 +105,14 @@ def verified(slices: Slices, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
     with noting_facts():
         for place, group in groupby(pairs, key=itemgetter(1)):
             split = slices.split(place)
-            keys = pa.concat_arrays(list(_held(storage, split, [key for key, _ in group])) or [_texts([])])
+            held = held_keys(storage, split, [key for key, _ in group], at_once=os.cpu_count() or 1)
+            keys = pa.concat_arrays(list(held) or [_texts([])])
             yield _batch(
                 found_key=keys,
                 partition_path=pa.repeat(split.partition_path, len(keys)),
                 file_id=pa.repeat(split.file_id, len(keys)),
                 instant=pa.repeat(split.base_instant_time, len(keys)),
             )
-
-
-def _held(storage: Storage, split: RealtimeFileSplit, keys: Sequence[str]) -> "Iterator[pa.Array[pa.StringScalar]]":
-    """Those of some keys that a slice holds a row of."""
-    context = split.context
-    if split.base_path is not None and context.populates_meta_fields:
-        with BaseFile.open(storage, split, split.base_path, use_threads=False) as base:
-            in_base = parse_footer_index(base.arrow_schema.metadata or {}, base.path).possible(keys)
-        if not in_base:
-            if not split.log_paths:
-                return
-            # The rows of all keys are in the logs, if anywhere.
-            split = replace(split, base_path=None, base_size_bytes=0)
-    wanted = pa.array(keys, pa.string())
-    row_filter = pc.field(KEY_COLUMN).isin(wanted) if context.populates_meta_fields else None
-    request = RowRequest.of(context.schema, key_columns(context), row_filter)
-    reader = reader_for(storage, split, request, use_threads=False, at_once=os.cpu_count() or 1)
-    for batch in reader.batches():
-        found: Any = record_keys(batch, context).cast(pa.string())
-        yield pc.unique(found.filter(pc.is_in(found, value_set=wanted)))
 
 
 def _texts(values: Sequence[str | None]) -> "pa.Array[pa.StringScalar]":

@@ -19,7 +19,6 @@ from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER
 from hudi_bridge.merge.ordering_fields import is_number
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.merge.unset_fields import unset_value
-from hudi_bridge.readers.record_keys import key_columns
 from hudi_bridge.splits.split import ReadContext
 
 _SIGN = 0x7FFFFFFFFFFFFFFF
@@ -30,7 +29,7 @@ def base_key(context: ReadContext, row: str) -> str:
 
     Source: ``KeyGenUtils`` of Hudi.
     """
-    names = key_columns(context)
+    names = context.key_columns
     if context.populates_meta_fields:
         return f"{row}.{identifier(names[0])}"
     texts = [f"CAST({row}.{identifier(name)} AS varchar)" for name in names]

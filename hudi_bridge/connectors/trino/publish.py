@@ -6,8 +6,9 @@ names them last, so that one that is broken off leaves nothing that a view could
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -17,7 +18,6 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.orphan_files import remove_orphan_files
-from hudi_bridge.connectors.publishing.payload_identity import payload_identity
 from hudi_bridge.connectors.publishing.scratch import UNFINISHED, Scratch
 from hudi_bridge.connectors.trino.blocks import BLOCKS_SCHEMA, block_rows
 from hudi_bridge.connectors.trino.log_columns import LogColumns
@@ -32,13 +32,15 @@ from hudi_bridge.connectors.trino.publication import (
     write_slices,
 )
 from hudi_bridge.connectors.trino.slice_content import SliceContent, slice_content
+from hudi_bridge.engines import context_identity, slice_identity
 from hudi_bridge.errors import QueryError, UnsupportedTableError
-from hudi_bridge.readers.parallel import most_at_once
-from hudi_bridge.readers.path_columns import path_values
-from hudi_bridge.splits.split import RealtimeFileSplit, context_to_json
+from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import PathLike, Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.threads import map_in_threads
+
+_FORMAT = 2
+"""Of the published files of slices: to be raised when slices of the same identity get other ones."""
 
 _SUFFIX = ".parquet"
 _EMPTY = f"empty{_SUFFIX}"
@@ -93,24 +95,17 @@ class _Publisher:
         self._splits = table.splits()
         self._context = self._splits[0].context if self._splits else table.read_context()
         self._columns = LogColumns.of(self._context)
-        self._folder = self._fingerprint()
-
-    def _fingerprint(self) -> str:
-        """What the columns of the published files, and the values in them, depend on other than the slices."""
-        facts = context_to_json(replace(self._context, committed_instants=frozenset(), pending_instants=frozenset()))
-        facts |= {"latest_instant": "", "timeline_start": "", "log_memory_bytes": None}
-        rule = self._context.merge_rule
-        payload = payload_identity(rule.payload) if rule is not None and rule.payload is not None else None
-        uris = (self._locations.uri(self._storage), self._locations.uri(self._scratch.storage))
-        text = json.dumps([facts, payload, uris], default=str, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+        uris = (locations.uri(storage), locations.uri(scratch.storage))
+        self._identity = context_identity(self._context, _FORMAT, *uris)
+        # All files of a folder have the same columns, and values that are made in the same way.
+        self._folder = self._identity[:8]
 
     def publish(self, keep: int, *, blocks: bool, leave_seconds: float) -> Published:
         """Publish, and remove what nothing refers to any more."""
         last = self._last()
         known = self._known(last)
         reused = [known.get(self._key(split)) for split in self._splits]
-        at_once = most_at_once(len(self._splits))
+        at_once = max(1, min(len(self._splits), os.cpu_count() or 1))
         build = partial(self._build, at_once=at_once)
         pairs = zip(self._splits, reused, strict=True)
         slices = map_in_threads(lambda pair: pair[1] or build(pair[0]), pairs, at_once)
@@ -144,26 +139,21 @@ class _Publisher:
         return {one.key: one for one in slices if one.counted == self._counted(json.loads(one.counted))}
 
     def _counted(self, instants: Iterable[str]) -> str:
-        counts = {
-            instant: instant <= self._context.latest_instant and self._context.is_committed(instant)
-            for instant in sorted(instants)
-        }
-        return json.dumps(counts)
+        return json.dumps({instant: self._context.counts(instant) for instant in sorted(instants)})
 
     def _key(self, split: RealtimeFileSplit) -> str:
-        files = (split.partition_path, split.base_path, split.base_size_bytes, split.log_paths, split.log_size_bytes)
-        return hashlib.sha256(repr(files).encode()).hexdigest()[:24]
+        return slice_identity(split, self._identity)[:24]
 
     def _build(self, split: RealtimeFileSplit, *, at_once: int) -> PublishedSlice:
         content = slice_content(self._storage, split, self._columns, at_once)
-        counted = self._counted(content.log_instants)
+        counted = json.dumps(content.counted_instants)
         key = self._key(split)
         base_uri = None
         if split.base_path is not None and content.reads_base:
             base_uri = self._locations.uri(self._storage, split.base_path)
         name = f"{key}-{hashlib.sha256(counted.encode()).hexdigest()[:8]}.parquet"
         is_written = self._write(name, content)
-        values = path_values(split)
+        values = split.path_values
         return PublishedSlice(
             partition_path=split.partition_path,
             file_id=split.file_id,

@@ -28,8 +28,6 @@ from hudi_bridge.connectors.trino.sql_text import Dialect, ObjectNames, identifi
 from hudi_bridge.connectors.trino.sql_types import shown, stored_type
 from hudi_bridge.merge.ordering_fields import ordering_path
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.readers.field_defaults import field_defaults
-from hudi_bridge.readers.record_keys import key_columns
 
 BASE = "base"
 PARTITION_PATH = "_hoodie_partition_path"
@@ -149,7 +147,7 @@ class RealtimeView:
         base, log = self._ordering(rule)
         unset = "CAST(NULL AS array(boolean))"
         if rule.fill is not None:
-            defaults = field_defaults(self.publication.context)
+            defaults = self.publication.context.defaults
             each = (
                 base_unset(field.name, f"b.c{position}", field.type, rule, defaults.get(field.name))
                 for position, field in enumerate(self._schema)
@@ -253,7 +251,7 @@ class RealtimeView:
         Where both have the same value, it is that of the base row, so that conditions on it reach the base files.
         """
         context, name = self.publication.context, self._schema.field(position).name
-        is_same = name in context.path_columns or (context.populates_meta_fields and name in key_columns(context))
+        is_same = name in context.path_columns or (context.populates_meta_fields and name in context.key_columns)
         return f"m.b{position}" if is_same else f"CASE WHEN {condition} THEN m.l{position} ELSE m.b{position} END"
 
     def _ordering(self, rule: MergeRule) -> tuple[list[str], list[str]]:

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from hudi_bridge.connectors.trino.sql_text import Dialect, field_identifier, identifier
+from hudi_bridge.engines import child_path
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.schema.difference import child_path
 
 ArrowType: TypeAlias = Any
 

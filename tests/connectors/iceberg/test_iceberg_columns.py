@@ -1,6 +1,5 @@
 """Ids and names of columns, and which base files clients may read where they lie."""
 
-import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
@@ -42,18 +41,13 @@ NESTED = pa.schema(
 )
 
 
-def hudi_schema(version: int, *fields: tuple[int, str, str]) -> dict[str, Any]:
-    columns = [{"id": id_, "name": name, "optional": True, "type": kind} for id_, name, kind in fields]
-    return {"version_id": version, "max_column_id": 9, "type": "record", "fields": columns}
-
-
 def test_columns_without_a_history_keep_the_ids_they_had() -> None:
-    first = columns_of(NESTED, None, None, {})
+    first = columns_of(NESTED, (), {})
     assert first.ids["_hoodie_record_key"] == 3
     assert len(set(first.ids.values())) == len(first.ids)
     assert min(id_ for path, id_ in first.ids.items() if not path.startswith("_")) == 100
     fields = [pa.field("new", pa.int64()), NESTED.field("m"), NESTED.field("id")]
-    later = columns_of(pa.schema(fields), None, None, first.ids)
+    later = columns_of(pa.schema(fields), (), first.ids)
     assert {path: later.ids[path] for path in ("id", "m", "m.key", "m.value")} == {
         path: first.ids[path] for path in ("id", "m", "m.key", "m.value")
     }
@@ -61,27 +55,22 @@ def test_columns_without_a_history_keep_the_ids_they_had() -> None:
 
 
 def test_ids_of_a_history_are_hudi_s_moved_up() -> None:
-    ids = json.dumps(hudi_schema(7, (0, "b", "string"), (3, "a", "long")))
-    history = json.dumps({"schemas": [json.loads(ids), hudi_schema(0, (0, "a", "string"), (1, "c", "int"))]})
     fields: list[Any] = [("a", pa.int64()), ("b", pa.string()), ("part", pa.string())]
     schema = pa.schema(fields)
-    columns = columns_of(schema, ids, history, {"a": 55})
+    columns = columns_of(schema, ({"b": 0, "a": 3}, {"a": 0, "c": 1}), {"a": 55})
     assert columns.ids == {"a": 103, "b": 100, "part": 7}
     # b was called a, but a is another column by now.
     assert names_to_ids(columns.mapping, columns.schema) == columns.ids
 
 
 def test_a_renamed_column_has_all_its_names() -> None:
-    ids = json.dumps(hudi_schema(7, (0, "new", "string")))
-    history = json.dumps(
-        {"schemas": [json.loads(ids), hudi_schema(3, (0, "mid", "string")), hudi_schema(0, (0, "old", "string"))]}
-    )
-    columns = columns_of(pa.schema([("new", pa.string())]), ids, history, {})
+    versions = ({"new": 0}, {"mid": 0}, {"old": 0})
+    columns = columns_of(pa.schema([("new", pa.string())]), versions, {})
     assert names_to_ids(columns.mapping, columns.schema) == {"new": 100, "mid": 100, "old": 100}
 
 
 def test_the_mapping_is_completed_by_what_files_have_besides() -> None:
-    columns = columns_of(NESTED, None, None, {})
+    columns = columns_of(NESTED, (), {})
     paths = {"id": 1, "gone": None, "gone.element": None, "gone.element.z": 44, "st.z": None, "st.x": 7}
     completed = complete(columns.mapping, paths, 500)
     added = {"gone": 500, "gone.element": 501, "gone.element.z": 44, "st.z": 502}
@@ -93,7 +82,7 @@ def test_the_mapping_is_completed_by_what_files_have_besides() -> None:
 @pytest.mark.parametrize("kind", [pa.null(), pa.decimal256(40, 2), pa.timestamp("ns"), pa.uint64(), pa.duration("us")])
 def test_types_that_iceberg_does_not_have_are_refused(kind: pa.DataType) -> None:
     with pytest.raises(UnsupportedTableError, match=r"st\.x of type"):
-        columns_of(pa.schema([("st", pa.struct([("x", kind)]))]), None, None, {})
+        columns_of(pa.schema([("st", pa.struct([("x", kind)]))]), (), {})
 
 
 BOUNDS: dict[str, tuple[list[Any], Any, Any]] = {
@@ -112,7 +101,7 @@ def test_bounds_are_those_of_the_footer(tmp_path: Path, name: str) -> None:
     kind = pa.timestamp("us", "UTC") if name == "at" else pa.decimal128(5, 2) if name == "d" else pa.array(values).type
     kind = pa.int32() if name == "i" else kind
     column = pa.array(values, kind)
-    columns = columns_of(pa.schema([(name, kind)]), None, None, {})
+    columns = columns_of(pa.schema([(name, kind)]), (), {})
     pq.write_table(pa.table({name: column}), tmp_path / "file.parquet", row_group_size=2)
     footer = pq.read_metadata(tmp_path / "file.parquet")
     described = data_file("file:///x", 1, footer, columns.schema, columns.ids, None)
@@ -127,7 +116,7 @@ def test_there_are_no_bounds_where_statistics_do_not_tell(tmp_path: Path) -> Non
     table = pa.table(
         {"f": [1.0, float("nan")], "n": pa.array([None, None], pa.int32()), "top": [chr(0x10FFFF) * 70] * 2}
     )
-    columns = columns_of(table.schema, None, None, {})
+    columns = columns_of(table.schema, (), {})
     pq.write_table(table, tmp_path / "file.parquet")
     footer = pq.read_metadata(tmp_path / "file.parquet")
     described = data_file("file:///x", 1, footer, columns.schema, columns.ids, None)

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from hudi_bridge import HudiTable, QueryError, open_reader
 from hudi_bridge.connectors.spark import cause_of, locate_keys
-from hudi_bridge.readers.record_keys import key_columns, record_keys
+from hudi_bridge.readers.record_keys import record_keys
 from tests.connectors.damage import copy_with_damaged_logs
 from tests.golden_cases import golden_table
 from tests.table_writer import TableWriter, at
@@ -31,7 +31,7 @@ CASES = (
 def homes_in_snapshot(path: str) -> dict[str, set[Home]]:
     homes: dict[str, set[Home]] = defaultdict(set)
     for split in HudiTable.open(path).splits():
-        for batch in open_reader(split, columns=key_columns(split.context)).batches():
+        for batch in open_reader(split, columns=split.context.key_columns).batches():
             for key in record_keys(batch, split.context).to_pylist():
                 homes[str(key)].add((split.partition_path, split.file_id, split.base_instant_time))
     return homes

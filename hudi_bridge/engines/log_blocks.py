@@ -1,0 +1,77 @@
+"""The blocks of a file slice's log files, for engines that let users look into them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_bridge.logformat.avro_columns import record_bounds
+from hudi_bridge.logformat.block import LogBlock
+from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.logformat.scan import scan_blocks
+from hudi_bridge.readers.log_record_scanner import read_live_blocks, read_log_file
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import Storage
+
+_HEAD_BYTES = 8
+_LENGTH_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroRecords:
+    """The Avro records of a block: record ``i`` lies between the offsets ``starts[i]`` and ``ends[i]`` of ``content``.
+
+    Before each stands its length, four bytes, big-endian.
+    """
+
+    content: pa.Buffer
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredLogBlock:
+    """A block as it is stored: in which file, at which byte, of which type, and by which instant.
+
+    ``counts`` is whether a read as of the split's instant sees it. ``writer_schema`` is the Avro schema of a data
+    block, as JSON; ``records`` are None of blocks that do not hold Avro records one after the other.
+    """
+
+    log_path: str
+    offset: int
+    block_type: str
+    instant_time: str | None
+    counts: bool
+    writer_schema: str | None
+    records: AvroRecords | None
+
+
+def iter_log_blocks(storage: Storage, split: RealtimeFileSplit) -> Iterator[StoredLogBlock]:
+    """All blocks of a slice's log files, oldest first.
+
+    Raises:
+        CorruptLogFileError: a block is not what its header says.
+        DataFileGoneError: a log file no longer exists.
+    """
+    if not split.log_paths:
+        return
+    live = {(block.path, block.offset) for block in read_live_blocks(storage, split).blocks}
+    for path in split.log_paths:
+        for block in scan_blocks(read_log_file(storage, split, path, on_disk=False), path).blocks:
+            yield StoredLogBlock(
+                log_path=block.path,
+                offset=block.offset,
+                block_type=block.block_type.name.lower(),
+                instant_time=block.instant_time,
+                counts=(path, block.offset) in live,
+                writer_schema=block.schema_text,
+                records=_avro_records(block) if block.block_type is BlockType.AVRO_DATA else None,
+            )
+
+
+def _avro_records(block: LogBlock) -> AvroRecords:
+    count = int.from_bytes(memoryview(block.content)[_LENGTH_BYTES:_HEAD_BYTES], "big", signed=True)
+    starts, ends = record_bounds(block.content, _HEAD_BYTES, count, block.path, block.content_offset)
+    return AvroRecords(content=block.content, starts=starts, ends=ends)

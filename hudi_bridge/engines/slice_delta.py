@@ -1,0 +1,225 @@
+"""What the log files of a file slice do to its base file, for engines that read base files themselves.
+
+An engine takes the base file where it lies, passes over the rows at ``deleted_positions``, and adds ``rows``; where
+``why_not_as_is`` gives a reason, it takes the merged rows of ``open_reader`` instead. An engine that merges on its own
+takes ``log_records`` and reads the base rows that are contested.
+
+All of it is made of the parts of the merged read, so that a rule of merging stands in one place.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.engines.stored_base_file import StoredBaseFile
+from hudi_bridge.errors import QueryError
+from hudi_bridge.merge.arrays import Booleans, Column, Positions
+from hudi_bridge.merge.columnar import FileSliceMerger
+from hudi_bridge.merge.log_records import LogRecordMap
+from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.readers.base_file import BaseFile
+from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
+from hudi_bridge.readers.merge_in_parts import MergeInParts
+from hudi_bridge.readers.record_keys import record_keys
+from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.splits.query_plan import Split
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import Storage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurvivingLogRecords:
+    """The log version of each record key that has survived the others, and what a merge with its base row has to know.
+
+    All have one entry for each record key; of deletes, which come last, ``rows`` holds nulls. ``is_delete`` says
+    whether a record removes its base row if it wins, ``compares_as_delete`` whether it is a delete to the rule that
+    compares the two, ``always_deletes`` whether it is one without an ordering value. ``ordering`` holds one array for
+    each ordering field that base rows are compared by.
+
+    ``contested`` marks records whose base row has a say in what becomes of the two: an engine has to compare them.
+    Where ``merges_fields``, both then give fields to the row that comes of it, and ``unset`` says for columns which
+    records have nothing of their own in them. A user's payload, if the rule has one, is asked about contested records.
+    """
+
+    keys: Column
+    rows: pa.RecordBatch
+    ordering: tuple[Column, ...]
+    is_delete: Booleans
+    compares_as_delete: Booleans
+    always_deletes: Booleans
+    contested: Booleans
+    merges_fields: bool
+    unset: Mapping[str, Booleans]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+class SliceDelta:
+    """What the logs of one file slice do to its base file; a context manager, which keeps the base file open.
+
+    Holds the log files of the slice, and a batch of the base file, in memory; log records that need more than the
+    memory for logs are merged a part at a time.
+    """
+
+    def __init__(
+        self, storage: Storage, split: RealtimeFileSplit, columns: tuple[str, ...], base: BaseFile | None, at_once: int
+    ) -> None:
+        self._storage = storage
+        self._split = split
+        self._columns = columns
+        self._base = base
+        self._at_once = at_once
+        self.schema = pa.schema([split.context.schema.field(name) for name in columns])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._base is not None:
+            self._base.__exit__()
+
+    @cached_property
+    def base_file(self) -> StoredBaseFile | None:
+        """What the base file holds, and whether an engine can read it as it is; None for a slice without one."""
+        return None if self._base is None else StoredBaseFile.of(self._split, self._base)
+
+    @cached_property
+    def counted_instants(self) -> Mapping[str, bool]:
+        """The instants of all log blocks, and whether the blocks of each count.
+
+        As long as they, and the files of the slice, stay the same, so does all else.
+
+        Raises:
+            CorruptLogFileError: a log file is damaged in a way that Hudi does not skip.
+            DataFileGoneError: a log file no longer exists.
+        """
+        instants = sorted(self._log_scan.instants) if self._log_scan is not None else ()
+        return {instant: self._split.context.counts(instant) for instant in instants}
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """The rows that come instead of those deleted, and those that are new, in batches of ``schema``.
+
+        Raises:
+            HudiReadError: a file of the slice cannot be read, or records cannot be merged.
+        """
+        if self._merge is not None:
+            for rows in self._merge.rows():
+                yield rows.select(list(self._columns))
+
+    @property
+    def deleted_positions(self) -> Positions:
+        """The positions in the base file, from 0 and ascending, of rows that the logs delete or replace.
+
+        Known once ``rows`` has ended; before, no more than the record keys and ordering values are read for them.
+
+        Raises:
+            HudiReadError: a file of the slice cannot be read, or records cannot be merged.
+        """
+        return np.empty(0, dtype=np.int64) if self._merge is None else self._merge.deleted_positions
+
+    def log_records(self) -> SurvivingLogRecords | str | None:
+        """The surviving log records for an engine that merges them with base rows, or why it must not, in words.
+
+        None where there are no log files to merge. No more is read of the base file than its record keys.
+
+        Raises:
+            HudiReadError: a file of the slice cannot be read, or log records cannot be merged.
+        """
+        rule, scan = self._split.context.merge_rule, self._log_scan
+        if rule is None or scan is None:
+            return None
+        if rule.payload is not None and rule.payload.changes_inserts:
+            return "its payload changes rows that have no base row"
+        if scan.parts > 1:
+            return "its log records are larger than the memory for them"
+        log = scan.records()
+        matched = self._times_matched(log)
+        if matched.max(initial=0) > 1:
+            return "its base file has several rows of one record key"
+        return self._surviving(log, matched > 0, rule)
+
+    @cached_property
+    def _log_scan(self) -> LogScan | None:
+        split, rule = self._split, self._split.context.merge_rule
+        if rule is None or not split.log_paths:
+            return None
+        return LogScan(self._storage, split, rule, self._read_columns, log_memory_bytes(split.context, self._at_once))
+
+    @cached_property
+    def _merge(self) -> MergeInParts | None:
+        rule, scan = self._split.context.merge_rule, self._log_scan
+        if rule is None or scan is None:
+            return None
+        return MergeInParts(self._split, rule, scan, self._base, self._read_columns)
+
+    @property
+    def _read_columns(self) -> tuple[str, ...]:
+        """The columns to read: those that are asked for, or all, for a payload that may look at any."""
+        rule = self._split.context.merge_rule
+        looks_at_all = rule is not None and rule.payload is not None
+        return tuple(self._split.context.schema.names) if looks_at_all else self._columns
+
+    def _times_matched(self, log: LogRecordMap) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+        """How many rows of the base file each log record has the key of."""
+        times = np.zeros(len(log), dtype=np.int64)
+        if self._base is not None:
+            keys = self._base.view(self._split.context.key_columns)
+            for group in self._base.row_groups:
+                for rows in keys.batches(group):
+                    hits: Column = pc.index_in(record_keys(rows, self._split.context), value_set=log.keys)
+                    times += np.bincount(hits.drop_null().to_numpy(zero_copy_only=False), minlength=len(log))
+        return times
+
+    def _surviving(self, log: LogRecordMap, has_base_row: Booleans, rule: MergeRule) -> SurvivingLogRecords:
+        merger = FileSliceMerger(log, rule, self._split.context.defaults)
+        is_delete = log.is_delete
+        # A record that wins over any base row leaves nothing of it, unless fields of both make one row.
+        is_settled = merger.wins_always & (is_delete | ~np.bool_(merger.merges_rows))
+        rows = log.rows.select(list(self._columns))
+        deletes = len(log) - rows.num_rows
+        nulls = pa.record_batch([pa.nulls(deletes, field.type) for field in rows.schema], schema=rows.schema)
+        return SurvivingLogRecords(
+            keys=log.keys,
+            rows=pa.concat_batches([*rows.combine_chunks().to_batches(), nulls]),  # type: ignore[attr-defined]
+            ordering=log.ordering if rule.orders_base else (),
+            is_delete=is_delete,
+            compares_as_delete=merger.compares_as_delete,
+            always_deletes=log.always_deletes,
+            contested=has_base_row & ~is_settled,
+            merges_fields=merger.merges_rows and rule.payload is None,
+            unset={name: np.append(unset, np.zeros(deletes, dtype=np.bool_)) for name, unset in log.unset.items()},
+        )
+
+
+def slice_delta(
+    split: Split,
+    *,
+    columns: Sequence[str] | None = None,
+    filesystem: Any = None,  # noqa: ANN401 - of any library
+    storage: Storage | None = None,
+    at_once: int = 1,
+) -> SliceDelta:
+    """What the logs of a file slice do to its base file, in some of its columns (default: all).
+
+    It needs nothing but the split; ``filesystem`` as for ``HudiTable.open``, unless a ``storage`` is open already.
+    Slices that are read ``at_once``, this one among them, share the memory for logs. Nothing but the footer of the base
+    file is read until something is asked for.
+
+    Raises:
+        QueryError: the split is not one of a snapshot or read-optimized query, or a column does not exist.
+        CorruptBaseFileError: the base file is not Parquet.
+        DataFileGoneError: the base file no longer exists.
+    """
+    context = split.context
+    if not isinstance(split, RealtimeFileSplit) or context.commit_times is not None:
+        raise QueryError("split", "one of a range of commits", "one of a snapshot or read-optimized query")
+    names = RowRequest.of(context.schema, columns).columns
+    storage = storage or Storage.open(context.table_path, filesystem)
+    base = None if split.base_path is None else BaseFile.open(storage, split, split.base_path, use_threads=False)
+    return SliceDelta(storage, split, names, base, at_once)
