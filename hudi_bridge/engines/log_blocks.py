@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -67,11 +68,19 @@ def iter_log_blocks(storage: Storage, split: RealtimeFileSplit) -> Iterator[Stor
                 instant_time=block.instant_time,
                 counts=(path, block.offset) in live,
                 writer_schema=block.schema_text,
-                records=_avro_records(block) if block.block_type is BlockType.AVRO_DATA else None,
+                records=_records(block),
             )
 
 
-def _avro_records(block: LogBlock) -> AvroRecords:
-    count = int.from_bytes(memoryview(block.content)[_LENGTH_BYTES:_HEAD_BYTES], "big", signed=True)
-    starts, ends = record_bounds(block.content, _HEAD_BYTES, count, block.path, block.content_offset)
-    return AvroRecords(content=block.content, starts=starts, ends=ends)
+def _records(block: LogBlock) -> AvroRecords | None:
+    match block.block_type:
+        case BlockType.AVRO_DATA:
+            count = int.from_bytes(memoryview(block.content)[_LENGTH_BYTES:_HEAD_BYTES], "big", signed=True)
+            starts, ends = record_bounds(block.content, _HEAD_BYTES, count, block.path, block.content_offset)
+            return AvroRecords(content=block.content, starts=starts, ends=ends)
+        case BlockType.HFILE_DATA | BlockType.PARQUET_DATA | BlockType.CDC_DATA | BlockType.DELETE:
+            return None
+        case BlockType.COMMAND | BlockType.CORRUPT:
+            return None
+        case _:
+            assert_never(block.block_type)

@@ -102,9 +102,9 @@ def test_partial_updates_are_contested_and_say_what_they_lack(table: TableWriter
         place = log.keys.to_pylist().index("d")
         assert log.merges_fields
         assert log.contested[place]
-        assert log.lacks["value"][place]
-        assert not log.lacks["value"][log.is_delete].any()
-        assert len(log.lacks["value"]) == len(log) == log.rows.num_rows
+        assert log.unset["value"][place]
+        assert not log.unset["value"][log.is_delete].any()
+        assert len(log.unset["value"]) == len(log) == log.rows.num_rows
         rows = pa.Table.from_batches(delta.rows(), delta.schema).to_pylist()
     assert [row["value"] for row in rows if row["id"] == "d"] == ["base"]
 
