@@ -1,6 +1,6 @@
-"""Measures the share of schema evolution in the CPU time of a full read of a table whose schema never changed.
+"""Measures what schema evolution costs if the schema never changed: ``python -m benchmarks.evolution_cost standard``.
 
-python -m benchmarks.evolution_cost standard
+The result is its share of the CPU time of a full read.
 """
 
 import argparse

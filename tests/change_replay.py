@@ -1,4 +1,4 @@
-"""Replays the changes of a table: those between two of its states have to lead from the one to the other."""
+"""Replays the changes of a table: applied to an earlier state, they have to give the later one."""
 
 import json
 from collections import Counter
@@ -12,16 +12,16 @@ from hudi_bridge.splits.query_plan import Split
 from hudi_bridge.timeline.instant_range import ordering_time
 
 State = Counter[str]
-"""How often there is each row, as text, without the meta columns."""
+"""How often each row occurs; rows are text, without the meta columns."""
 
 
 def replay_differences(table: HudiTable) -> list[str]:
-    """What differs after replaying the changes of each commit, and those from the beginning up to each.
+    """The differences after replaying the changes of each commit, and all changes up to each commit.
 
-    Commits without a readable state count as a part of the range that ends with the next one that has one. So do those
-    that overlap others: changes are in the order in which commits completed, states in that of their requests.
+    A commit whose state cannot be read is replayed together with the next one whose state can be. So is a commit that
+    overlaps others: changes are ordered by completion time, states by requested time.
     """
-    found, compared = [], 0
+    differences, compared = [], 0
     commits = sorted(table.timeline.commits(), key=lambda commit: ordering_time(commit, table.config))
     before, begin = State(), "earliest"
     for count, commit in enumerate(commits, start=1):
@@ -36,13 +36,13 @@ def replay_differences(table: HudiTable) -> list[str]:
             changed = changes_or_none(table, start, place)
             compared += changed is not None
             if changed is not None and replayed(rows, changed) != after:
-                found.append(f"the changes after {start} up to {place} do not lead to the rows as of then")
+                differences.append(f"the changes after {start} up to {place} do not lead to the rows as of then")
         before, begin = after, place
-    return found if compared or not commits else ["no changes could be read"]
+    return differences if compared or not commits else ["no changes could be read"]
 
 
 def changes_or_none(table: HudiTable, after: str, up_to: str) -> HudiDataset | None:
-    """The changes of a range, None where its files are gone."""
+    """The changes of a range, None if their files were removed."""
     try:
         return table.changes(after, up_to)
     except InstantNotReadableError:
@@ -50,7 +50,7 @@ def changes_or_none(table: HudiTable, after: str, up_to: str) -> HudiDataset | N
 
 
 def replayed(state: State, changes: HudiDataset) -> State:
-    """The rows after some changes; a row that was not there is there minus one time."""
+    """The state after some changes; removing a row that does not occur gives it a count of -1."""
     rows = Counter(state)
     for change in changes.to_table().to_pylist():
         assert (change["before"] is None, change["after"] is None) == (change["op"] == "i", change["op"] == "d")
@@ -62,7 +62,7 @@ def replayed(state: State, changes: HudiDataset) -> State:
 
 
 def state_as_of(table: HudiTable, instant: str) -> State:
-    """The rows as of an instant, with the columns that the newest commit has, as images have them."""
+    """The rows as of an instant, with the columns of the newest commit, as in the rows of changes."""
     newest = table.splits()
     rows: list[Mapping[str, Any]] = []
     for split in table.snapshot(instant).splits():
@@ -80,18 +80,18 @@ def state_as_of(table: HudiTable, instant: str) -> State:
 
 
 def slice_of(split: Split) -> RealtimeFileSplit:
-    """The one file slice that a split of a snapshot is."""
+    """The split of one file slice."""
     assert isinstance(split, RealtimeFileSplit)
     return split
 
 
 def state_of(rows: Iterable[Mapping[str, Any]]) -> State:
-    """Rows as a state."""
+    """The state of some rows."""
     return Counter(map(row_text, rows))
 
 
 def row_text(row: Mapping[str, Any]) -> str:
-    """A row in a form in which equal values are equal text, whatever the order of the entries of maps."""
+    """A row as text, the same for equal rows, whatever the order of entries in maps."""
     values = {name: _comparable(value) for name, value in row.items() if name not in (*META_COLUMNS, OPERATION_COLUMN)}
     return json.dumps(values, sort_keys=True)
 

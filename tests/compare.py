@@ -1,9 +1,10 @@
-"""Exact comparison of two tables whose rows have no order.
+"""Compares two tables exactly, ignoring the order of rows.
 
-Each column of both tables is brought to one comparable form (numbers of one width, the bits of a float, instants in one
-unit, nested values as text), then replaced by the codes of its distinct values. Tables are equal when their sorted rows
-of codes are. Floats are equal when their bits are, or when both are NaN; decimals by value; timestamps by instant; maps
-whatever the order of their entries; a null is equal to a null alone.
+Floats are equal if their bits are, or if both are NaN; decimals if their values are; timestamps if their instants are;
+maps whatever the order of their entries. A null equals only a null.
+
+Each column of both tables is converted to a comparable form (numbers of one width, bits of floats, timestamps of one
+unit, nested values as text) and then to codes of its distinct values. The sorted rows of codes are compared.
 """
 
 from decimal import Context, Decimal
@@ -23,7 +24,7 @@ _UNITS = ("s", "ms", "us", "ns")
 
 
 def differences(expected: pa.Table, found: pa.Table) -> list[str]:
-    """What differs, in words; nothing for tables with the same columns and rows in whatever order."""
+    """The differences, in words; none for tables with the same columns and rows in any order."""
     for table in (expected, found):
         if len(set(table.column_names)) != table.num_columns:
             return [f"columns of one name among {table.column_names}"]
@@ -47,7 +48,7 @@ def differences(expected: pa.Table, found: pa.Table) -> list[str]:
 
 
 def comparable(column: "pa.ChunkedArray[Any]") -> Array:
-    """A column in the form in which equal values are equal bits or equal text."""
+    """The column in a form in which equal values have equal bits or equal texts."""
     array: Any = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -58,8 +59,8 @@ def comparable(column: "pa.ChunkedArray[Any]") -> Array:
     target = _comparable_type(array.type)
     if pa.types.is_timestamp(target):
         array = array.cast(pa.int64())
-    plain: Array = array.cast(target)
-    return plain
+    converted: Array = array.cast(target)
+    return converted
 
 
 def _comparable_type(kind: pa.DataType) -> pa.DataType:
@@ -85,7 +86,7 @@ def _float_bits(array: Array) -> Array:
 
 
 def _common(one: Array, other: Array) -> tuple[Array, Array]:
-    """Both arrays in one type, where there is one that holds the values of both exactly."""
+    """Both arrays in a common type, if there is one that holds the values of both exactly."""
     if pa.types.is_null(one.type) or pa.types.is_null(other.type):
         kind = other.type if pa.types.is_null(one.type) else one.type
     elif pa.types.is_timestamp(one.type) and pa.types.is_timestamp(other.type):
@@ -113,10 +114,10 @@ def _row_differences(expected: pa.Table, found: pa.Table, wanted: Codes, got: Co
     wanted_counts = np.bincount(numbers[: len(wanted)], minlength=len(both))
     got_counts = np.bincount(numbers[len(wanted) :], minlength=len(both))
     lines = [f"expected {len(wanted)} rows, found {len(got)}"]
-    lacking = np.flatnonzero(np.isin(numbers[: len(wanted)], np.flatnonzero(wanted_counts > got_counts)))
-    surplus = np.flatnonzero(np.isin(numbers[len(wanted) :], np.flatnonzero(got_counts > wanted_counts)))
-    lines += [f"only expected: {row}" for row in expected.take(lacking[:_EXAMPLES]).to_pylist()]
-    lines += [f"only found: {row}" for row in found.take(surplus[:_EXAMPLES]).to_pylist()]
+    missing = np.flatnonzero(np.isin(numbers[: len(wanted)], np.flatnonzero(wanted_counts > got_counts)))
+    extra = np.flatnonzero(np.isin(numbers[len(wanted) :], np.flatnonzero(got_counts > wanted_counts)))
+    lines += [f"only expected: {row}" for row in expected.take(missing[:_EXAMPLES]).to_pylist()]
+    lines += [f"only found: {row}" for row in found.take(extra[:_EXAMPLES]).to_pylist()]
     return lines
 
 
@@ -125,7 +126,7 @@ def _sorted(rows: Codes) -> Codes:
 
 
 def _texts(array: Any) -> list[str]:
-    """For each entry of an array a text, the same exactly for equal values."""
+    """A text for each value of an array; texts are equal if and only if values are."""
     return [
         text if valid else "null" for text, valid in zip(_value_texts(array), array.is_valid().to_pylist(), strict=True)
     ]
@@ -149,12 +150,12 @@ def _value_texts(array: Any) -> list[str]:
         return [f"instant {(value or 0) * nanoseconds}" for value in array.cast(pa.int64()).to_pylist()]
     if pa.types.is_null(kind):
         return ["null"] * len(array)
-    plain = comparable(pa.chunked_array([array]))
-    return [f"{plain.type} {value!r}" for value in plain.to_pylist()]
+    flat = comparable(pa.chunked_array([array]))
+    return [f"{flat.type} {value!r}" for value in flat.to_pylist()]
 
 
 def _item_texts(array: Any) -> list[list[str]]:
-    """For each list of an array the texts of its items."""
+    """The texts of the items of each list."""
     texts = _texts(array.flatten())
     ends = np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)).tolist()
     return [texts[start:end] for start, end in zip([0, *ends], ends, strict=False)]

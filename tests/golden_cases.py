@@ -1,7 +1,7 @@
-"""The golden tables: written by real Hudi, each with the answers that Hudi itself gave (see tests/golden/README.md).
+"""The golden tables, written by real Hudi, with the answers that Hudi itself gave (see tests/golden/README.md).
 
-An archive is unpacked once for each of its states, into ``.cache/golden`` of the checkout, and shared from then on by
-all test processes and sessions. A test that wants to change a table copies it.
+Each version of an archive is unpacked once, into ``.cache/golden`` of the checkout, for all test processes and runs.
+Tests that change a table make a copy.
 """
 
 import datetime as dt
@@ -30,7 +30,7 @@ ROW_KINDS = ("snapshot", "read_optimized", "time_travel", "snapshot_filtered", "
 CHANGE_KINDS = ("cdc",)
 """The kind of query that asks for changes."""
 CONDITIONS = ("filter", "where", "expression", "duckdb")
-"""The options of a filtered snapshot, which are none of Hudi's."""
+"""The options of a filtered snapshot that are not Hudi's."""
 
 OPERATORS = {
     "=": operator.eq,
@@ -45,10 +45,10 @@ Comparison = tuple[str, str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldenQuery:
-    """One question to a table, and Hudi's answer.
+    """One query of a golden table, and Hudi's answer.
 
-    ``index`` is its place in the case. ``answer`` is a file of the rows that Hudi returned: the release that wrote the
-    table or, where that one failed with ``hudi_error``, a later one; None if that failed as well.
+    ``index`` is its number within the case. ``answer`` is a file of the rows that Hudi returned: the release that wrote
+    the table, or, if that failed with ``hudi_error``, a later release; None if that failed too.
     """
 
     case: str
@@ -61,7 +61,7 @@ class GoldenQuery:
 
     @property
     def name(self) -> str:
-        """What pytest shows."""
+        """The name that pytest shows."""
         return f"{self.case}-{self.index}-{self.kind}"
 
     @property
@@ -87,16 +87,16 @@ class GoldenQuery:
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """The conditions that the returned rows meet, all of them; those of group K are texts instead."""
+        """The conditions of a filtered snapshot, joined by AND; those of group K are text instead."""
         return tuple((column, operator, value) for column, operator, value in self.options.get("filter", ()))
 
     @property
     def expression(self) -> pc.Expression | None:
-        """The condition that the returned rows meet, for Arrow."""
+        """The condition of a filtered snapshot, for Arrow."""
         if "expression" in self.options:
             names = {"pa": pa, "pc": pc, "dt": dt, "Decimal": Decimal}
-            written: pc.Expression = eval(self.options["expression"], names)
-            return written
+            expression: pc.Expression = eval(self.options["expression"], names)
+            return expression
         compared = [OPERATORS[sign](pc.field(column), value) for column, sign, value in self.comparisons]
         return reduce(operator.and_, compared) if compared else None
 
@@ -114,7 +114,7 @@ class GoldenQuery:
 
     @property
     def where_in_trino(self) -> str:
-        """The condition in Trino's SQL, which is DuckDB's but for times, bytes and the length of a list."""
+        """The condition in Trino's SQL, which differs from DuckDB's in times, bytes and the length of lists."""
         text = re.sub(r"timestamptz '(.*?)\+00'", r"timestamp '\1 UTC'", self.where_in_duckdb)
         text = re.sub(r"'((?:\\x[0-9a-f]{2})+)'::blob", lambda found: "X'" + found[1].replace("\\x", "") + "'", text)
         return re.sub(r"\blen\(", "cardinality(", text)
@@ -156,7 +156,7 @@ def golden_trips() -> Path:
 
 
 def golden_variant_queries() -> tuple[GoldenQuery, ...]:
-    """The queries to tables with a VARIANT column, which engines show in forms of their own."""
+    """The queries of tables with a VARIANT column, which each engine shows in its own way."""
     folders = sorted(_unpacked(ARCHIVES / "variants.tar.xz").iterdir())
     documents = [(folder, json.loads((folder / "case.json").read_text())) for folder in folders]
     return tuple(
@@ -167,7 +167,7 @@ def golden_variant_queries() -> tuple[GoldenQuery, ...]:
 
 
 def golden_queries(kinds: Sequence[str] = ROW_KINDS) -> tuple[GoldenQuery, ...]:
-    """The queries of some kinds to all tables."""
+    """The queries of these kinds, of all tables."""
     return tuple(
         _query(golden_case(document["name"]), document, index, query)
         for document in _documents()
@@ -177,7 +177,7 @@ def golden_queries(kinds: Sequence[str] = ROW_KINDS) -> tuple[GoldenQuery, ...]:
 
 
 def hand_written_rows(name: str) -> tuple[list[str], list[list[Any]]]:
-    """Columns and rows of a snapshot that Hudi could not read, worked out by its rules."""
+    """The columns and rows, worked out by hand, of a snapshot that Hudi could not read."""
     (answer,) = json.loads((golden_case(name) / "case.json").read_text())["expected_by_hand"]
     return answer["columns"], answer["rows"]
 
@@ -215,7 +215,7 @@ def _unpacked(archive: Path) -> Path:
         return target
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "lock").open("w") as lock:
-        # One process unpacks while the others wait; a rename makes the folder appear whole or not at all.
+        # One process unpacks while the others wait; the rename makes the complete folder appear at once.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not target.exists():
             part = Path(tempfile.mkdtemp(dir=CACHE, prefix="part-"))

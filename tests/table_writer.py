@@ -1,7 +1,7 @@
 """Writes small Hudi tables for tests: properties, timeline, base files, and log files of data and delete blocks.
 
-Tables of version 6 have timeline layout 1 and log files named after the base instant, those of version 9 layout 2 and
-log files named after their own instant. Rows are dictionaries of the table's own fields; the meta fields are added.
+Tables of version 6 have timeline layout 1 and log files named after the base instant; tables of version 9 have layout 2
+and log files named after their own instant. Rows are dictionaries without the meta fields, which are added.
 """
 
 import base64
@@ -44,32 +44,32 @@ META_FIELDS = (
     "_hoodie_file_name",
 )
 KEY_AND_VALUE = (("id", "string"), ("ts", "long"), ("value", "string"))
-"""The fields of the plainest table."""
+"""The default fields."""
 
 _WRAPPERS = {"int": 2, "long": 3, "string": 7}
 
 
 def at(number: int) -> str:
-    """The instant of a number below 600; later for higher numbers, and a valid time."""
+    """A valid instant for a number below 600; higher numbers give later instants."""
     return f"202601010000{number * 100:05d}"
 
 
 def sorted_column(rows: pa.Table, name: str) -> list[Any]:
-    """The values of a column of rows that have no order."""
+    """The values of a column, sorted, as rows have no order."""
     values: list[Any] = rows.column(name).to_pylist()
     return sorted(values)
 
 
 def completion_of(instant: str) -> str:
-    """When an instant completes unless a test says otherwise: before the next one is requested."""
+    """The default completion time of an instant: before the next one is requested."""
     return str(int(instant) + 50)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableWriter:
-    """Writes into one folder. ``fields`` are names with the Avro types of their values, all of them nullable.
+    """Writes a table into a folder.
 
-    ``defaults`` holds the defaults of fields where they are not null.
+    ``fields`` are names and Avro types; all fields are nullable. ``defaults`` has the defaults that are not null.
     """
 
     folder: Path
@@ -82,7 +82,7 @@ class TableWriter:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def create(self) -> "TableWriter":
-        """The same writer, after the table's properties and folders have been written."""
+        """Write the table's properties and folders; returns the writer."""
         layout = "2" if self.version >= 8 else "1"
         stated = {
             "hoodie.table.version": str(self.version),
@@ -99,27 +99,27 @@ class TableWriter:
         return self
 
     def open(self) -> HudiTable:
-        """The table as it stands."""
+        """The table in its current state."""
         return HudiTable.open(str(self.folder))
 
     @property
     def timeline_folder(self) -> Path:
-        """Where instants are."""
+        """The folder of the instants."""
         hoodie = self.folder / ".hoodie"
         return hoodie / "timeline" if self.version >= 8 else hoodie
 
     @property
     def avro_schema(self) -> dict[str, Any]:
-        """The schema of the table's own fields."""
+        """The schema without the meta fields."""
         return {"type": "record", "name": "row", "fields": [self._avro_field(name) for name, _ in self.fields]}
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """The columns of base files: the meta fields and the table's own."""
+        """The schema of base files, with the meta fields."""
         return arrow_schema(parse_avro_schema(json.dumps(self._with_meta([name for name, _ in self.fields])), "test"))
 
     def partition(self, path: str) -> Path:
-        """The folder of a partition, made if need be."""
+        """The folder of a partition; creates it if necessary."""
         folder = self.folder / path
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ".hoodie_partition_metadata").write_text("commitTime=0\npartitionDepth=1\n")
@@ -137,12 +137,17 @@ class TableWriter:
         operation: str = "UPSERT",
         by_1x: bool = False,
     ) -> None:
-        """A completed write; it carries the schema. ``completed`` is its completion time in layout 2.
+        """A completed commit, with the schema.
 
-        ``by_1x`` is whether Hudi 1.x is to have written it, in layout 1, which releases before have, too.
-
-        ``wrote`` are its files, as ``base_file`` and ``log_file`` return them, ``logged`` those of change data beside
-        them, of which there is at most one for each file group.
+        Args:
+            instant: its requested time.
+            action: the action of the timeline.
+            completed: its completion time, in layout 2.
+            replaced: the file ids that it replaces, by partition path.
+            wrote: its files, as returned by ``base_file`` and ``log_file``.
+            logged: its files of change data, one per file group at most.
+            operation: the write operation.
+            by_1x: whether it looks like a commit of Hudi 1.x; this matters in layout 1, which older releases have too.
         """
         stats: dict[str, list[dict[str, Any]]] = {}
         for file in wrote:
@@ -198,11 +203,11 @@ class TableWriter:
         }
 
     def pending(self, instant: str, action: str = "deltacommit") -> None:
-        """A write that has been requested and not completed."""
+        """A commit that was requested but not completed."""
         (self.timeline_folder / f"{instant}.{action}.requested").write_bytes(b"")
 
     def pending_compaction(self, instant: str, groups: Iterable[tuple[str, str]]) -> None:
-        """A compaction that is planned for some file groups, each a partition path and a file id."""
+        """A planned compaction of file groups, given as (partition path, file id)."""
         operation = record_type("HoodieCompactionOperation", {"partitionPath": TEXT, "fileId": TEXT})[1]
         operations = [{"partitionPath": path, "fileId": file_id} for path, file_id in groups]
         plan = container("HoodieCompactionPlan", {"operations": list_of(operation)}, {"operations": operations})
@@ -217,7 +222,7 @@ class TableWriter:
         partition: str = "",
         row_group_size: int | None = None,
     ) -> Path:
-        """A base file, which no commit knows of yet."""
+        """A base file that is not in any commit yet."""
         path = self.partition(partition) / f"{file_id}_0-1-1_{instant}.parquet"
         complete = [self._complete(row, instant, partition, path.name) for row in rows]
         table = pa.Table.from_pylist(complete, schema=self.arrow_schema)
@@ -234,7 +239,7 @@ class TableWriter:
         file_id: str = "f1-0",
         partition: str = "",
     ) -> Path:
-        """A log file of one write; before version 8 it is named after ``base_instant``."""
+        """A log file of one commit; before version 8 it is named after ``base_instant``."""
         named = instant if self.version >= 8 else base_instant or instant
         path = self.partition(partition) / f".{file_id}_{named}.log.{number}_0-1-1"
         path.write_bytes(b"".join(blocks))
@@ -250,9 +255,9 @@ class TableWriter:
         only: Sequence[str] | None = None,
         positions: Mapping[int, str] | None = None,
     ) -> bytes:
-        """A block of rows. With ``only``, the block of a partial update of those fields.
+        """A data block; with ``only``, that of a partial update of these fields.
 
-        ``positions`` are header entries that ``record_positions`` has made.
+        ``positions`` are header entries made by ``record_positions``.
         """
         schema = self._with_meta([name for name, _ in self.fields] if only is None else only)
         writer = fastavro.parse_schema(schema)
@@ -277,10 +282,9 @@ class TableWriter:
         partition: str = "",
         positions: Mapping[int, str] | None = None,
     ) -> bytes:
-        """A block of deletes, each a record key with its ordering value (of several fields a tuple).
+        """A delete block; each delete is a record key and its ordering value, a tuple for several ordering fields.
 
-        None, or a tuple of another length than there are ordering fields, is a delete without one. ``positions`` as for
-        a block of rows.
+        None is a delete without an ordering value. ``positions`` are as for a data block.
         """
         payload = delete_list([(key, partition, self._wrapped(value)) for key, value in deletes])
         header: dict[int, str] = {HeaderKey.INSTANT_TIME: instant}
@@ -312,7 +316,7 @@ class TableWriter:
 
 
 def record_positions(positions: Sequence[int], base_instant: str) -> dict[int, str]:
-    """The header entries of a block whose records, in this order, have these rows in the base file of an instant."""
+    """The header entries for the positions, in the base file of an instant, of the records of a block, in order."""
     bitmap = base64.b64encode(BitMap64(positions).serialize()).decode()
     return {
         HeaderKey.RECORD_POSITIONS: bitmap,
@@ -321,7 +325,7 @@ def record_positions(positions: Sequence[int], base_instant: str) -> dict[int, s
 
 
 def nested_ordering_table(folder: Path, version: int) -> TableWriter:
-    """A table that is ordered by ``o.a.ts``: of each record a base row and log rows that arrive in another order."""
+    """A table with the ordering field ``o.a.ts``, with base rows and log rows in another order than it says."""
     inner = record_type("a", {"ts": ["null", "long"]})[1]
     fields = (("id", "string"), ("value", "string"), ("o", record_type("o", {"a": ["null", inner]})[1]))
     payload = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"

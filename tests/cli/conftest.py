@@ -32,7 +32,7 @@ NOTHING = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """A table that needs a payload of its own, and the options that name it."""
+    """A table with a user's payload, and the options that name it."""
 
     table: str
     payload: tuple[str, str]
@@ -61,7 +61,7 @@ def damaged_table(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def counters(tmp_path: Path) -> Counters:
-    """A base row and a log record of one key, and a payload that adds up their numbers."""
+    """A table with a base row and a log record of one key, whose numbers the payload adds up."""
     options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "com.acme.Adding"}
     writer = TableWriter(folder=tmp_path / "t", options=options).create()
     writer.base_file(at(1), [{"id": "a", "ts": 1, "value": "v"}])
@@ -75,7 +75,7 @@ def counters(tmp_path: Path) -> Counters:
 
 @pytest.fixture
 def hudi_bridge(capfdbinary: pytest.CaptureFixture[bytes]) -> Callable[..., Outcome]:
-    """The command line, run in this process, with its output in pipes."""
+    """Runs the command in this process, with its output in pipes."""
 
     def call(*arguments: str) -> Outcome:
         code = run(arguments)
@@ -87,7 +87,7 @@ def hudi_bridge(capfdbinary: pytest.CaptureFixture[bytes]) -> Callable[..., Outc
 
 @pytest.fixture
 def in_terminal(tmp_path: Path) -> Callable[..., str]:
-    """What a person sees who runs the command in a terminal and types the given text."""
+    """Runs the command in a terminal, types the given text, and returns what the terminal shows."""
 
     def call(*arguments: str, typed: str = "", columns: int = 80) -> str:
         ours, theirs = pty.openpty()

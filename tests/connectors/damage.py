@@ -1,4 +1,4 @@
-"""Real tables, damaged."""
+"""Damages copies of golden tables."""
 
 import shutil
 from pathlib import Path
@@ -7,7 +7,7 @@ from tests.golden_cases import golden_table
 
 
 def copy_with_damaged_logs(case: str, target: Path) -> Path:
-    """A copy of a table whose log records are overwritten; blocks begin and end where they did."""
+    """A copy of a table whose log records are overwritten; block boundaries stay as they are."""
     table = target / "table"
     shutil.copytree(golden_table(case), table)
     for log in table.glob("*/.*.log.*"):

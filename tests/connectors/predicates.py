@@ -1,4 +1,4 @@
-"""Random SQL conditions over a table, made of the columns it has and of values that occur in them, or nearly so."""
+"""Random SQL conditions on a table, from its columns and from values at or near those that occur in them."""
 
 import random
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ ArrowType: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """Something to compare, as SQL, and literals of its type, as SQL."""
+    """A column or field in SQL, and literals of its type in SQL."""
 
     sql: str
     literals: tuple[str, ...]
@@ -28,7 +28,7 @@ class Term:
 
 
 def terms_of(table: pa.Table) -> list[Term]:
-    """What conditions can be made of: columns of plain types, and such fields of structs."""
+    """The terms for conditions: columns of flat types, and fields of structs of such types."""
     found = []
     for field, column in zip(table.schema, table.columns, strict=True):
         found += _terms(quote_identifier(field.name), field.type, column.to_pylist()[:200])
@@ -59,7 +59,7 @@ def random_condition(terms: Sequence[Term], choice: random.Random, depth: int = 
 
 
 def literal(value: Any, kind: ArrowType) -> str:
-    """A value as DuckDB spells it."""
+    """The value as a literal of DuckDB."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, bytes):
@@ -99,7 +99,7 @@ def _terms(sql: str, kind: ArrowType, values: Sequence[Any]) -> list[Term]:
 
 
 def _near(value: Any, kind: ArrowType) -> list[Any]:
-    """The value, and one just beside it where its type has room for that."""
+    """The value, and the next one if the type has one."""
     if isinstance(value, bool):
         return [value]
     if isinstance(value, int):

@@ -1,10 +1,10 @@
-"""Tables with change data capture, written by real Hudi, with its cdc queries' answers: change_data.tar.xz.
+"""Writes change_data.tar.xz: tables with change data capture by real Hudi, with the answers to its cdc queries.
 
     .venv-spark35/bin/python -m tests.golden.change_data work-folder
     tar -C work-folder -cf - . | xz -9e > tests/golden/change_data.tar.xz
 
-Needs the PySpark 3.5 of ``make spark``. Instants are those of the clock, so that each run writes other files;
-operations, keys and values are the same.
+Needs the PySpark 3.5 of ``make spark``. Instants come from the clock, so each run writes other files; operations, keys
+and values are the same.
 
 <table>/table        the table: every type, every supplemental logging mode, every way in which Hudi finds changes
 <table>/cdc.parquet  the answer to the cdc query for all changes

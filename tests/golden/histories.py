@@ -1,11 +1,11 @@
-"""Random histories written by real Hudi, with the rows that Hudi itself returned after each step: histories.tar.xz.
+"""Writes histories.tar.xz: random histories by real Hudi, with the rows that Hudi returned after each step.
 
     .venv-spark35/bin/python -m tests.golden.histories 1.2.0 work-folder [history ...]
     .venv-spark35/bin/python -m tests.golden.histories 0.15.0 work-folder
     tar -C work-folder -cf - . | xz -9e > tests/golden/histories.tar.xz
 
-Needs the PySpark 3.5 of ``make spark``; one release a process. Instants are those of the clock, so that each run
-writes other files; operations, keys and values are the same.
+Needs the PySpark 3.5 of ``make spark``; one process per release. Instants come from the clock, so each run writes other
+files; operations, keys and values are the same.
 
 <history>/table        the table
 <history>/steps.json   for each step its operation, and the requested time of the newest commit after it

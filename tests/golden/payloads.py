@@ -1,12 +1,12 @@
-"""Random writes under each payload, by releases that read them differently, with Hudi's rows: payloads.tar.xz.
+"""Writes payloads.tar.xz: random writes with each payload, by releases that merge them differently, and Hudi's rows.
 
     .venv-spark35/bin/python -m tests.golden.payloads 0.15.0 work-folder [table ...]
     .venv-spark35/bin/python -m tests.golden.payloads 1.0.2 work-folder
     .venv-spark35/bin/python -m tests.golden.payloads 1.2.0 work-folder
     tar -C work-folder -cf - . | xz -9e > tests/golden/payloads.tar.xz
 
-Needs the PySpark 3.5 of ``make spark``; one release a process. Instants are those of the clock, so that
-each run writes other files; operations, keys and values are the same.
+Needs the PySpark 3.5 of ``make spark``; one process per release. Instants come from the clock, so each run writes other
+files; operations, keys and values are the same.
 
 <payload>_<release>[_v<table version>]/table                   the table
 <payload>_<release>[_v<table version>]/answers/<instant>.parquet   the snapshot after the commit of that instant

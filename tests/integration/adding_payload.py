@@ -1,10 +1,10 @@
-"""A payload of a user's own, in a module that keeps within what Trino's Python has."""
+"""A user's payload, in a module that uses only what Trino's Python has."""
 
 from hudi_bridge.merge.custom_payload import RecordPayload, Row
 
 
 class AddingPayload(RecordPayload):
-    """Adds up a column; a sum of nothing deletes the record."""
+    """Adds up a column; a sum of zero deletes the record."""
 
     def combine_and_get_update_value(self, current: Row, incoming: Row) -> Row | None:
         """The sum, with both notes."""

@@ -1,6 +1,6 @@
-"""One Trino server for all tests of a run, whatever processes they run in; a server that cannot start fails them.
+"""One Trino server for all tests of a run, in all its processes. If it cannot start, they fail.
 
-With ``TRINO_PORT`` in the environment, that of ``make trino`` in another terminal, or any other on this machine.
+``TRINO_PORT`` names the port of a running server to use instead, such as that of ``make trino`` in another terminal.
 """
 
 import os

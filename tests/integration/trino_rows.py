@@ -1,4 +1,4 @@
-"""What Trino's client returns -> Arrow, to be compared with the answers of Hudi."""
+"""Converts the rows of Trino's client to Arrow, to compare them with Hudi's answers."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tests.integration.trino_server import Trino
 
 
 def arrow_rows(trino: Trino, sql: str, schema: pa.Schema) -> pa.Table:
-    """The rows of a query that returns columns of these types, in this order."""
+    """The rows of a query whose columns have the types of ``schema``, in its order."""
     rows = trino.query(sql)
     columns = [
         pa.array([as_arrow_has_it(row[position], field.type) for row in rows], field.type)
@@ -18,7 +18,7 @@ def arrow_rows(trino: Trino, sql: str, schema: pa.Schema) -> pa.Table:
 
 
 def as_arrow_has_it(value: Any, kind: Any) -> Any:
-    """A value of the client, whose rows are tuples."""
+    """A value of Trino's client as Arrow takes it; the client has tuples for rows."""
     if value is None:
         return None
     if pa.types.is_struct(kind):

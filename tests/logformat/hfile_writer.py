@@ -74,7 +74,7 @@ def hfile(
     version: int = 3,
     overrides: Mapping[int, int] | None = None,
 ) -> bytes:
-    """An HFile of blocks of cells; ``between`` goes after each, ``overrides`` are trailer fields."""
+    """An HFile with these blocks of cells, each followed by ``between``; ``overrides`` are fields of the trailer."""
     body = b""
     index = b""
     offsets = [0]

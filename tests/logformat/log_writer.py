@@ -23,7 +23,7 @@ def log_block(
     version: int = 1,
     footer: Mapping[int, str] | None = None,
 ) -> bytes:
-    """One block, magic to trailing length."""
+    """One block, from the magic to the trailing length."""
     body = struct.pack(">ii", version, block_type) + entries(header or {})
     body += struct.pack(">q", len(content)) + content + entries(footer or {})
     size = len(body) + 8
@@ -51,7 +51,7 @@ def rollback_block(instant: str, target: str, command: str = "0") -> bytes:
 
 
 def avro_content(datums: Sequence[bytes], version: int = 3) -> bytes:
-    """The content of an Avro data block of datums that are encoded already."""
+    """The content of an Avro data block, from encoded datums."""
     framed = b"".join(struct.pack(">i", len(datum)) + datum for datum in datums)
     return struct.pack(">ii", version, len(datums)) + framed
 
@@ -61,7 +61,7 @@ def delete_content(payload: bytes, version: int = 3) -> bytes:
 
 
 def avro_long(number: int) -> bytes:
-    """An Avro int, long, length or union branch."""
+    """An encoded int or long, length or union branch."""
     rest = (number << 1) ^ (number >> 63)
     out = bytearray()
     while rest > 0x7F:
@@ -81,12 +81,12 @@ def avro_optional(text: str | None) -> bytes:
 
 
 def wrapped(branch: int, value: bytes = b"") -> bytes:
-    """An ordering value: the branch of the union of wrappers, and the encoded value."""
+    """An ordering value: the branch of the union of wrapper records, and the encoded value."""
     return avro_long(branch) + value
 
 
 def wrapped_array(*values: bytes) -> bytes:
-    """An ordering value of several fields, each as ``wrapped``."""
+    """An ordering value of several fields, each made by ``wrapped``."""
     return avro_long(12) + avro_long(1) + avro_array(values)
 
 
@@ -95,5 +95,5 @@ def avro_array(items: Sequence[bytes]) -> bytes:
 
 
 def delete_list(deletes: Sequence[tuple[str | None, str | None, bytes]]) -> bytes:
-    """A HoodieDeleteRecordList of (record key, partition path, ordering value as ``wrapped``)."""
+    """A HoodieDeleteRecordList of (record key, partition path, ordering value made by ``wrapped``)."""
     return avro_array([avro_optional(key) + avro_optional(path) + value for key, path, value in deletes])

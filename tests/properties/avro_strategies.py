@@ -1,4 +1,4 @@
-"""Strategies for Avro schemas and for values that they describe."""
+"""Hypothesis strategies for Avro schemas, and for values of a schema."""
 
 import itertools
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ def _record(types: list[Any]) -> dict[str, Any]:
 
 
 def _unions(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Unions whose members fastavro can tell apart by their Python type."""
+    """Unions whose members differ in their Python type, by which fastavro chooses one."""
     plain = st.lists(st.sampled_from(("null", "boolean", "long", "double", "string", "bytes")), unique=True)
     array = st.one_of(st.none(), st.builds(lambda items: {"type": "array", "items": items}, inner))
     entries = st.one_of(st.none(), st.builds(lambda values: {"type": "map", "values": values}, inner))
@@ -78,7 +78,7 @@ def _extend(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 def record_schemas() -> st.SearchStrategy[dict[str, Any]]:
-    """Record schemas of up to five columns, nested a few levels deep, every named type with a name of its own."""
+    """Record schemas of up to five columns, nested a few levels deep; names of types are unique."""
     types = st.recursive(_leaves(), _extend, max_leaves=6)
     return st.lists(types, min_size=1, max_size=5).map(lambda columns: _named(_record(columns), itertools.count()))
 
@@ -97,7 +97,7 @@ def _named(avro: Any, numbers: Iterator[int]) -> Any:
 
 
 def without_logical_types(avro: Any) -> Any:
-    """The schema with its numbers and bytes bare, as they stand on the wire."""
+    """The schema without logical types, for the numbers and bytes that are stored."""
     if isinstance(avro, list):
         return [without_logical_types(branch) for branch in avro]
     if not isinstance(avro, dict):
@@ -125,7 +125,7 @@ _VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 @st.composite
 def values(draw: st.DrawFn, avro: Any) -> Any:
-    """Values that fastavro writes with the schema without its logical types."""
+    """Values of the schema, in the form in which fastavro writes them without logical types."""
     if isinstance(avro, list):
         return draw(values(draw(st.sampled_from(avro))))
     match avro:

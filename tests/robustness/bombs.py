@@ -1,6 +1,6 @@
-"""Small inputs that announce much, read one after the other by a process with little memory; prints what each gives.
+"""Reads small inputs that announce huge data, in a process with little memory, and prints the result of each.
 
-``test_damaged_input`` runs it, so that one that kills its reader kills no other test.
+``test_damaged_input`` runs it in a process of its own, so that an input that kills its reader fails one test only.
 """
 
 import base64
@@ -63,7 +63,7 @@ def hfile_that_announces(size: int) -> bytes:
 
 
 def twice_as_many(levels: int) -> str:
-    """A schema in which each type is used twice in the next."""
+    """A schema in which each type has two fields of the type before."""
     fields: list[object] = [{"name": "f0", "type": {**record(x="int"), "name": "t0"}}]
     for level in range(1, levels):
         inner = f"t{level - 1}"

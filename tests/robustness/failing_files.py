@@ -1,4 +1,4 @@
-"""A file system in Python that fails at one of its operations, which are counted."""
+"""A Python file system that fails at its n-th operation."""
 
 import errno
 import io
@@ -13,7 +13,7 @@ from pyarrow import fs  # noqa: TID251 - a file system that a user might pass
 
 
 class OfNoKnownKindError(Exception):
-    """What a client of a store raises that has errors of its own."""
+    """An error of a store's client that is not an OSError."""
 
 
 FAULTS: dict[str, Callable[[], Exception]] = {
@@ -24,11 +24,11 @@ FAULTS: dict[str, Callable[[], Exception]] = {
     "gone": lambda: FileNotFoundError(errno.ENOENT, "No such key"),
 }
 SHORT = "short"
-"""The fault of a read that returns half of what it was asked for, without an error."""
+"""The fault of a read that returns half of the bytes without an error."""
 
 
 class Faults:
-    """Which operation fails, and how; ``path`` is what it was about once it has failed."""
+    """Which operation fails, and how; ``path`` is that of the operation that has failed."""
 
     def __init__(self, kind: str | None = None, at: int = -1) -> None:
         self.kind = kind
@@ -38,7 +38,7 @@ class Faults:
         self._lock = threading.Lock()
 
     def next(self, path: str, *, is_read: bool = False) -> bool:
-        """Count an operation: raises if it is the one that fails, or returns True if it is to be a short read."""
+        """Count an operation. Raises if it is the one that fails; returns True if it is to be a short read."""
         with self._lock:
             number, self.count = self.count, self.count + 1
         if number != self.at or (self.kind == SHORT and not is_read):
@@ -51,7 +51,7 @@ class Faults:
 
 
 class Silent(Faults):
-    """One operation does not return until it is released."""
+    """One operation blocks until it is released."""
 
     def __init__(self, at_operation: int) -> None:
         super().__init__("io", at_operation)
@@ -78,7 +78,7 @@ class _File(io.FileIO):
 
 
 class FailingHandler(fs.FileSystemHandler):
-    """The files of this machine, with faults."""
+    """The local files, with faults."""
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
@@ -111,10 +111,10 @@ class FailingHandler(fs.FileSystemHandler):
 
 
 def failing(faults: Faults) -> Any:
-    """The file system."""
+    """The local file system, with faults."""
     return fs.PyFileSystem(FailingHandler(faults))
 
 
 def is_named(path: str | None, error: BaseException) -> bool:
-    """Whether an error says of which file or folder it is."""
+    """Whether an error names the file or folder."""
     return path is not None and Path(path).name in str(error)

@@ -1,8 +1,8 @@
-"""Reads tables over and over, each time interrupted at another moment; a program, as interrupts are a process's.
+"""Reads tables repeatedly, and interrupts each read at another moment. A program, as an interrupt hits its process.
 
     python -m tests.robustness.interrupted_reads COUNT FOLDER...
 
-Prints how many reads were interrupted, which other errors came out of them, and which threads are left.
+Prints how many reads were interrupted, which other errors they raised, and which threads are left.
 """
 
 import json
@@ -19,7 +19,7 @@ _MOST_SECONDS_TO_END = 10
 
 
 def main(count: int, folders: list[str]) -> None:
-    """Interrupt so many reads."""
+    """Interrupt ``count`` reads."""
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     chance, interrupted, errors = random.Random(12), 0, []
     seconds = {(read, folder): _seconds(read, folder) for read in _READS for folder in folders}

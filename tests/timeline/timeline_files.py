@@ -15,7 +15,7 @@ TEXT = ["null", "string"]
 
 
 def properties(**changes: str | None) -> str:
-    """The text of a table's properties; keys of the changes have ``__`` for a dot, None takes a key out."""
+    """The text of a table's properties; in ``changes``, ``__`` is a dot in a key, and None removes the key."""
     pairs: dict[str, str | None] = {
         "hoodie.table.name": "trips",
         "hoodie.table.type": "MERGE_ON_READ",
@@ -43,7 +43,7 @@ def make_layout_1(folder: Path, **changes: str | None) -> tuple[Storage, TableCo
 
 
 def put(folder: Path, config: TableConfig, **files: bytes) -> None:
-    """Files of the timeline; keyword names begin with ``t`` and have ``__`` for a dot."""
+    """Write files of the timeline; their names are the keywords without the ``t``, with a dot for ``__``."""
     for name, content in files.items():
         (folder / config.timeline_path / name.removeprefix("t").replace("__", ".")).write_bytes(content)
 

@@ -1,4 +1,4 @@
-"""The catalog service in a thread of the test's process, and PyIceberg as its client."""
+"""Runs the catalog service in a thread of the test process, with PyIceberg as its client."""
 
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ def service_options(scratch: Path, roots: Sequence[Path], tables: Sequence[str] 
 
 @contextmanager
 def running(options: ServiceOptions) -> Iterator[IcebergService]:
-    """A service that runs while the block does."""
+    """A service that runs during the block."""
     service = IcebergService(options)
     thread = Thread(target=service.run)
     thread.start()
@@ -48,7 +48,7 @@ def running(options: ServiceOptions) -> Iterator[IcebergService]:
 
 
 def wait_until_ready(service: IcebergService) -> None:
-    """Return once the service answers; connections wait in its socket until then."""
+    """Wait until the service responds; until then its socket queues connections."""
     with urllib.request.urlopen(f"{service.url}/health") as answer:
         assert answer.status == 200
 

@@ -1,7 +1,7 @@
-"""Jobs on executors of their own, run by ``test_spark_cluster``: ``cluster_job.py TABLE FOLDER``.
+"""Jobs on separate executors, run by ``test_spark_cluster``: ``cluster_job.py TABLE FOLDER``.
 
-Prints what they found as JSON, and notes in the folder which executors took part. In the second job, the executor of
-one task dies in the middle of it, the first time.
+Prints the results as JSON, and writes into the folder which executors took part. In the second job, the executor of one
+task is killed during its first attempt.
 """
 
 import json
@@ -20,7 +20,7 @@ from hudi_bridge.connectors.spark import locate_keys, read, register
 
 
 def executor_process() -> int:
-    """The JVM that this Python worker belongs to."""
+    """The process id of the JVM of this Python worker."""
     process = os.getpid()
     while "java" not in Path(f"/proc/{process}/comm").read_text():
         (process,) = (
@@ -32,7 +32,7 @@ def executor_process() -> int:
 
 
 def observed(folder: Path, kill: bool, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches, after a note of which executor they came from."""
+    """The batches; notes their executor first."""
     context = TaskContext.get()
     assert context is not None
     for batch in batches:

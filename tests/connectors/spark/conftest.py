@@ -1,4 +1,4 @@
-"""One Spark session for all tests that need no other; a session that cannot start fails them."""
+"""One Spark session for all tests that need no special one. If it cannot start, they fail."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Rows of tables through ``read``, for PySpark 3.5: ``golden_rows.py FOLDER`` answers ``FOLDER/queries.json``."""
+"""Reads tables in PySpark 3.5: ``golden_rows.py FOLDER`` answers the queries in ``FOLDER/queries.json``."""
 
 import json
 import sys

@@ -1,7 +1,7 @@
-"""Queries to Iceberg tables in PySpark 3.5, run by ``spark_iceberg``: ``iceberg_queries.py RUNTIME URI FOLDER``.
+"""Queries Iceberg tables in PySpark 3.5, for ``spark_iceberg``: ``iceberg_queries.py RUNTIME URI FOLDER``.
 
-Each line of input is a JSON with ``sql`` or with ``metadata``, the path of a metadata file, whose rows are written to
-``folder``. The answer is a line of JSON with the error, null if there is none.
+Each line of input is a JSON object with ``sql``, or with ``metadata``, the path of a metadata file. The rows are
+written to its ``folder``. The answer is a line of JSON with the error, null if there is none.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 ANSWER = "answer "
-"""What lines of answers begin with: Spark prints, too."""
+"""The prefix of answers, which tells them from what Spark prints."""
 
 
 def main(runtime: str, uri: str, folder: str) -> None:
@@ -41,7 +41,7 @@ def main(runtime: str, uri: str, folder: str) -> None:
 
 
 def error_of(spark: SparkSession, request: dict[str, Any]) -> str | None:
-    """Write the rows; the text of the error if that fails."""
+    """Write the rows; returns the error as text, None without one."""
     try:
         rows(spark, request).coalesce(1).write.parquet(request["folder"])
     except Exception as error:  # noqa: BLE001 - of Java or of Python, it is for the test to judge

@@ -1,6 +1,6 @@
 """Iceberg for Spark 3.5: ``python -m tests.connectors.spark.iceberg_runtime`` fetches it once and prints its path.
 
-Iceberg is built for releases of Spark, and has none for the newest.
+Each build of Iceberg is for one release of Spark, and there is none for the newest.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ RUNTIME = MavenJar(
 
 
 def iceberg_runtime() -> Path:
-    """The runtime, fetched now unless it is there."""
+    """The path of the jar; fetches it first if necessary."""
     return RUNTIME.fetched()
 
 

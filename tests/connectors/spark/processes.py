@@ -1,4 +1,4 @@
-"""Python processes beside the tests: other releases of Spark, other masters."""
+"""Runs scripts in Python processes of their own, with other releases of Spark or other masters."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ PATIENCE_SECONDS = 600
 
 
 def environment(python: Path) -> dict[str, str]:
-    """The environment of a process with another Python, and of the workers of its Spark."""
+    """The environment variables for a process with another Python, and for the workers of its Spark."""
     kept = {name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYSPARK_GATEWAY_PORT")}
     return kept | {
         "PYSPARK_PYTHON": str(python),
@@ -24,7 +24,7 @@ def environment(python: Path) -> dict[str, str]:
 
 
 def output_of(script: str, *arguments: str, python: Path = Path(sys.executable)) -> str:
-    """What a script of this folder prints; if it fails, its error is the test's."""
+    """The output of a script of this folder; if the script fails, so does the test, with its error."""
     command = [str(python), str(HERE / script), *arguments]
     done = subprocess.run(
         command, env=environment(python), capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS

@@ -1,4 +1,4 @@
-"""Spark with Iceberg as a client of the catalog: PySpark 3.5 in a process of its own, asked one query after another."""
+"""Spark with Iceberg as a client of the catalog: PySpark 3.5 in a process of its own, which runs queries one by one."""
 
 import json
 import subprocess
@@ -18,11 +18,11 @@ from tests.connectors.spark.processes import HERE, PATIENCE_SECONDS, PYTHON35, e
 
 
 class SparkQueryError(Exception):
-    """Raised when Spark refuses a query, or cannot carry it out."""
+    """Raised when a query fails in Spark."""
 
 
 class SparkIceberg:
-    """A running Spark. The catalog is called ``lake`` there."""
+    """A running Spark; its catalog is named ``lake``."""
 
     def __init__(self, process: "subprocess.Popen[str]", folder: Path) -> None:
         self._process = process
@@ -64,7 +64,7 @@ class SparkIceberg:
 
 @contextmanager
 def spark_iceberg(uri: str, folder: Path) -> Iterator[SparkIceberg]:
-    """Spark with the catalog at ``uri``, while the block runs; ``folder`` is for its files."""
+    """Spark with the catalog at ``uri``, running during the block; ``folder`` is for its files."""
     command = [str(PYTHON35), str(HERE / "iceberg_queries.py"), str(iceberg_runtime()), uri, str(folder)]
     with (
         (folder / "stderr").open("w") as stderr,

@@ -1,13 +1,13 @@
-"""Writes golden tables anew, by real Hudi on Spark, as they lie in the archives.
+"""Generates the golden tables in the archives, with real Hudi on Spark.
 
     python -m tests.golden.generate NAME...|GROUP... --to FOLDER
     python -m tests.golden.generate --list [NAME...|GROUP...]
     python -m tests.golden.generate --compare FOLDER
 
 A group is the letter of an archive. Hudi's bundles are fetched once (see benchmarks/maven_jar.py). PySpark 3.5 is that
-of ``make spark``; Hudi 0.12 needs PySpark 3.3 and PyArrow in a Python 3.10, which ``PYTHON_SPARK33`` names. Java comes
-from ``JAVA_HOME``; Spark may take ``SPARK_DRIVER_MEMORY`` (2g). Keys and values are the same in each run; instants and
-file ids are not. Hudi writes the paths of tables into some plans: name a short folder that means nothing.
+of ``make spark``; Hudi 0.12 needs a Python 3.10 with PySpark 3.3 and PyArrow, which ``PYTHON_SPARK33`` names. Java is
+found through ``JAVA_HOME``; ``SPARK_DRIVER_MEMORY`` sets Spark's memory (2g). Keys and values are the same in each run;
+instants and file ids are not. Hudi writes the paths of tables into some plans, so choose a short and neutral FOLDER.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from tests.golden.generate.releases import NEWEST, RELEASES, ROOT, Release
 
 
 def main() -> int:
-    """Does what the command line says; the status says whether something failed or differs."""
+    """Runs the command line; the exit status is 1 if something failed or differs."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.golden.generate",
         description=__doc__,
@@ -55,12 +55,16 @@ def main() -> int:
 
 
 def golden() -> list[Case]:
-    """The cases that lie in archives."""
+    """The cases that are in archives."""
     return [case for case in CASES.values() if case.is_golden]
 
 
 def named(names: Sequence[str]) -> list[Case]:
-    """The cases that names and groups stand for; LookupError for a name that is neither."""
+    """The cases of these names and groups.
+
+    Raises:
+        LookupError: a name is neither.
+    """
     chosen: dict[str, Case] = {}
     for name in names:
         found = [case for case in golden() if name in {case.name, case.group}]
@@ -71,7 +75,7 @@ def named(names: Sequence[str]) -> list[Case]:
 
 
 def generate(chosen: Sequence[Case], folder: Path) -> int:
-    """Writes cases, release by release from the oldest, and then lets the newest release read those of older ones."""
+    """Writes cases, from the oldest release on; then the newest release reads those of older ones."""
     folder.mkdir(parents=True, exist_ok=True)
     beginnings = {case.begins_as: CASES[case.begins_as] for case in chosen if case.begins_as is not None}
     status = 0
@@ -86,7 +90,7 @@ def generate(chosen: Sequence[Case], folder: Path) -> int:
 
 
 def run(task: str, release: Release, cases: Iterable[Case], folder: Path) -> int:
-    """Runs a task on cases in a process of the release; one process for all of them, for Spark is slow to start."""
+    """Runs a task on cases, all in one process of the release, as Spark is slow to start."""
     names = [case.name for case in cases]
     if not names:
         return 0

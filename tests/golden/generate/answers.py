@@ -1,4 +1,4 @@
-"""Hudi's answers: each question is asked through Spark, and its rows are kept as one Parquet file."""
+"""Gets Hudi's answers: runs each question through Spark, and writes its rows to one Parquet file."""
 
 import re
 import shutil
@@ -24,17 +24,17 @@ _PLACES = re.compile(r"file:/\S*/| ?\(\d+\.\d+\.\d+\.\d+ executor driver\)")
 
 @dataclass(slots=True, kw_only=True)
 class Reader:
-    """Asks a table through the session's Hudi."""
+    """Reads a table with the Hudi of the session."""
 
     spark: "SparkSession"
     table: Path
     reader_options: Mapping[str, str]
     many_filters: bool = False
-    """Many filters are asked of one snapshot that Spark keeps: they show what the filter means, not how Hudi prunes."""
+    """Filters run on one cached snapshot if there are many: they test what a filter means, not how Hudi prunes."""
     _snapshot: "DataFrame | None" = field(default=None, init=False)
 
     def save(self, kind: str, options: Mapping[str, Any], path: Path) -> int:
-        """Writes the answer to one Parquet file, and returns its number of rows; raises what Spark raises."""
+        """Writes the answer to one Parquet file, and returns its number of rows; raises Spark's errors."""
         if kind == "snapshot_filtered" and self.many_filters:
             self._snapshot = self._snapshot or self._rows({}).coalesce(1).cache()
             rows = self._snapshot
@@ -54,8 +54,8 @@ class Reader:
     def answer(self, question: Question, folder: Path) -> dict[str, Any]:
         """The entry of ``case.json`` for a question; the answer goes into ``folder``/expected.
 
-        What fails is asked once more without Spark's vectorized reader, which some reads of Hudi 0.15 under an evolved
-        schema need.
+        A query that fails is repeated without Spark's vectorized reader, which fails for some evolved schemas in Hudi
+        0.15.
         """
         entry: dict[str, Any] = {
             "kind": question.kind,
@@ -92,7 +92,7 @@ class Reader:
 
 
 def save_rows(spark: "SparkSession", rows: "DataFrame", path: Path) -> None:
-    """Writes rows to one Parquet file as Spark writes them, also if there are none."""
+    """Writes rows, or none, to one Parquet file, as Spark does."""
     parts = path.with_suffix(".parts")
     try:
         rows.coalesce(1).write.parquet(str(parts))
@@ -105,7 +105,7 @@ def save_rows(spark: "SparkSession", rows: "DataFrame", path: Path) -> None:
 
 
 def short_error(error: Exception) -> str:
-    """The first line of what Spark says and the last causes, without paths and addresses of the machine."""
+    """The first line of Spark's message and the last causes, without paths and addresses of the machine."""
     lines = [line.strip() for line in str(error).splitlines()]
     lines = [line for line in lines if line and not line.startswith(("at ", "..."))]
     causes = [line[:_MOST_OF_A_MESSAGE] for line in lines if line.startswith("Caused by")][-2:]

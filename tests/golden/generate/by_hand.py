@@ -1,4 +1,4 @@
-"""Answers worked out by hand, for tables that Hudi writes and cannot read: the rows, or where they are found."""
+"""Answers worked out by hand, for tables that Hudi can write but not read: the rows, or where to find them."""
 
 from typing import Any
 

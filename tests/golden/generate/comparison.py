@@ -1,4 +1,4 @@
-"""Whether generated cases are still like those of the archives, and whether Hudi still says the same of them."""
+"""Compares generated cases with those of the archives, and Hudi's answers too."""
 
 import json
 from collections import defaultdict
@@ -16,7 +16,7 @@ from tests.golden.generate.timeline import instants, table_version
 from tests.golden_cases import golden_case
 
 OF_THE_CLOCK = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name", "ts_ms")
-"""Columns of instants and of random numbers. Record keys that Hudi made up are left out as well."""
+"""Columns of instants and of random numbers. Record keys that Hudi has generated are left out as well."""
 
 TABLE_FACTS: Mapping[str, Callable[[Path], Any]] = {
     "table version": table_version,
@@ -28,7 +28,7 @@ IMAGES = ("before", "after")
 
 
 def compare(folder: Path) -> int:
-    """Prints how the cases in a folder differ from those of the archives; 1 if some do."""
+    """Prints how the cases in a folder differ from those of the archives; returns 1 if any do."""
     status = 0
     for made in sorted(path.parent for path in folder.glob("*/case.json")):
         lines = list(_differences(golden_case(made.name), made))
@@ -83,7 +83,7 @@ def _answer(folder: Path, query: Mapping[str, Any]) -> pa.Table | None:
 
 
 def _comparable(image: str | None) -> str | None:
-    """The JSON of a row in one form, without what comes from the clock and without nulls, which Hudi writes or not."""
+    """The JSON of a row in one form, without values from the clock, and without nulls, which Hudi may leave out."""
     fields = json.loads(image or "null")
     if fields is None:
         return None
@@ -92,5 +92,5 @@ def _comparable(image: str | None) -> str | None:
 
 
 def _are_generated(keys: "pa.ChunkedArray[Any]") -> bool:
-    """Whether record keys begin with an instant, as those do that Hudi makes up."""
+    """Whether Hudi has generated the record keys: these begin with an instant."""
     return any(str(key)[:17].isdigit() and str(key)[17:18] == "_" for key in keys.to_pylist())

@@ -1,4 +1,4 @@
-"""``case.json``: what a table is, and what was asked and answered (see tests/golden/README.md)."""
+"""``case.json``: the description of a table, its queries and their answers (see tests/golden/README.md)."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _MANY_FILTERS = 4
 
 
 def describe(writer: Writer, folder: Path) -> dict[str, Any]:
-    """Asks the questions about a finished table, and writes ``expected/`` and ``case.json`` beside it."""
+    """Runs the queries on a finished table, and writes ``expected/`` and ``case.json`` beside it."""
     case, table = writer.case, writer.path
     (folder / "expected").mkdir()
     found, version, timeline = properties(table), table_version(table), instants(table)

@@ -1,4 +1,4 @@
-"""What log files hold, for ``case.json``. It shares nothing with the package's own scanner, which the tables test."""
+"""Lists the blocks of log files, for ``case.json``. Shares no code with the package, which the tables test."""
 
 import struct
 from collections import Counter
@@ -10,13 +10,13 @@ MAGIC = b"#HUDI#"
 
 _TYPES = ("command", "delete", "corrupt", "avro_data", "hfile_data", "parquet_data", "cdc_data")
 _TRAITS = {7: "partial", 5: "positions", 4: "compacted"}
-"""Headers that are told, by their number in ``HeaderMetadataType``."""
+"""The headers that are listed, by their number in ``HeaderMetadataType``."""
 _WITH_VERSIONED_CONTENT = ("avro_data", "delete")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A block of a log file: ``version`` of the log format, ``traits`` that its header tells, and the content."""
+    """A block of a log file: ``version`` of the log format, ``traits`` from its header, and the content."""
 
     type: str
     version: int
@@ -25,14 +25,14 @@ class Block:
 
     @property
     def label(self) -> str:
-        """What the inventory says of the block."""
+        """The label of the block in the inventory."""
         versioned = self.type in _WITH_VERSIONED_CONTENT and len(self.content) >= 4
         content = f" (content v{struct.unpack_from('>i', self.content)[0]})" if versioned else ""
         return f"{self.type} v{self.version}{content}" + "".join(f" +{trait}" for trait in self.traits)
 
 
 def inventory(table: Path) -> dict[str, int]:
-    """How many blocks of each sort the log files of a table have, without those of its metadata table."""
+    """The number of blocks of each label in the log files of a table, without those of its metadata table."""
     counts: Counter[str] = Counter()
     for path in table.rglob(".*.log.*"):
         if ".hoodie" not in path.relative_to(table).parts and path.suffix != ".crc":
@@ -41,7 +41,7 @@ def inventory(table: Path) -> dict[str, int]:
 
 
 def _labels(data: bytes) -> Iterator[str]:
-    """The sorts of the blocks, one after another; what is no block is skipped up to the next magic."""
+    """The labels of the blocks, in file order; bytes between blocks are skipped up to the next magic."""
     place = 0
     while place >= 0 and place < len(data):
         try:
@@ -54,7 +54,7 @@ def _labels(data: bytes) -> Iterator[str]:
 
 
 def _block(data: bytes, start: int) -> tuple[Block, int]:
-    """The block that begins at a place, and where it ends."""
+    """The block that begins at ``start``, and where it ends."""
     magic, size, version, kind = struct.unpack_from(">6sqii", data, start)
     end = start + len(MAGIC) + 8 + size
     followed = end == len(data) or data.startswith(MAGIC, end)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 Options = Mapping[str, str | int | None]
-"""Options of a write; None takes a default away."""
+"""Options of a write; None removes a default."""
 
 TABLE_TYPE = "hoodie.datasource.write.table.type"
 RECORD_KEY = "hoodie.datasource.write.recordkey.field"
@@ -58,7 +58,7 @@ DEFAULTS: Options = {
     "hoodie.index.bloom.num_entries": 500,
     "hoodie.bloom.index.filter.dynamic.max.entries": 2000,
 }
-"""What every table is written with, where the case says nothing else."""
+"""The defaults for writing tables."""
 DEFAULTS_OF_K: Options = {
     **DEFAULTS,
     "hoodie.clean.automatic": "false",
@@ -72,4 +72,4 @@ DEFAULTS_OF_K: Options = {
     "hoodie.archive.delete.parallelism": 2,
     "hoodie.file.listing.parallelism": 2,
 }
-"""The same of group K, where no table service runs that the case does not ask for."""
+"""The defaults of group K, whose tables run only the table services that a case asks for."""

@@ -1,4 +1,4 @@
-"""Which questions a finished table is asked."""
+"""The queries that are run on a finished table."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ BEGIN = "hoodie.datasource.read.begin.instanttime"
 END = "hoodie.datasource.read.end.instanttime"
 FORMAT = "hoodie.datasource.query.incremental.format"
 NOT_OF_THE_READER = ("filter", "where", "expression", "duckdb")
-"""Options that describe a filter, in the words of several engines; the rest are options of Hudi's data source."""
+"""Options that describe a filter for several engines; all others are options of Hudi's data source."""
 
 _ALL = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A query: its kind, its options, and the name of the file that its answer goes into."""
+    """A query: its kind, its options, and the name of the file for its answer."""
 
     kind: str
     options: Mapping[str, Any]
@@ -28,10 +28,10 @@ class Question:
 
 @dataclass(slots=True, kw_only=True)
 class Questions:
-    """What is asked beside the snapshot; a case may change it.
+    """The queries besides the snapshot; a case may change them.
 
-    ``time_travels`` and ``ranges`` are the most of each. A filter is a list of ``[column, operator, value]``, or a
-    mapping with the condition as SQL of Spark (``where``), an Arrow expression (``expression``) and SQL of DuckDB.
+    ``time_travels`` and ``ranges`` limit the number of each. A filter is a list of ``[column, operator, value]``, or a
+    mapping with the condition in Spark's SQL (``where``), as an Arrow expression (``expression``) and in DuckDB's SQL.
     """
 
     time_travels: int = _ALL
@@ -41,13 +41,13 @@ class Questions:
     filters: list[Sequence[Any] | Mapping[str, str]] = field(default_factory=list)
 
     def ask_filtered(self, where: str, expression: str, duckdb: str | None = None) -> None:
-        """Asks for the rows that meet a condition; without ``duckdb``, DuckDB is not asked."""
+        """Adds a query with a filter; without ``duckdb``, it is not run in DuckDB."""
         condition = {"where": where, "expression": expression}
         self.filters.append(condition if duckdb is None else {**condition, "duckdb": duckdb})
 
     @classmethod
     def of_group(cls, group: str, letter: str) -> "Questions":
-        """The questions of a group: fewer where its tables differ in other things than their timelines."""
+        """The queries of a group: fewer for groups whose tables do not differ in their timelines."""
         if group == "k":
             return cls(time_travels=3, ranges=3)
         if letter == "g":
@@ -55,7 +55,7 @@ class Questions:
         return cls(time_travels=2, ranges=2) if letter in "efh" else cls()
 
     def about(self, instants: Sequence[Instant], version: int, *, has_changes: bool) -> Iterator[Question]:
-        """The questions to a table with these instants, of a table version, with change data capture or without."""
+        """The queries for a table with these instants; ``has_changes`` is whether it has change data capture."""
         done = [one for one in instants if one.state == "completed" and one.action in WRITES]
         yield Question(kind="snapshot", options={}, stem="snapshot")
         if self.read_optimized:
@@ -76,12 +76,12 @@ class Questions:
         most = self.time_travels
         if len(done) <= most or not most:
             return list(done)[:most]
-        # The newest is the snapshot: it is left out where few are asked for.
+        # The newest gives the snapshot: it is left out if there are few time travels.
         last = len(done) - (1 if most >= _ALL else 2)
         return [done[round(step * last / max(1, most - 1))] for step in range(most)]
 
     def _ranges(self, times: Sequence[str]) -> list[tuple[str, str | None]]:
-        """All, all but the first, all but the first and the last, the last."""
+        """The ranges: all instants; all but the first; all but the first and the last; the last."""
         if not times:
             return []
         ranges: list[tuple[str, str | None]] = [("000", None)]
@@ -93,7 +93,7 @@ class Questions:
 
 
 def _time_of_change(instant: Instant, version: int) -> str:
-    """Incremental queries of later table versions go by completion time."""
+    """The time that incremental queries go by: in later table versions the completion time."""
     if version >= FIRST_VERSION_WITH_FOLDER and instant.completed is not None:
         return instant.completed
     return instant.requested

@@ -1,4 +1,4 @@
-"""The registry of cases. A module of ``cases`` registers functions that write a table; importing it needs no Spark."""
+"""The registry of cases: the modules of ``cases`` register functions that write tables. Needs no Spark."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ from typing import Any, TypeVar
 Write = TypeVar("Write", bound=Callable[..., None])
 
 TOGETHER = "jklmnopqr"
-"""The letters of cases that lie in one archive, ``k.tar.xz``. Those of another letter lie in its own."""
+"""The letters of the cases in ``k.tar.xz``. Each other letter has an archive of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One table: the release of Hudi that writes it, what it covers, and the function that writes it.
 
-    ``begins_as`` names another case, usually of an older release, whose table this one goes on writing. A case that
-    only serves as such a beginning is not golden: nothing is asked of it, and it is in no archive.
+    ``begins_as`` names another case, usually of an older release, whose table this one continues. A case that only
+    serves as such a beginning is not golden: it has no queries and is in no archive.
     """
 
     name: str
@@ -40,7 +40,7 @@ CASES: dict[str, Case] = {}
 def case(
     name: str, release: str, covers: str, *, begins_as: str | None = None, is_golden: bool = True, **parameters: Any
 ) -> Callable[[Write], Write]:
-    """Registers one table that a function writes; stacked, several, one for each release and set of parameters."""
+    """Registers a function as the writer of a table; use it several times for other releases or parameters."""
 
     def register(write: Write) -> Write:
         assert name not in CASES, f"two cases named {name}"

@@ -11,12 +11,12 @@ ROOT = Path(__file__).parents[3]
 PYTHON35 = ROOT / ".venv-spark35" / "bin" / "python"
 """PySpark 3.5; ``make spark`` installs it."""
 PYTHON33 = Path(os.environ.get("PYTHON_SPARK33", ROOT / ".venv-spark33" / "bin" / "python"))
-"""PySpark 3.3 and PyArrow, for Hudi 0.12 alone. It needs Python 3.10 or older, so that nothing here installs it."""
+"""PySpark 3.3 and PyArrow, for Hudi 0.12 only. It needs Python 3.10 or older, so it is not installed by make."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A release of Hudi: its bundle, and the Python that has the Spark which the bundle is for."""
+    """A release of Hudi: its bundle, and a Python with the PySpark that the bundle is built for."""
 
     bundle: MavenJar
     python: Path
@@ -28,7 +28,7 @@ class Release:
 
 
 def number(version: str) -> tuple[int, ...]:
-    """A version as numbers, which compare as releases do."""
+    """A version as a tuple of numbers, which compares as releases do."""
     return tuple(int(part) for part in version.split("."))
 
 

@@ -1,4 +1,4 @@
-"""What the newest release says of tables that older ones wrote: it answers where they failed, and agrees or not."""
+"""The newest release's answers for tables of older ones: as a check, or instead of a failed one."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CHECKED = ("snapshot", "read_optimized")
-"""The kinds of question whose answers are checked; of the others only those that the writing release failed to give."""
+"""The kinds of query whose answers are checked; other queries are run only if the writing release has failed."""
 
 
 def add_second_opinion(spark: "SparkSession", version: str, folder: Path) -> None:

@@ -23,7 +23,7 @@ _SETTINGS = {
     "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.compression.codec": "zstd",
-    # Dates before 1582 and timestamps before 1900 stay what they are, in answers and in what Hudi's row writer writes.
+    # Dates before 1582 and timestamps before 1900 are not rebased, in answers and by Hudi's row writer.
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
@@ -31,7 +31,7 @@ _SETTINGS = {
 }
 _SINCE_13 = {"spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar"}
 _BEFORE_13 = {
-    # Hudi 0.12 asks for an option that Spark 3.3.1, for which it was built, does not know.
+    # Hudi 0.12 needs an option that Spark 3.3.1, for which it was built, does not have.
     "spark.sql.legacy.parquet.nanosAsLong": "false",
     "spark.hadoop.spark.sql.legacy.parquet.nanosAsLong": "false",
 }
@@ -39,10 +39,10 @@ _BEFORE_13 = {
 
 @contextmanager
 def spark_session(version: str, bundle: Path) -> Iterator[SparkSession]:
-    """A session of this process with a release of Hudi.
+    """A Spark session in this process, with a release of Hudi.
 
-    Settings of Spark's SQL stay at their defaults where no reason is given above: without generated code, for one, Hudi
-    0.12 loses rows.
+    Settings of Spark's SQL stay at their defaults unless a comment above gives a reason: without code generation, for
+    example, Hudi 0.12 loses rows.
     """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").appName("golden tables")

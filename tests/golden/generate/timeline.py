@@ -1,11 +1,11 @@
-"""What a case may look up in its table: properties, instants, and files of the timeline."""
+"""Reads the properties, the instants and the files of a table's timeline, for cases."""
 
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 FIRST_VERSION_WITH_FOLDER = 8
-"""From this table version on the timeline has a folder of its own (timeline layout 2)."""
+"""The first table version whose timeline has a folder of its own (timeline layout 2)."""
 WRITES = ("commit", "deltacommit", "replacecommit")
 
 _STATES = ("requested", "inflight", "completed")
@@ -14,7 +14,7 @@ _NAME = re.compile(r"(\d{14,17})(?:_(\d{17}))?\.([a-z]+)(?:\.(requested|inflight
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instant:
-    """An action of the active timeline; ``completed`` is the completion time that its file name carries, if it does."""
+    """An action of the active timeline; ``completed`` is the completion time in its file name, if there is one."""
 
     requested: str
     completed: str | None
@@ -27,14 +27,14 @@ class Instant:
 
 
 def properties(table: Path) -> dict[str, str]:
-    """What ``hoodie.properties`` says; nothing where there is no table."""
+    """The properties in ``hoodie.properties``; empty without a table."""
     path = table / ".hoodie" / "hoodie.properties"
     lines = path.read_text().splitlines() if path.exists() else []
     return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
 
 
 def table_version(table: Path) -> int:
-    """The table version, 0 where there is no table."""
+    """The table version, 0 without a table."""
     return int(properties(table).get("hoodie.table.version", "0"))
 
 
@@ -45,7 +45,7 @@ def timeline_folder(table: Path) -> Path:
 
 
 def instants(table: Path) -> list[Instant]:
-    """The active timeline by requested time, each action in the last state that it reached."""
+    """The active timeline by requested time, each action in its latest state."""
     furthest: dict[str, Instant] = {}
     folder = timeline_folder(table)
     for name in sorted(path.name for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []:
@@ -59,7 +59,7 @@ def instants(table: Path) -> list[Instant]:
 
 
 def completed_file(table: Path, requested: str) -> Path:
-    """The file that makes an action complete."""
+    """The file of a completed action."""
     (path,) = (
         path
         for path in timeline_folder(table).iterdir()
@@ -69,7 +69,7 @@ def completed_file(table: Path, requested: str) -> Path:
 
 
 def _instant(name: str) -> Instant | None:
-    # An inflight commit of layout 1 says no action.
+    # The name of an inflight commit of layout 1 has no action.
     match = _NAME.fullmatch(re.sub(r"^(\d+)\.inflight$", r"\1.commit.inflight", name))
     if match is None:
         return None

@@ -1,9 +1,9 @@
-"""One Spark session of one release, in a process of its own: writes cases, or gives a second opinion on them.
+"""Runs a Spark session with one release, which writes cases or reads those of older releases.
 
     python -m tests.golden.generate.worker write RELEASE BUNDLE FOLDER CASE...
     python -m tests.golden.generate.worker review RELEASE BUNDLE FOLDER CASE...
 
-``tests.golden.generate`` starts it. It runs in the Python that has the release's Spark, 3.10 for Hudi 0.12.
+``tests.golden.generate`` starts it in the Python that has the release's PySpark (3.10 for Hudi 0.12).
 """
 
 import shutil
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def write(spark: "SparkSession", case: Case, folder: Path) -> str:
-    """Writes a case into its folder, and says how it went."""
+    """Writes a case into its folder; returns a line about the result."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     if case.begins_as is not None:
@@ -47,7 +47,7 @@ def write(spark: "SparkSession", case: Case, folder: Path) -> str:
 
 
 def main() -> int:
-    """Runs a task on the cases that the command line names; the status says whether one failed."""
+    """Runs a task on the cases of the command line; the exit status is 1 if one failed."""
     task, version, bundle, folder, *names = sys.argv[1:]
     failed = 0
     with spark_session(version, Path(bundle)) as spark:

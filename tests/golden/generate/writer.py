@@ -1,4 +1,4 @@
-"""What a case writes its table with."""
+"""The writer that cases write their tables with."""
 
 import random
 import re
@@ -28,10 +28,10 @@ _INT = 2**31
 
 
 class Writer:
-    """A table in the making: writes, looks at what is there, and notes what is to be asked of it.
+    """Writes one table, looks up what it has, and collects the queries to run on it.
 
-    ``options`` are those of every write. ``reader_options`` are those without which Hudi does not read the table as it
-    was meant. ``notes`` are what a reader of ``case.json`` should know.
+    ``options`` are those of every write. ``reader_options`` are those that Hudi needs to read the table. ``notes`` are
+    for readers of ``case.json``.
     """
 
     def __init__(self, spark: "SparkSession", case: Case, folder: Path) -> None:
@@ -51,25 +51,25 @@ class Writer:
         self.set("hoodie.embed.timeline.server", "false")
 
     def close(self) -> None:
-        """Takes the settings of the session back. Tables have names of their own and may stay in the catalog."""
+        """Resets the settings of the session. Tables have unique names and stay in the catalog."""
         for name in self.settings:
             self.spark.conf.unset(name)
 
-    # What a table is like.
+    # The kind of table.
 
     def use_table_version(self, version: int | None) -> None:
-        """Writes another table version than the release's own; None for that."""
+        """Sets the table version to write; None for the release's default."""
         if version is not None:
             self.options[TABLE_VERSION] = version
 
     def without_metadata_table(self) -> None:
-        """Writes no metadata table."""
+        """Turns the metadata table off."""
         self.options[METADATA] = "false"
 
     # Rows.
 
     def frame(self, rows: Iterable[Any], schema: Any) -> "DataFrame":
-        """Rows in one Spark partition, so that files are the same in each run."""
+        """The rows in one Spark partition, so that files are the same in each run."""
         return self.spark.createDataFrame(list(rows), schema).coalesce(1)
 
     def rows(
@@ -81,7 +81,7 @@ class Writer:
         parts: Sequence[str | None] = PARTITIONS,
         part_of: Callable[[int], str | None] | None = None,
     ) -> "DataFrame":
-        """Rows of the usual table (id, part, ts, name, price, qty); what a key has follows from ``ts`` and ``tag``."""
+        """Rows of the default table (id, part, ts, name, price, qty); values follow from key, ``ts`` and ``tag``."""
         found = []
         for key in numbers:
             chance = random.Random(f"0/{key}/{tag}/{ts}")
@@ -107,11 +107,11 @@ class Writer:
     def upsert(
         self, numbers: Iterable[int], ts: int, tag: str, operation: str = "upsert", options: Options | None = None
     ) -> None:
-        """One commit of rows of the usual table."""
+        """One commit of rows of the default table."""
         self.write(self.rows(numbers, ts, tag), operation, options)
 
     def set(self, name: str, value: str) -> None:
-        """A setting of the session until the case is done."""
+        """Sets a setting of the session until the case is done."""
         self.settings.append(name)
         self.spark.conf.set(name, value)
 
@@ -120,7 +120,7 @@ class Writer:
         return self.spark.sql(statement)
 
     def try_sql(self, statement: str) -> bool:
-        """Runs a statement that some releases refuse, and notes it if so."""
+        """Runs a statement that some releases refuse; adds a note if this one does."""
         try:
             self.sql(statement)
         except Exception as error:  # noqa: BLE001 - whatever Hudi and Spark raise
@@ -129,11 +129,11 @@ class Writer:
         return True
 
     def register(self) -> None:
-        """Makes the table known to SQL."""
+        """Creates the table in the catalog, for SQL."""
         self.sql(f"create table if not exists {self.name} using hudi location '{self.path}'")
 
     def call(self, statement: str) -> "list[Row]":
-        """Runs a procedure, with the options of the case that procedures take from the session."""
+        """Calls a procedure; options of the case that procedures read from the session are set there."""
         if TABLE_VERSION in self.options:
             self.set(TABLE_VERSION, str(self.options[TABLE_VERSION]))
             self.set("hoodie.write.auto.upgrade", "false")
@@ -142,10 +142,10 @@ class Writer:
         return self.sql(statement).collect()
 
     def roll_back(self, instant: str) -> None:
-        """Rolls a completed instant back by the write client: the SQL procedure upgrades the table."""
+        """Rolls back a completed instant with the write client, as the SQL procedure would upgrade the table."""
         java: Any = self.spark.sparkContext._jvm
         options = java.java.util.HashMap()
-        # The client of 0.15 takes no default for the payload class.
+        # The client of 0.15 has no default for the payload class.
         payload = properties(self.path).get("hoodie.compaction.payload.class")
         for name, value in self.write_options(**{PAYLOAD: payload, "hoodie.write.auto.upgrade": "false"}).items():
             options.put(name, value)
@@ -156,7 +156,7 @@ class Writer:
         assert client.rollback(instant), f"{instant} was not rolled back"
         client.close()
 
-    # What is there.
+    # The state of the table.
 
     def instants(self) -> list[Instant]:
         """The active timeline."""
@@ -167,7 +167,7 @@ class Writer:
         return [one for one in self.instants() if one.state == "completed" and one.action in WRITES][-1].requested
 
     def completed_file(self, requested: str) -> Path:
-        """The file that makes an action complete."""
+        """The file of a completed action."""
         return completed_file(self.path, requested)
 
     def logs(self) -> list[Path]:
@@ -179,7 +179,7 @@ class Writer:
         )
 
     def columns(self) -> list[str]:
-        """The columns of the table's own, in the order in which SQL shows them."""
+        """The columns without meta fields, in SQL's order."""
         fields = self.sql(f"select * from {self.name} limit 0").columns
         return [name for name in fields if not name.startswith("_hoodie")]
 
@@ -192,5 +192,5 @@ def with_columns(frame: "DataFrame", columns: Mapping[str, str]) -> "DataFrame":
 
 
 def key_number() -> str:
-    """SQL for the number in a key of the usual table."""
+    """SQL for the number in a key of the default table."""
     return "cast(substr(id, 2) as int)"
