@@ -97,8 +97,8 @@ class CorruptTableError(HudiReadError):
         self.expected = expected
 
     def __str__(self) -> str:
-        place = self.path if self.offset is None else f"{self.path} at byte {self.offset}"
-        return f"{place}: found {self.found}, expected {self.expected}"
+        location = self.path if self.offset is None else f"{self.path} at byte {self.offset}"
+        return f"{location}: found {self.found}, expected {self.expected}"
 
 
 class CorruptTimelineError(CorruptTableError):

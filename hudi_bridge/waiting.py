@@ -30,7 +30,7 @@ def timeout_seconds() -> float:
 
 
 def abandon_waiting(threads: Iterable[threading.Thread]) -> None:
-    """Have these threads stop waiting in ``call_with_timeout``, as nobody needs their results any more."""
+    """Make these threads stop waiting in ``call_with_timeout``, as their results are not needed any more."""
     _abandoned_waiters.update(threads)
 
 

@@ -21,7 +21,7 @@ def replay_differences(table: HudiTable) -> list[str]:
     A commit whose state cannot be read is replayed together with the next one whose state can be. So is a commit that
     overlaps others: changes are ordered by completion time, states by requested time.
     """
-    differences, compared = [], 0
+    found, compared = [], 0
     commits = sorted(table.timeline.commits(), key=lambda commit: ordering_time(commit, table.config))
     before, begin = State(), "earliest"
     for count, commit in enumerate(commits, start=1):
@@ -36,9 +36,9 @@ def replay_differences(table: HudiTable) -> list[str]:
             changed = changes_or_none(table, start, place)
             compared += changed is not None
             if changed is not None and replayed(rows, changed) != after:
-                differences.append(f"the changes after {start} up to {place} do not lead to the rows as of then")
+                found.append(f"the changes after {start} up to {place} do not lead to the rows as of then")
         before, begin = after, place
-    return differences if compared or not commits else ["no changes could be read"]
+    return found if compared or not commits else ["no changes could be read"]
 
 
 def changes_or_none(table: HudiTable, after: str, up_to: str) -> HudiDataset | None:
@@ -62,7 +62,7 @@ def replayed(state: State, changes: HudiDataset) -> State:
 
 
 def state_as_of(table: HudiTable, instant: str) -> State:
-    """The rows as of an instant, with the columns of the newest commit, as in the rows of changes."""
+    """The rows as of an instant, with the columns that the newest commit has, as images have them."""
     newest = table.splits()
     rows: list[Mapping[str, Any]] = []
     for split in table.snapshot(instant).splits():
@@ -80,7 +80,7 @@ def state_as_of(table: HudiTable, instant: str) -> State:
 
 
 def slice_of(split: Split) -> RealtimeFileSplit:
-    """The split of one file slice."""
+    """The one file slice that a split of a snapshot is."""
     assert isinstance(split, RealtimeFileSplit)
     return split
 

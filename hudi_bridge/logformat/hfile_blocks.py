@@ -118,7 +118,7 @@ def parse_trailer(source: HFileSource) -> HFileTrailer:
     """The trailer of an HFile.
 
     Raises:
-        CorruptTableError: there is none, or it lacks a field.
+        CorruptTableError: the trailer is missing or cannot be parsed.
         UnsupportedTableError: the version or the compression is not supported.
     """
     size = source.buffer.size
