@@ -85,7 +85,8 @@ class Workers(Generic[Item]):
         self._give_room(len(self._threads))
         while self._is_starting:
             time.sleep(_START_POLL_SECONDS)
-        for thread in self._threads:
+        # A worker may be where Python collects an abandoned iterator, and so ends it; no thread can join itself.
+        for thread in set(self._threads) - {threading.current_thread()}:
             while thread.is_alive():
                 urge()
                 thread.join(_JOIN_POLL_SECONDS)

@@ -117,3 +117,23 @@ def test_an_interrupt_between_two_items_leaves_none() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
+
+
+def test_a_worker_may_be_the_one_that_ends_all() -> None:
+    """As when Python has it drop a generator that nobody reads any more."""
+    ended: list[BaseException | None] = []
+
+    def source() -> Iterator[int]:
+        crew.stopped = True
+        try:
+            crew.end()
+        except RuntimeError as error:
+            ended.append(error)
+        else:
+            ended.append(None)
+        yield 1
+
+    crew = threads.Workers([source], 1, 1)
+    crew.start()
+    assert list(crew.items()) == []
+    assert ended == [None]

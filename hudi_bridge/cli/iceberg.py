@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from hudi_bridge.cli import options
-from hudi_bridge.cli.opening import load_payloads, parse_options
+from hudi_bridge.cli.opening import load_payloads, note_empty_past, open_table, parse_options
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.publishing.locations import Locations
@@ -149,6 +149,8 @@ def publish_iceberg(
 ) -> None:
     """Write a Hudi table as an Iceberg table: metadata and what logs change; base files stay where they are."""
     settings, rewriting = _connector("merge_settings").MergeSettings, _connector("rewriting").Rewriting
+    if as_of is not None:
+        note_empty_past(open_table(table, option, payload), as_of)
     published = _connector("publish").publish_table(
         Storage.open(table),
         Scratch.open(to),

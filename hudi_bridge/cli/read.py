@@ -44,6 +44,7 @@ def read(
         raise QueryError("--after", repr(after), "a range without --read-optimized and --as-of")
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
     opened = open_table(table, option, payload)
+    note_empty_past(opened, as_of)
     if after is not None:
         dataset, suffix = opened.incremental(after, up_to), INCREMENTAL
     elif read_optimized:
@@ -66,7 +67,6 @@ def read(
             session.run(
                 statement, lambda rows: write_rows(_with_schema(rows, schema), destination, limit=limit, look=look)
             )
-    note_empty_past(opened, as_of)
     if after is not None:
         print_note(f"the range that follows begins with --after {dataset.next_after}")
     if limit is None and not read_optimized and (damaged := dataset.skipped_log_blocks().corrupt):

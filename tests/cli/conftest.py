@@ -89,7 +89,7 @@ def hudi_bridge(capfdbinary: pytest.CaptureFixture[bytes]) -> Callable[..., Outc
 def in_terminal(tmp_path: Path) -> Callable[..., str]:
     """Runs the command in a terminal, types the given text, and returns what the terminal shows."""
 
-    def call(*arguments: str, typed: str = "", columns: int = 80) -> str:
+    def call(*arguments: str, typed: str = "", columns: int = 80, **variables: str) -> str:
         ours, theirs = pty.openpty()
         environment = {
             **os.environ,
@@ -98,6 +98,7 @@ def in_terminal(tmp_path: Path) -> Callable[..., str]:
             "TERM": "dumb",
             "HOME": str(tmp_path),
             "PYTHONPATH": str(ROOT),
+            **variables,
         }
         process = subprocess.Popen([*COMMAND, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
         os.close(theirs)

@@ -95,6 +95,48 @@ def test_changes_in_every_format(hudi_bridge: Call, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("form", ["json", "csv", "table"])
+@pytest.mark.parametrize("limit", [0, 3, 44, 100])
+def test_not_more_changes_than_the_limit(hudi_bridge: Call, form: str, limit: int) -> None:
+    table = str(golden_table("i_cdc_120"))
+    outcome = hudi_bridge("changes", table, "--after", "earliest", "--limit", str(limit), "-f", form)
+    begins = ('{"op"', '"i"', '"u"', '"d"', "│ i ", "│ u ", "│ d ")
+    assert sum(line.startswith(begins) for line in outcome.text.splitlines()) == min(limit, 44)
+    # Whoever reads on from the end of the range would miss what the limit has left out.
+    assert ("begins with --after" in outcome.err) == (limit > 44)
+    assert ("may be left out" in outcome.err) == (limit <= 44)
+
+
+def test_images_on_a_narrow_terminal_begin_with_the_record_key(in_terminal: Callable[..., str]) -> None:
+    seen = in_terminal("changes", str(golden_table("i_cdc_120")), "--after", "earliest", columns=80)
+    assert '{"id": "' in seen
+    assert '{"_hoodie' not in seen
+
+
+def test_following_keeps_a_file_that_it_has_not_written(hudi_bridge: Call, writer: TableWriter, tmp_path: Path) -> None:
+    output, state = tmp_path / "rows.json", tmp_path / "state.json"
+    arguments = (writer.folder, "--after", "earliest", "--state-file", state, "-o", output, "--no-clobber")
+    for commit in (1, 2):
+        if commit > 1:
+            write(writer, commit)
+        with following(*arguments) as process:
+            wait_for_state(state, commit)
+            assert stop(process) == b""
+    assert keys(output.read_text()) == ["k1", "k2"]
+    state.unlink()
+    outcome = hudi_bridge("changes", *map(str, arguments), "--follow")
+    assert (outcome.code, "--no-clobber keeps it" in outcome.err) == (1, True)
+    assert keys(output.read_text()) == ["k1", "k2"]
+
+
+def test_a_state_that_cannot_be_written_is_named_as_the_user_named_it(hudi_bridge: Call, writer: TableWriter) -> None:
+    outcome = hudi_bridge("changes", str(writer.folder), "--after", "000", "--state-file", "/nowhere/state")
+    assert (outcome.code, outcome.err) == (
+        1,
+        "hudi-bridge: /nowhere/state cannot be written: No such file or directory\n",
+    )
+
+
 def test_images_as_hudi_writes_them(hudi_bridge: Call) -> None:
     table = str(golden_table("i_cdc_120"))
     lines = hudi_bridge("changes", table, "--after", "earliest", "--cdc", "-f", "json").text.splitlines()
@@ -136,7 +178,7 @@ def test_a_state_that_is_none_or_of_another_table_is_refused(
     state = tmp_path / "state.json"
     state.write_text(text.replace("T", str(writer.folder)))
     outcome = hudi_bridge("changes", str(writer.folder), "--after", "000", "--state-file", str(state))
-    assert (outcome.code, outcome.text) == (1, "")
+    assert (outcome.code, outcome.text) == (2, "")
     assert expected in outcome.err
     assert state.read_text() == text.replace("T", str(writer.folder))
 
@@ -148,14 +190,17 @@ def test_a_state_that_is_none_or_of_another_table_is_refused(
         (["--after", "000", "--follow", "--up-to", "2026-01-01"], "--up-to"),
         (["--after", "000", "--follow", "-f", "parquet"], "cannot be carried on with"),
         (["--after", "000", "--follow", "-o", "rows.arrow"], "cannot be carried on with"),
-        (["--after", "yesterday"], "yesterday"),
+        (["--after", "yesterday"], "--after: found 'yesterday'"),
+        (["--after", "000", "--up-to", "tomorrow"], "--up-to: found 'tomorrow'"),
+        (["--after", "000", "--follow", "--limit", "3"], "no limit with --follow"),
+        (["--after", "000", "--state-file", "s.json", "--limit", "3"], "no limit with --state-file"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(
     hudi_bridge: Call, writer: TableWriter, options: list[str], expected: str
 ) -> None:
     outcome = hudi_bridge("changes", str(writer.folder), *options)
-    assert (outcome.code, outcome.text) == (1, "")
+    assert (outcome.code, outcome.text) == (2, "")
     assert expected in outcome.err
 
 
@@ -206,7 +251,7 @@ def test_a_file_that_is_shorter_than_its_state_says_is_refused(writer: TableWrit
     state.write_text(json.dumps({"table": str(writer.folder), "after": "0" * 17, "written_bytes": 7}))
     with following(writer.folder, "--state-file", state, "-o", output) as process:
         _, err = process.communicate(timeout=PATIENCE_SECONDS)
-    assert process.returncode == 1
+    assert process.returncode == 2
     assert b"7 bytes" in err
 
 
@@ -230,5 +275,5 @@ def test_an_error_ends_following(writer: TableWriter) -> None:
         assert keys(process.stdout.readline()) == ["k1"]
         (writer.timeline_folder / f"{at(2)}_{completion_of(at(2))}.commit").write_text("damage")
         _, err = process.communicate(timeout=PATIENCE_SECONDS)
-    assert process.returncode == 2
+    assert process.returncode == 1
     assert at(2).encode() in err

@@ -26,7 +26,7 @@ def test_publish_prints_the_metadata_file(hudi_bridge: Call, story: str, tmp_pat
     ("options", "message"),
     [
         (("--to", "{story}/views"), "lies in the table"),
-        (("--to", "{tmp}/x", "--as-of", "yesterday"), "as_of"),
+        (("--to", "{tmp}/x", "--as-of", "yesterday"), "--as-of"),
         (("--to", "{tmp}/x", "--locate", "/data"), "--locate"),
         (("--to", "nonsense://x"), "no file system"),
     ],
@@ -34,7 +34,7 @@ def test_publish_prints_the_metadata_file(hudi_bridge: Call, story: str, tmp_pat
 def test_publish_refuses(hudi_bridge: Call, story: str, tmp_path: Path, options: tuple[str, ...], message: str) -> None:
     filled = [option.format(story=story, tmp=tmp_path) for option in options]
     outcome = hudi_bridge("publish", "iceberg", story, *filled)
-    assert outcome.code == 1
+    assert outcome.code == 2
     assert message in outcome.err
 
 
@@ -50,8 +50,34 @@ def test_publish_refuses(hudi_bridge: Call, story: str, tmp_path: Path, options:
 )
 def test_serve_refuses(hudi_bridge: Call, tmp_path: Path, options: tuple[str, ...], message: str) -> None:
     outcome = hudi_bridge("serve", "iceberg", *options, "--scratch", str(tmp_path / "scratch"))
-    assert outcome.code == 1
+    assert outcome.code == 2
     assert message in outcome.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("serve", "iceberg", "{tmp}", "/nowhere", "--scratch", "{tmp}/x"),
+        ("serve", "iceberg", "--table", "sales.orders=/nowhere", "--scratch", "{tmp}/x"),
+        ("publish", "iceberg", "/nowhere", "--to", "{tmp}/x"),
+        ("publish", "log-records", "/nowhere", "--to", "{tmp}/x"),
+        ("trino", "sql", "/nowhere", "--published", "{tmp}/x"),
+        ("trino", "explain", "/nowhere"),
+    ],
+)
+def test_what_is_not_there_is_named_at_once(hudi_bridge: Call, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    outcome = hudi_bridge(*(one.format(tmp=tmp_path) for one in arguments))
+    assert (outcome.code, outcome.text) == (1, "")
+    assert outcome.err == "hudi-bridge: /nowhere: not a Hudi table: there is no such folder\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_publishing_what_was_there_before_the_first_commit_says_so(
+    hudi_bridge: Call, story: str, tmp_path: Path
+) -> None:
+    outcome = hudi_bridge("publish", "iceberg", story, "--to", str(tmp_path / "x"), "--as-of", "2020-01-01")
+    assert outcome.code == 1
+    assert "the first commit on the timeline is 20261121133031439" in outcome.err
 
 
 def test_a_missing_extra_is_named(

@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
+from hudi_bridge.cli.grid import size_text
+from hudi_bridge.table import HudiTable
 from tests.cli.conftest import Outcome
 from tests.golden_cases import golden_table
 
@@ -21,10 +23,64 @@ def test_info_as_json(hudi_bridge: Call, story: str) -> None:
     assert (facts["file_slices"], facts["base_files"], facts["log_files"]) == (5, 5, 10)
 
 
-def test_info_as_a_table_has_a_line_for_each_fact(hudi_bridge: Call, story: str) -> None:
-    lines = hudi_bridge("info", story, "--format", "table").text.splitlines()
-    assert any("merge mode" in line and "EVENT_TIME_ORDERING" in line for line in lines)
-    assert any("ordering fields" in line and " ts " in line for line in lines)
+@pytest.mark.parametrize("options", [[], ["-f", "table"]])
+def test_info_in_a_pipe_is_aligned_text_with_sizes_in_bytes(hudi_bridge: Call, story: str, options: list[str]) -> None:
+    lines = hudi_bridge("info", story, *options).text.splitlines()
+    assert lines[4] == "merge mode         EVENT_TIME_ORDERING"
+    assert lines[7] == "ordering fields    ts"
+    assert lines[13] == "base size bytes    39303"
+    assert len(lines) == 16
+
+
+def test_info_on_a_terminal_has_sizes_for_people_and_cuts_nothing(in_terminal: Callable[..., str], story: str) -> None:
+    shown = in_terminal("info", story, columns=50)
+    assert "│ base size         │ 38.4 KiB" in shown
+    path = "".join(line.split("│")[2].strip() for line in shown.splitlines()[2:] if line.count("│") == 3)
+    assert path.startswith(story)
+    assert max(map(len, shown.splitlines())) == 50
+
+
+@pytest.mark.parametrize("command", ["slices", "splits"])
+def test_sizes_are_for_people_on_a_terminal_alone(
+    in_terminal: Callable[..., str], hudi_bridge: Call, story: str, command: str
+) -> None:
+    shown = in_terminal(command, story, columns=200)
+    assert "7.8 KiB" in shown
+    assert "bytes" not in shown
+    assert "7995" not in shown
+    for form in ("csv", "json", "table"):
+        piped = hudi_bridge(command, story, "-f", form).text
+        assert "7995" in piped
+        assert "base_size_bytes" in piped
+        assert "KiB" not in piped
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1024**2 - 1, "1.0 MiB"),
+        (5 * 1024**3, "5.0 GiB"),
+        (3 * 1024**4, "3.0 TiB"),
+        (1234 * 1024**5, "1,234.0 PiB"),
+    ],
+)
+def test_sizes_as_text(size_bytes: int, text: str) -> None:
+    assert size_text(size_bytes) == text
+
+
+def test_ids_on_a_narrow_terminal_are_cut_in_the_middle(in_terminal: Callable[..., str], story: str) -> None:
+    slices = HudiTable.open(story).file_slices()
+    for columns in (50, 80):
+        shown = in_terminal("slices", story, columns=columns)
+        ids = [line.split("│")[2].strip() for line in shown.splitlines() if line.startswith(("│ a", "│ b", "│ c"))]
+        for cut, one in zip(ids, slices, strict=True):
+            head, _, tail = cut.partition("…")
+            assert (len(head) >= 6, len(tail) >= 5) == (True, True)
+            assert (one.file_id.startswith(head), one.file_id.endswith(tail)) == (True, True)
+        assert len(set(zip(ids, [one.partition_path for one in slices], strict=True))) == len(slices)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +105,17 @@ def test_splits_of_a_read_optimized_query_have_no_logs(hudi_bridge: Call, story:
     assert [json.loads(line)["log_paths"] for line in lines] == [[]] * 5
     with_logs = hudi_bridge("splits", story, "-f", "json").text.splitlines()
     assert sum(len(json.loads(line)["log_paths"]) for line in with_logs) == 10
+
+
+@pytest.mark.parametrize(
+    "command", [("info",), ("schema",), ("slices",), ("splits",), ("read",), ("read", "--where", "true")]
+)
+def test_an_instant_before_the_first_commit_is_said(hudi_bridge: Call, story: str, command: tuple[str, ...]) -> None:
+    said = "as of 2020-01-01 there is nothing yet: the first commit on the timeline is 20261121133031439"
+    name, *options = command
+    outcome = hudi_bridge(name, story, *options, "--as-of", "2020-01-01", "-f", "json")
+    assert said in outcome.err
+    assert "nothing yet" not in hudi_bridge(name, story, *options, "--as-of", "20261121133031439").err
 
 
 def test_slices_as_of_an_instant(hudi_bridge: Call, story: str) -> None:

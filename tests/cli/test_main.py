@@ -1,3 +1,5 @@
+import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -7,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from hudi_bridge import __version__, threads
-from tests.cli.conftest import ROOT, Outcome
+from tests.cli.conftest import COMMAND, ROOT, Outcome
 from tests.golden_cases import golden_table
 
 Call = Callable[..., Outcome]
 
-BAD_QUESTIONS = {
-    "no table": ["info", "/nowhere"],
+WRONG_CALLS = {
+    "no command": [],
+    "no command of a group": ["trino"],
+    "no argument": ["info"],
     "unknown option": ["read", "{table}", "--colums", "id"],
     "unknown command": ["reed", "{table}"],
     "unknown column": ["read", "{table}", "--columns", "id,nope"],
@@ -22,20 +26,39 @@ BAD_QUESTIONS = {
     "time that is none": ["read", "{table}", "--as-of", "yesterday"],
     "file without format": ["read", "{table}", "-o", "rows"],
     "table into a file": ["read", "{table}", "-f", "table", "-o", "rows.txt"],
+}
+FAILURES = {
+    "no table": ["info", "/nowhere"],
     "wrong SQL": ["sql", "{table}", "SELEC 1"],
     "wrong condition": ["read", "{table}", "--where", "nope = 1"],
     "SQL that fails": ["sql", "{table}", "SELECT 'x'::INT"],
     "cannot be written": ["read", "{table}", "-o", "/nowhere/rows.csv"],
+    "no columns": ["sql", "{empty}", "FROM t"],
+    "instant that is gone": ["read", "{cleaned}", "--as-of", "20261121143237093"],
 }
 
 
-@pytest.mark.parametrize("arguments", BAD_QUESTIONS.values(), ids=BAD_QUESTIONS.keys())
-def test_a_wrong_question_ends_with_1(hudi_bridge: Call, story: str, arguments: list[str]) -> None:
+@pytest.mark.parametrize("arguments", WRONG_CALLS.values(), ids=WRONG_CALLS.keys())
+def test_a_wrong_call_ends_with_2(hudi_bridge: Call, story: str, arguments: list[str]) -> None:
     outcome = hudi_bridge(*(one.format(table=story) for one in arguments))
+    assert outcome.code == 2
+    assert (outcome.out + outcome.err.encode()).strip()
+    assert "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize("arguments", FAILURES.values(), ids=FAILURES.keys())
+def test_what_cannot_be_done_ends_with_1(hudi_bridge: Call, story: str, arguments: list[str]) -> None:
+    tables = {"table": story, "empty": golden_table("i_only_inflight_120"), "cleaned": golden_table("d_cleaned_0150")}
+    outcome = hudi_bridge(*(one.format(**tables) for one in arguments))
     assert outcome.code == 1
     assert outcome.out == b""
-    assert outcome.err.strip()
+    assert outcome.err.startswith("hudi-bridge: ")
     assert "Traceback" not in outcome.err
+
+
+def test_without_arguments_there_is_help(hudi_bridge: Call) -> None:
+    for arguments in ((), ("trino",), ("publish",)):
+        assert hudi_bridge(*arguments).text.strip() == hudi_bridge(*arguments, "--help").text.strip()
 
 
 @pytest.mark.parametrize(
@@ -43,9 +66,9 @@ def test_a_wrong_question_ends_with_1(hudi_bridge: Call, story: str, arguments: 
     [["read", "{table}"], ["read", "{table}", "--where", "name > ''"], ["sql", "{table}", "SELECT max(name) FROM t"]],
     ids=["read", "where", "sql"],
 )
-def test_a_damaged_table_ends_with_2(hudi_bridge: Call, damaged_table: Path, arguments: list[str]) -> None:
+def test_a_damaged_table_ends_with_1(hudi_bridge: Call, damaged_table: Path, arguments: list[str]) -> None:
     outcome = hudi_bridge(*(one.format(table=damaged_table) for one in arguments))
-    assert outcome.code == 2
+    assert outcome.code == 1
     assert outcome.err.startswith("hudi-bridge: ")
     assert ".log.1_" in outcome.err
     assert " at byte " in outcome.err
@@ -71,6 +94,43 @@ def test_debug_shows_where(damaged_table: Path) -> None:
         )
         assert "Traceback" in done.stderr
         assert "CorruptLogFileError" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["hudi-bridge", "s"], "schema slices splits sql serve"),
+        (["hudi-bridge", "publish", ""], "iceberg log-records"),
+        (["hudi-bridge", "read", "T", "--format", ""], "table csv json parquet arrow"),
+        (["hudi-bridge", "read", "T", "--no-"], "--no-clobber"),
+    ],
+)
+def test_the_shell_completes_commands_options_and_values(words: list[str], expected: str) -> None:
+    """As the function that --show-completion prints asks for it."""
+    asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+    environment = {**os.environ, **asked, "_HUDI_BRIDGE_COMPLETE": "complete_bash"}
+    done = subprocess.run(COMMAND, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == expected.split()
+
+
+def test_completion_is_installed_for_a_shell(tmp_path: Path) -> None:
+    environment = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    command = f"{' '.join(map(shlex.quote, COMMAND))} --install-completion; true"
+    subprocess.run(["bash", "-c", command], env=environment, capture_output=True, check=True)
+    installed = tmp_path / ".bash_completions" / "hudi-bridge.sh"
+    assert "complete -o default -F _hudi_bridge_completion hudi-bridge" in installed.read_text()
+    assert str(installed) in (tmp_path / ".bashrc").read_text()
+
+
+def test_colours_are_for_terminals_that_want_them(in_terminal: Callable[..., str], story: str) -> None:
+    coloured = "\x1b[1;31m"
+    assert coloured in in_terminal("info", "/nowhere", TERM="xterm-256color")
+    assert coloured not in in_terminal("info", "/nowhere", TERM="xterm-256color", NO_COLOR="1")
+    for extra, expected in (({}, False), ({"FORCE_COLOR": "1"}, True)):
+        done = subprocess.run(
+            [*COMMAND, "slices", story, "-f", "table"], env={**os.environ, **extra}, capture_output=True, check=True
+        )
+        assert (b"\x1b[" in done.stdout) == expected
 
 
 def test_a_missing_extra_is_named(story: str) -> None:

@@ -1,18 +1,25 @@
+import errno
 import io
 import json
+import resource
+import signal
 import subprocess
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
+from rich.cells import cell_len
 
 from hudi_bridge import HudiTable
+from hudi_bridge.cli.sinks import UnwritableFileError, open_sink
 from tests.cli.conftest import COMMAND, ROOT, Counters, Outcome
 from tests.compare import differences
 from tests.golden_cases import golden_case, golden_table
+from tests.table_writer import TableWriter, at
 from tests.test_golden import QUERIES, answer_of
 
 Call = Callable[..., Outcome]
@@ -109,7 +116,7 @@ def test_a_range_of_commits(hudi_bridge: Call, story: str, where: list[str]) -> 
 )
 def test_a_range_goes_with_a_begin_alone(hudi_bridge: Call, story: str, options: list[str]) -> None:
     outcome = hudi_bridge("read", story, *options)
-    assert (outcome.code, outcome.out) == (1, b"")
+    assert (outcome.code, outcome.out) == (2, b"")
     assert options[0] in outcome.err
 
 
@@ -122,8 +129,120 @@ def test_empty_tables(hudi_bridge: Call, case: str, form: str) -> None:
 
 def test_a_failed_read_leaves_no_file(hudi_bridge: Call, tmp_path: Path, damaged_table: Path) -> None:
     outcome = hudi_bridge("read", str(damaged_table), "-o", str(tmp_path / "rows.csv"))
-    assert outcome.code == 2
+    assert outcome.code == 1
     assert not list(tmp_path.glob("*rows.csv*"))
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "parquet", "arrow"])
+def test_a_file_that_cannot_be_written_is_named_as_the_user_named_it(
+    hudi_bridge: Call, story: str, tmp_path: Path, form: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    for path, reason in (
+        (f"{tmp_path}/no/rows", "No such file or directory"),
+        (f"{tmp_path}/folder", "Is a directory"),
+        ("/dev/full", "No space left on device"),
+    ):
+        for options in ([], ["--where", "true"]):
+            outcome = hudi_bridge("read", story, "-o", path, "-f", form, *options)
+            assert (outcome.code, outcome.err) == (1, f"hudi-bridge: {path} cannot be written: {reason}\n")
+
+
+def test_a_full_disk_leaves_nothing(hudi_bridge: Call, story: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text("before")
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limit[1]))
+    try:
+        outcome = hudi_bridge("read", story, "-o", str(path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert (outcome.code, outcome.err) == (1, f"hudi-bridge: {path} cannot be written: File too large\n")
+    assert [one.name for one in tmp_path.iterdir()] == ["rows.json"]
+    assert path.read_text() == "before"
+
+
+def test_no_clobber_keeps_what_is_there(hudi_bridge: Call, story: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    first = hudi_bridge("read", story, "-o", str(path), "--no-clobber", "--columns", "id")
+    assert (first.code, len(path.read_text().splitlines())) == (0, 66)
+    written = path.stat()
+    for arguments in (
+        ("read", story),
+        ("read", story, "--where", "true"),
+        ("sql", story, "FROM t"),
+        ("info", story),
+        ("schema", story),
+        ("schema", story, "--infer", "-f", "json"),
+        ("timeline", story),
+        ("slices", story),
+        ("splits", story),
+        ("trace", story, "k00067"),
+        ("trino", "explain", story),
+        ("changes", story, "--after", "earliest"),
+        ("changes", story, "--after", "earliest", "--follow"),
+    ):
+        outcome = hudi_bridge(*arguments, "-o", str(path), "--no-clobber")
+        assert outcome.code == 1
+        assert f"{path} cannot be written: it is there already, and --no-clobber keeps it" in outcome.err
+    assert path.stat() == written
+    assert [one.name for one in tmp_path.iterdir()] == ["rows.csv"]
+    assert hudi_bridge("read", story, "-o", str(path), "--columns", "qty").code == 0
+    assert path.read_text().startswith('"qty"')
+    assert hudi_bridge("read", story, "-o", "/dev/null", "-f", "csv", "--no-clobber").code == 0
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+def test_no_clobber_keeps_a_file_that_has_appeared_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    path = tmp_path / "rows.csv"
+    if not links:
+        monkeypatch.setattr(Path, "hardlink_to", refuse)
+    with ExitStack() as stack:
+        stack.enter_context(open_sink(path, no_clobber=True)).write(b"ours")
+        path.write_bytes(b"theirs")
+        with pytest.raises(UnwritableFileError, match="there already"):
+            stack.close()
+    assert path.read_bytes() == b"theirs"
+    path.unlink()
+    with open_sink(path, no_clobber=True) as sink:
+        sink.write(b"ours")
+    assert path.read_bytes() == b"ours"
+    assert [one.name for one in tmp_path.iterdir()] == ["rows.csv"]
+
+
+@pytest.mark.parametrize("columns", [26, 30, 50, 80])
+@pytest.mark.parametrize("where", [[], ["--where", "true"]], ids=["all", "where"])
+def test_a_narrow_terminal_keeps_the_record_key_and_the_partition(
+    in_terminal: Callable[..., str], story: str, columns: int, where: list[str]
+) -> None:
+    seen = in_terminal("read", story, "--limit", "1", *where, columns=columns)
+    header = next(line for line in seen.splitlines() if line.startswith("│"))
+    assert [name for name in header.replace("│", " ").split() if name in ("id", "part")] == ["id", "part"]
+
+
+@pytest.mark.parametrize("width", [1, 2, 30])
+def test_a_key_that_is_long_is_cut_in_the_middle_and_prose_at_its_end(
+    in_terminal: Callable[..., str], tmp_path: Path, width: int
+) -> None:
+    writer = TableWriter(folder=tmp_path / "t").create()
+    key = "customer-" + "漢字" * width + "0123456789" * 3 + "-z"
+    writer.base_file(at(1), [{"id": key, "ts": 1, "value": "words and words " * 9}])
+    writer.commit(at(1))
+    seen = in_terminal("read", str(writer.folder), columns=50)
+    (row,) = (line for line in seen.splitlines() if line.startswith("│") and "words" in line)
+    assert cell_len(row) == 50
+    cells = [cell.strip() for cell in row.strip("│").split("│")]
+    cut = next(cell for cell in cells if cell.startswith("custo"))
+    assert cut.endswith("-z")
+    assert "…" in cut
+    assert next(cell for cell in cells if cell.startswith("words")).endswith("…")
 
 
 def test_a_reader_that_has_had_enough_ends_it_quietly() -> None:
@@ -158,4 +277,4 @@ def test_options_say_what_a_table_of_hudi_0_does_not(hudi_bridge: Call) -> None:
     assert differences(answer_of(QUERIES["b_spark_merger_0150", 0]), read) == []
     for wrong, message in (("nonsense", "--option"), ("=x", "--option"), ("hoodie.nonsense=1", "hoodie.nonsense")):
         outcome = hudi_bridge("read", table, "--option", wrong)
-        assert (outcome.code, message in outcome.err) == (1, True)
+        assert (outcome.code, message in outcome.err) == (2, True)

@@ -160,5 +160,5 @@ def test_other_tables_have_a_history_too(hudi_bridge: Call, case: str, option: s
 )
 def test_what_does_not_go_together_is_said(hudi_bridge: Call, mixed: str, options: tuple[str, ...], said: str) -> None:
     outcome = hudi_bridge("schema", mixed, *options)
-    assert (outcome.code, outcome.text) == (1, "")
+    assert (outcome.code, outcome.text) == (2, "")
     assert said in outcome.err

@@ -2,6 +2,7 @@ import io
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -81,5 +82,32 @@ def test_errors_do_not_end_the_prompt(in_terminal: Callable[..., str], story: st
     assert 'Referenced column "nope"' in seen
     assert "│   65 │" in seen
     assert "a_story_v9_120_timeline" in seen
-    assert ".what is no command" in seen
+    assert ".what is no command here; .help says what there is" in seen
     assert "Traceback" not in seen
+
+
+@pytest.mark.parametrize("end", ["\\q", "quit", "exit;", ".exit"])
+def test_commands_of_other_prompts_are_answered(in_terminal: Callable[..., str], story: str, end: str) -> None:
+    typed = f".help\nhelp\n\\d\n\\dt\n\\d+ t\n.mode csv\nSELECT 40 + 2\n AS n;\n{end}\nSELECT 'too late';\n"
+    seen = in_terminal("sql", story, typed=typed, columns=120)
+    assert seen.count(".tables       what can be queried") == 2
+    assert "\\d is no command here. Instead: SHOW TABLES; or DESCRIBE t;" in seen
+    assert "\\dt is no command here. Instead: SHOW TABLES;" in seen
+    assert "\\d+ is no command here. Instead: DESCRIBE t;" in seen
+    assert ".mode is no command here. Instead: the options --output and --format" in seen
+    assert "│ 42 │" in seen
+    assert "│ too late │" not in seen
+
+
+def test_words_that_end_the_prompt_are_names_within_a_statement(in_terminal: Callable[..., str], story: str) -> None:
+    seen = in_terminal("sql", story, typed="SELECT 1 AS\nexit\n;\n.quit\n")
+    assert "│ exit │" in seen
+
+
+def test_a_file_that_cannot_be_written_does_not_end_the_prompt(
+    in_terminal: Callable[..., str], story: str, tmp_path: Path
+) -> None:
+    typed = "SELECT 1;\n.help\n.quit\n"
+    seen = in_terminal("sql", story, "-o", str(tmp_path / "no" / "x.csv"), typed=typed, columns=200)
+    assert f"{tmp_path}/no/x.csv cannot be written: No such file or directory" in seen
+    assert "what can be queried" in seen

@@ -53,14 +53,14 @@ def test_other_dialects_have_no_functions(hudi_bridge: Call, story: str, tmp_pat
 
 def test_what_does_not_fit_is_told(hudi_bridge: Call, story: str, tmp_path: Path) -> None:
     nothing = hudi_bridge("trino", "sql", story, "--published", str(tmp_path / "nothing"))
-    assert (nothing.code, "publish log-records wrote" in nothing.err) == (1, True)
+    assert (nothing.code, "publish log-records wrote" in nothing.err) == (2, True)
     published(hudi_bridge, story, tmp_path / "own")
     other = hudi_bridge("trino", "sql", str(golden_table("b_event_time_120")), "--published", str(tmp_path / "own"))
-    assert (other.code, "a_story_v9_120" in other.err) == (1, True)
+    assert (other.code, "a_story_v9_120" in other.err) == (2, True)
     hostile = hudi_bridge("trino", "sql", story, "--published", str(tmp_path / "own"), "--name", 'x"; DROP TABLE y')
-    assert (hostile.code, "letters, digits" in hostile.err) == (1, True)
+    assert (hostile.code, "letters, digits" in hostile.err) == (2, True)
     inside = hudi_bridge("publish", "log-records", story, "--to", f"{story}/own")
-    assert (inside.code, "lies in the table" in inside.err) == (1, True)
+    assert (inside.code, "lies in the table" in inside.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -109,4 +109,4 @@ def test_a_payload_of_ones_own_is_named_by_file_and_class(
     assert "a function for the payload com.acme.Adding" in explained.text
     for wrong in ("com.acme.Adding", f"x={tmp_path}/mine.py:NOTHING", f"x={tmp_path}/mine.py:Other", "x=no.py:Adding"):
         outcome = hudi_bridge("publish", "log-records", table, "--to", str(own), "--payload", wrong)
-        assert (outcome.code, "--payload" in outcome.err) == (1, True)
+        assert (outcome.code, "--payload" in outcome.err) == (2, True)

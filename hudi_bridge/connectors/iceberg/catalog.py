@@ -44,7 +44,7 @@ class Roots:
 
         Raises:
             QueryError: a text is none of these, or nothing is given.
-            TableNotFoundError: a path cannot be opened.
+            TableNotFoundError: a path cannot be opened, or there is nothing.
         """
         named = {}
         for text in tables:
@@ -54,6 +54,9 @@ class Roots:
                 raise QueryError("--table", repr(masked(text)), "NAME=PATH or NAMESPACE.NAME=PATH")
             named[tuple(levels) or DEFAULT_NAMESPACE, table] = Storage.open(path)
         opened = [Storage.open(folder) for folder in folders]
+        for one in (*opened, *named.values()):
+            if not one.exists(""):
+                raise TableNotFoundError(one.shown_path, "there is no such folder")
         named |= {(DEFAULT_NAMESPACE, one.root.rpartition("/")[2]): one for one in opened if _is_table(one)}
         if not opened and not named:
             raise QueryError("roots", "none", "a folder of tables, or tables by name")
