@@ -74,6 +74,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 		break; \
 	done; \
 	test -x $(BIN)/python || { echo 'Python 3.11 or newer is needed: install it, or name it by PYTHON=/path/to/python' >&2; exit 1; }
+	@echo "Installing Hudi Bridge, the engines it reads for and the development tools into $(VENV), once: about 1.5 GB, some minutes"
 	$(BIN)/python -m pip install --quiet "$$(grep '^pip==' constraints.txt)"
 	@# setuptools warns of every editable install.
 	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet -c constraints.txt --build-constraint constraints.txt \

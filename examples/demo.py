@@ -45,6 +45,9 @@ def main() -> None:
             members = [one for one in archive.getmembers() if one.name.split("/")[0] == CASE]
             archive.extractall(folder, members, filter="data")
         case = Path(folder) / CASE
+        console.print(
+            f"A table that Apache Hudi 1.2.0 wrote, from {ARCHIVE.name} of the tests; nothing is kept of it.\n"
+        )
         show(str(case / "table"), case / "expected" / "snapshot.parquet")
 
 

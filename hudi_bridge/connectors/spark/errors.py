@@ -1,7 +1,7 @@
 """Errors of a table across the border between Python workers and the driver.
 
 Spark passes an error of a worker on as its own, with the text of the traceback. A note, which is part of that text,
-carries the facts of the original.
+carries the facts of the original; another one says once more what has happened, so that a long text ends with it.
 """
 
 import json
@@ -26,6 +26,7 @@ def noting_facts() -> Iterator[None]:
         facts = error.__reduce__()[1]
         if not any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ())):
             error.add_note(_NOTE + json.dumps({"error": type(error).__name__, "facts": facts}))
+            error.add_note(f"{type(error).__name__}: {error}")
         raise
 
 

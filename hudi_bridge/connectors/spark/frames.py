@@ -20,6 +20,7 @@ from hudi_bridge.connectors.spark.options import QUERY_TYPE, parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, Plan, selected
 from hudi_bridge.connectors.spark.tasks import read_task
 from hudi_bridge.connectors.spark.types import spark_schema
+from hudi_bridge.connectors.spark.worker_python import require_same_python
 from hudi_bridge.storage import PathLike, path_text
 
 T = TypeVar("T")
@@ -42,11 +43,14 @@ def read(
     ``spark.read.format("hudi_bridge")``.
 
     Raises:
-        QueryError: a column, an option or the query does not fit the table.
+        QueryError: a column, an option or the query does not fit the table, or local workers run another Python.
         TableNotFoundError: there is no Hudi table.
         UnsupportedTableError: the table uses something that cannot be read correctly.
         pyspark.errors.AnalysisException: the condition does not fit the table.
     """
+    # On a cluster, what this machine calls so says nothing of the executors.
+    if (spark.sparkContext.master or "").startswith("local"):
+        require_same_python(spark)
     given = {**(options or {}), "path": path_text(path)} | ({} if query_type is None else {QUERY_TYPE: query_type})
     query = PinnedQuery.of(parse_options(given))
     wanted = selected(query.full_schema, query.options.columns if columns is None else columns).names

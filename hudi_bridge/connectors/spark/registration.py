@@ -3,6 +3,7 @@
 import pyspark
 from pyspark.sql import SparkSession
 
+from hudi_bridge.connectors.spark.worker_python import require_same_python
 from hudi_bridge.errors import QueryError
 
 try:
@@ -22,10 +23,12 @@ def register(spark: SparkSession) -> None:
     From PySpark 4.1 on this lets Spark hand over filters to sources in Python.
 
     Raises:
-        QueryError: this release of PySpark has no data sources in Python.
+        QueryError: this release of PySpark has no data sources in Python, or its workers run another Python.
     """
     if HudiBridgeDataSource is None:
         raise QueryError("register", f"PySpark {pyspark.__version__}", "PySpark 4.0 or later, or read() instead")
+    # They plan on the driver's machine, and read on the executors'.
+    require_same_python(spark)
     # Processes of the driver that plan queries know nothing of the session.
     known = {"parallelism": spark.sparkContext.defaultParallelism}
     spark.dataSource.register(type("HudiBridge", (HudiBridgeDataSource,), known))

@@ -1,0 +1,59 @@
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hudi_bridge.connectors.spark import read, register
+from hudi_bridge.connectors.spark.worker_python import require_version_of_driver
+from hudi_bridge.errors import QueryError
+
+OWN = "{}.{}".format(*sys.version_info[:2])
+
+
+def python_of(version: str, folder: Path, name: str = "python3") -> str:
+    """A program that says that it is a Python of a version."""
+    program = folder / name
+    program.write_text(f"#!/bin/sh\necho {version}\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_another_version_is_told_with_both_and_with_what_to_do(tmp_path: Path) -> None:
+    other = python_of("3.9", tmp_path)
+    with pytest.raises(QueryError) as caught:
+        require_version_of_driver(other)
+    text = str(caught.value)
+    for part in ("PYSPARK_PYTHON", "Python 3.9", f"Python {OWN}", other, sys.executable):
+        assert part in text
+
+
+def test_the_first_python_of_the_path_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python_of("3.9", tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(QueryError, match=r"Python 3\.9"):
+        require_version_of_driver("python3")
+
+
+def test_the_same_version_will_do_and_so_will_one_that_is_not_here(tmp_path: Path) -> None:
+    require_version_of_driver(sys.executable)
+    require_version_of_driver(python_of(OWN, tmp_path))
+    require_version_of_driver("./environment/bin/python")
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\nexit 3\n")
+    broken.chmod(0o755)
+    require_version_of_driver(str(broken))
+
+
+@pytest.mark.parametrize("master", ["local[2]", "yarn"])
+def test_who_asks(tmp_path: Path, master: str) -> None:
+    """On a cluster ``read`` plans in the driver itself, and runs nothing else on its machine."""
+    context = SimpleNamespace(pythonExec=python_of("3.9", tmp_path), master=master, defaultParallelism=2)
+    session: Any = SimpleNamespace(sparkContext=context)
+    with pytest.raises(QueryError, match="PYSPARK_PYTHON"):
+        register(session)
+    expected = QueryError if master.startswith("local") else FileNotFoundError
+    with pytest.raises(expected):
+        read(session, "/nowhere")
