@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
+"""The default of ``$MAVEN_CENTRAL``, which may name a mirror."""
 TIMEOUT_SECONDS = 120
+
+
+def maven_central() -> str:
+    """The repository that jars and servers are fetched from."""
+    return os.environ.get("MAVEN_CENTRAL", MAVEN_CENTRAL)
 
 
 class JarError(Exception):
@@ -37,9 +43,8 @@ class MavenJar:
 
     @property
     def url(self) -> str:
-        """Where the jar is fetched from; ``$MAVEN_CENTRAL`` may name a mirror."""
-        root = os.environ.get("MAVEN_CENTRAL", MAVEN_CENTRAL)
-        return f"{root}/{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.name}"
+        """Where the jar is fetched from."""
+        return f"{maven_central()}/{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.name}"
 
     def fetched(self) -> Path:
         """The path of the jar; fetches it first if necessary."""

@@ -7,7 +7,6 @@ carried on with, and used only if its checksum is the one given here.
 import fcntl
 import hashlib
 import http.client
-import os
 import shutil
 import tarfile
 import tempfile
@@ -17,11 +16,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks.maven_jar import maven_central
+
 VERSION = "476"
 SHA256 = "cfd5accde17e8ebd251eeeb78aed1f490e77bb3a164d95a0f454bf8a7c1cbd3f"
 PLUGINS = ("functions-python", "hive", "iceberg", "memory")
 CACHE = Path.home() / ".cache" / "hudi-bridge" / "trino"
-MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
 PATIENCE_SECONDS = 120
 ATTEMPTS = 10
 NOTHING_LEFT = 416
@@ -58,8 +58,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _fetch(archive: Path) -> None:
-    root = os.environ.get("MAVEN_CENTRAL", MAVEN_CENTRAL)
-    url = f"{root}/io/trino/trino-server/{VERSION}/trino-server-{VERSION}.tar.gz"
+    url = f"{maven_central()}/io/trino/trino-server/{VERSION}/trino-server-{VERSION}.tar.gz"
     for attempt in range(ATTEMPTS):
         try:
             _fetch_rest(url, archive)

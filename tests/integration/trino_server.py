@@ -22,7 +22,7 @@ from typing import Any, TextIO
 from trino.dbapi import Connection, connect
 
 from tests.integration.trino_download import trino_home
-from tests.integration.trino_jdk import find_java
+from tests.jdks import TRINO, jdk_home
 
 USUAL_PORT = 18080
 PATIENCE_SECONDS = 240
@@ -111,7 +111,8 @@ def running_server(folder: Path, port: int | None = None) -> Iterator[Trino]:
         JdkMissingError: there is nothing to run it on.
         DownloadError: it cannot be fetched.
     """
-    home, java = trino_home(), find_java()
+    java = jdk_home(TRINO) / "bin" / "java"
+    home = trino_home()
     port = port or _free_port()
     folder.mkdir(parents=True, exist_ok=True)
     config = CONFIG.format(address=LOOPBACK, port=port, plugins=home / "plugin")

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from hudi_bridge.connectors.spark import register
+from tests.connectors.spark.processes import environment
 
-ROOT = Path(__file__).parents[3]
 # PySpark does not know the newest pandas, and closes its sockets late.
 WARNINGS_OF_PYSPARK = ("ignore::FutureWarning", "ignore::ResourceWarning", "ignore::DeprecationWarning:pyspark")
 
@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    os.environ |= {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+    os.environ |= environment(Path(sys.executable))
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.driver.memory", "1g")

