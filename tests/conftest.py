@@ -1,12 +1,27 @@
-"""``pytest --matrix`` ends with a table: of the golden queries of each group, how many passed through each engine."""
+"""The order of tests, their share of the machine, and what needs a JDK.
 
+``pytest --matrix`` ends with a table: of the golden queries of each group, how many passed through each engine.
+"""
+
+import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from hypothesis import settings
 
 from tests.golden_cases import golden_group
+
+LAST = ("cli", "connectors", "robustness", "properties", "test_peer.py", "test_golden.py", "integration")
+"""What comes after all other tests, in this order: the quickest to fail come first."""
+JVM_FIXTURES = {"spark", "trino"}
+THREADS = 2
+"""Threads of a test process: more than one, so that tests meet them; its neighbours have the other cores."""
+
+settings.register_profile("quick", max_examples=25)
 
 ARROW = "arrow"
 GROUPS = {
@@ -29,7 +44,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--matrix", action="store_true", help="print the golden queries passed by group and engine")
 
 
-def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def share_of_the_machine() -> Iterator[None]:
+    """Keep readers and Arrow, in this process and in those that it starts, from taking all cores."""
+    cores = pa.cpu_count()
+    with pytest.MonkeyPatch.context() as patch:
+        pa.set_cpu_count(THREADS)
+        patch.setattr(os, "cpu_count", lambda: THREADS)
+        patch.setenv("OMP_NUM_THREADS", str(THREADS))
+        yield
+    pa.set_cpu_count(cores)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if JVM_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("jvm")
+    # Tests of one file stay together, as they share fixtures.
+    items.sort(key=lambda item: _place(item.path.relative_to(here).parts[0]))
+    _note_engines(items)
+
+
+def _place(name: str) -> int:
+    return LAST.index(name) + 1 if name in LAST else 0
+
+
+def _note_engines(items: Iterable[pytest.Item]) -> None:
     # Properties travel with the reports of xdist's workers; the items themselves do not.
     for item in items:
         callspec: Any = getattr(item, "callspec", None)

@@ -79,9 +79,10 @@ def jdk_home(need: JdkNeed) -> Path:
         found.append(f"{home} is {version or 'no JDK'}")
     if need.package is not None:
         return _packaged(need.package)
+    others = ", ".join(found) or "none"
     raise JdkMissingError(
         f"{need.engine} needs {need.versions}: install one (for instance from https://adoptium.net), or name it by"
-        f" JAVA_HOME. Looked at JAVA_HOME, java on the path, and {', '.join(PLACES)}; found: {', '.join(found) or 'none'}."
+        f" JAVA_HOME. Looked at JAVA_HOME, java on the path, and {', '.join(PLACES)}; found: {others}."
     )
 
 

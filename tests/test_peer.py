@@ -17,6 +17,7 @@ from hudi_bridge import HudiTable
 from tests.compare import differences
 from tests.golden_cases import golden_queries
 from tests.properties.test_merge_properties import BASE_ROWS, NAMES, Change, changes, write
+from tests.strength import examples
 from tests.table_writer import Row
 
 GROUPS = "abcdei"
@@ -90,7 +91,7 @@ def test_what_the_peer_refuses(case: str) -> None:
 
 @pytest.mark.parametrize("name", ["commit time", "event time"])
 def test_both_merge_random_writes_alike(name: str) -> None:
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=examples(25), deadline=None)
     @given(base=BASE_ROWS, log=changes("upsert", "upsert", "delete"))
     def check(base: Sequence[Row], log: Sequence[Change]) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -11,6 +11,7 @@ from hudi_bridge.merge import fold
 from hudi_bridge.merge.fold import FieldMerging, Versions, fold_fields, fold_versions
 from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER, InLogs, field_source, survivor
 from hudi_bridge.merge.rules import EVENT_TIME, PAYLOAD_RULES
+from tests.strength import examples
 
 OUTCOMES = st.tuples(*[st.sampled_from((EARLIER, LATER, HIGHER))] * 3)
 IN_LOGS: dict[str, st.SearchStrategy[InLogs]] = {
@@ -46,7 +47,7 @@ def cases(draw: st.DrawFn) -> tuple[Versions, FieldMerging]:
 def test_folding_equals_the_plain_rules(name: str, narrow: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fold, "_NARROW_ROUND", narrow)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(case=cases(), rule=IN_LOGS[name])
     def check(case: tuple[Versions, FieldMerging], rule: InLogs) -> None:
         versions, merging = case

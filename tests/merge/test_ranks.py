@@ -17,6 +17,7 @@ from hudi_bridge.merge.arrays import Column
 from hudi_bridge.merge.ordering import is_lower
 from hudi_bridge.merge.ranks import ordering_ranks
 from hudi_bridge.merge.rules import DEFAULT_PAYLOAD, EVENT_TIME, MergeRule
+from tests.strength import examples
 
 NULLS_AS_ZERO = MergeRule(precedence=EVENT_TIME, ordering_fields=("o",))
 NULLS_LOWEST = MergeRule(precedence=DEFAULT_PAYLOAD, ordering_fields=("o",))
@@ -72,7 +73,7 @@ def check_all_pairs(columns: Sequence[Column], rows: Sequence[tuple[Any, ...]], 
 @pytest.mark.parametrize("kind", VALUES, ids=str)
 @pytest.mark.parametrize("rule", [NULLS_AS_ZERO, NULLS_LOWEST], ids=["nulls as zero", "nulls lowest"])
 def test_ranks_compare_as_values_do(kind: pa.DataType, rule: MergeRule) -> None:
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=examples(15), deadline=None)
     @given(values=st.lists(st.one_of(st.none(), VALUES[kind]), max_size=12))
     def check(values: list[Any]) -> None:
         column: Any = pa.array(values, kind)
@@ -83,7 +84,7 @@ def test_ranks_compare_as_values_do(kind: pa.DataType, rule: MergeRule) -> None:
     check()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     rows=st.lists(
         st.tuples(

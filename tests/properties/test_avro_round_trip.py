@@ -15,6 +15,7 @@ from hudi_bridge.logformat import avro_items
 from hudi_bridge.logformat.avro_columns import decode_avro_block
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from tests.properties.avro_strategies import record_schemas, values, without_logical_types
+from tests.strength import examples
 
 _PYTHON_TYPES = {
     "boolean": bool,
@@ -83,7 +84,7 @@ def written(draw: st.DrawFn) -> tuple[dict[str, Any], list[bytes], list[Any]]:
 MIN_TOGETHER = st.sampled_from([1, 3, 64])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(written(), MIN_TOGETHER, st.data())
 def test_columns_hold_what_fastavro_reads(
     case: tuple[dict[str, Any], list[bytes], list[Any]], few: int, data: st.DataObject
@@ -104,7 +105,7 @@ def test_columns_hold_what_fastavro_reads(
         assert rows.column(field["name"]).equals(expected)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(written(), MIN_TOGETHER, st.data())
 def test_changed_bytes_give_rows_or_an_error_of_ours(
     case: tuple[dict[str, Any], list[bytes], list[Any]], few: int, data: st.DataObject

@@ -19,6 +19,7 @@ from hudi_bridge.timeline.instant_range import ordering_time
 from hudi_bridge.timeline.table_state import TableState
 from tests.change_replay import State, replay_differences, replayed, state_of
 from tests.golden_cases import golden_history
+from tests.strength import examples
 from tests.table_writer import Row, TableWriter, at
 
 HISTORIES: Mapping[str, int] = {
@@ -97,7 +98,7 @@ STEPS = st.lists(st.builds(Step, kind=KINDS, rows=UNIQUE_ROWS), min_size=1, max_
 def test_changes_of_random_histories_lead_from_snapshot_to_snapshot(name: str) -> None:
     version, options = TABLES[name]
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=examples(25), deadline=None)
     @given(steps=STEPS)
     def check(steps: list[Step]) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -110,7 +111,7 @@ def test_changes_of_random_histories_lead_from_snapshot_to_snapshot(name: str) -
 
 @pytest.mark.parametrize("memory", [600, 3000])
 def test_states_that_outgrow_their_memory_are_compared_in_parts(memory: int) -> None:
-    @settings(max_examples=5, deadline=None)
+    @settings(max_examples=examples(5), deadline=None)
     @given(steps=STEPS)
     def check(steps: list[Step]) -> None:
         with tempfile.TemporaryDirectory() as folder:

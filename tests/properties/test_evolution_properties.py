@@ -25,6 +25,7 @@ from hudi_bridge.schema.internal import (
     to_arrow,
 )
 from hudi_bridge.schema.internal_json import schema_history_json
+from tests.strength import examples
 
 NAMES = ("a", "b", "c", "d", "e")
 NARROW, WIDE, WIDEST = pa.decimal128(10, 2), pa.decimal128(12, 2), pa.decimal128(20, 4)
@@ -235,7 +236,9 @@ def as_record(schema: InternalSchema) -> RecordType:
 
 
 @given(histories(), st.data())
-@settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    deadline=None, max_examples=examples(120), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 def test_reading_by_id_is_rewriting_step_by_step(versions: tuple[InternalSchema, ...], data: st.DataObject) -> None:
     for position, written in enumerate(versions):
         rows = data.draw(st.lists(rows_of(written.fields), max_size=3))
@@ -251,7 +254,7 @@ def test_reading_by_id_is_rewriting_step_by_step(versions: tuple[InternalSchema,
 
 
 @given(histories())
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 def test_no_change_is_no_difference_and_every_change_is_one(versions: tuple[InternalSchema, ...]) -> None:
     for before, after in pairwise(versions):
         changes = schema_changes(before, after, by_id=True)
@@ -260,7 +263,7 @@ def test_no_change_is_no_difference_and_every_change_is_one(versions: tuple[Inte
 
 
 @given(histories())
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 def test_the_columns_of_a_file_are_said_to_come_from_where_they_are_read(versions: tuple[InternalSchema, ...]) -> None:
     for written in versions:
         evolution = plan(written, versions[-1])
@@ -274,6 +277,6 @@ def test_the_columns_of_a_file_are_said_to_come_from_where_they_are_read(version
 
 
 @given(histories())
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 def test_the_json_of_a_history_reads_back(versions: tuple[InternalSchema, ...]) -> None:
     assert parse_schema_history(schema_history_json(versions), "text") == tuple(reversed(versions))

@@ -23,6 +23,7 @@ from hudi_bridge.logformat.layout import BlockType, HeaderKey
 from hudi_bridge.storage import Storage
 from tests.compare import differences
 from tests.logformat.log_writer import log_block
+from tests.strength import examples
 from tests.table_writer import KEY_AND_VALUE, Row, TableWriter, at
 
 PARTITIONS = ("a", "b")
@@ -77,7 +78,7 @@ STEPS = st.lists(
 def test_snapshots_built_on_the_way_have_the_rows_of_those_built_from_nothing(name: str) -> None:
     version, options = TABLES[name]
 
-    @settings(max_examples=6, deadline=None)
+    @settings(max_examples=examples(6), deadline=None)
     @given(steps=STEPS)
     def check(steps: list[Step]) -> None:
         with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as builders:

@@ -14,6 +14,7 @@ from hudi_bridge import HudiTable
 from hudi_bridge.merge import fold, ordering
 from hudi_bridge.merge.ordering import Version
 from hudi_bridge.merge.rules import FieldFill, MergeRule
+from tests.strength import examples
 from tests.table_writer import Row, TableWriter, at
 
 FIELDS: tuple[tuple[str, Any], ...] = (
@@ -89,7 +90,7 @@ def test_merging_equals_the_plain_rules(name: str, monkeypatch: pytest.MonkeyPat
     # The tables are small, so that no key would be left to the rounds.
     monkeypatch.setattr(fold, "_NARROW_ROUND", 1)
 
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=examples(15), deadline=None)
     @given(base=BASE_ROWS, log=changes("upsert", "upsert", "delete"))
     def check(base: list[Row], log: list[Change]) -> None:
         check_against_the_plain_rules(name, base, log)
@@ -99,7 +100,7 @@ def test_merging_equals_the_plain_rules(name: str, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("name", ["commit time", "event time", "event time, defaults ignored"])
 def test_partial_updates_equal_the_plain_rules(name: str) -> None:
-    @settings(max_examples=12, deadline=None)
+    @settings(max_examples=examples(12), deadline=None)
     @given(base=BASE_ROWS, log=changes("upsert", "partial", "delete"))
     def check(base: list[Row], log: list[Change]) -> None:
         check_against_the_plain_rules(name, base, log)
@@ -109,7 +110,7 @@ def test_partial_updates_equal_the_plain_rules(name: str) -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_cutting_the_same_records_into_other_blocks_and_files_changes_nothing(name: str) -> None:
-    @settings(max_examples=5, deadline=None)
+    @settings(max_examples=examples(5), deadline=None)
     @given(base=BASE_ROWS, log=changes("upsert", "delete"), data=st.data())
     def check(base: list[Row], log: list[Change], data: st.DataObject) -> None:
         cuts = data.draw(st.lists(st.integers(0, 3), min_size=len(log), max_size=len(log)))
@@ -121,7 +122,7 @@ def test_cutting_the_same_records_into_other_blocks_and_files_changes_nothing(na
 
 @pytest.mark.parametrize("name", TABLES)
 def test_logs_that_outgrow_their_memory_are_merged_in_parts(name: str) -> None:
-    @settings(max_examples=5, deadline=None)
+    @settings(max_examples=examples(5), deadline=None)
     @given(base=BASE_ROWS, log=changes("upsert", "delete"))
     def check(base: list[Row], log: list[Change]) -> None:
         assert read(name, base, log)[1] == read(name, base, log, log_memory_bytes=100)[1]

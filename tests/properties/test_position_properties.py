@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hudi_bridge import HudiTable
 from hudi_bridge.readers.log_record_scanner import LogScan
+from tests.strength import examples
 from tests.table_writer import Row, TableWriter, at, record_positions
 
 MODES = {
@@ -57,7 +58,7 @@ def histories(draw: st.DrawFn) -> tuple[list[int], list[Write]]:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_positions_change_nothing(mode: str) -> None:
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @example(([1, 1, 1], [Write(places=(0, 2), ordering=(2, 0), values=("new", "new"))]))
     @given(histories())
     def check(history: tuple[list[int], list[Write]]) -> None:
@@ -70,7 +71,7 @@ def test_positions_change_nothing(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_positions_in_another_base_file_are_ignored(mode: str) -> None:
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=examples(20), deadline=None)
     @given(histories(), st.data())
     def check(history: tuple[list[int], list[Write]], data: st.DataObject) -> None:
         base, writes = history

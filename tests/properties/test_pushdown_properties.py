@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hudi_bridge import HudiDataset, HudiTable
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from tests.compare import differences
+from tests.strength import examples
 from tests.table_writer import Row, TableWriter, at, completion_of
 
 FIELDS: tuple[tuple[str, Any], ...] = (
@@ -164,7 +165,7 @@ def ranges(table: HudiTable) -> list[HudiDataset]:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_pushing_a_filter_down_changes_nothing(name: str) -> None:
-    @settings(max_examples=8, deadline=None)
+    @settings(max_examples=examples(8), deadline=None)
     @given(pieces=tables(), filters=st.lists(FILTERS, min_size=2, max_size=5), data=st.data())
     def check(pieces: Any, filters: list[pc.Expression], data: st.DataObject) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -200,7 +201,7 @@ EXPRESSIONS: dict[str, pc.Expression] = {
 
 @pytest.mark.parametrize("name", ["event time, defaults ignored", "default payload"])
 def test_expressions_over_columns_equal_those_over_all_rows(name: str) -> None:
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=examples(10), deadline=None)
     @given(
         pieces=tables(), row_filter=st.one_of(st.none(), FILTERS), wanted=st.sets(st.sampled_from(sorted(EXPRESSIONS)))
     )

@@ -19,6 +19,7 @@ from hudi_bridge.splits.partitions import columns_from_path, list_partitions, pa
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.timeline import Timeline
+from tests.strength import examples
 from tests.table_writer import KEY_AND_VALUE, TableWriter, at, sorted_column
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -215,7 +216,7 @@ def pruning_cases(draw: st.DrawFn) -> tuple[tuple[str, ...], dict[str, str], lis
 
 
 @pytest.mark.parametrize("version", [6, 9])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(case=pruning_cases())
 def test_pruning_never_loses_a_row(
     version: int, case: tuple[tuple[str, ...], dict[str, str], list[tuple[Any, ...]], pc.Expression]

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hudi_bridge import QueryError, QueryType, RealtimeFileSplit
 from hudi_bridge.merge.rules import CUSTOM_PAYLOAD, PAYLOAD_RULES, FieldFill, MergeRule
 from hudi_bridge.splits.split import FloatWidening, ReadContext
+from tests.strength import examples
 from tests.table_writer import TableWriter, at
 
 TEXT = st.text(max_size=6)
@@ -104,7 +105,7 @@ def through_pickle(split: RealtimeFileSplit) -> RealtimeFileSplit:
 
 
 @pytest.mark.parametrize("travel", [through_json, through_pickle])
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(split=SPLITS)
 def test_splits_travel_whole(
     travel: Callable[[RealtimeFileSplit], RealtimeFileSplit], split: RealtimeFileSplit
@@ -133,7 +134,7 @@ def damaged(draw: st.DrawFn) -> str:
     return json.dumps(document)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(text=damaged())
 def test_damaged_text_is_an_error_or_a_split(text: str) -> None:
     found = None

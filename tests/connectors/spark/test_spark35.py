@@ -4,10 +4,13 @@ import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
 from tests.compare import differences
 from tests.connectors.spark.processes import PYTHON35, output_of
 from tests.test_golden import ANSWERED, QUERIES, answer_of
+
+pytestmark = pytest.mark.jvm
 
 CASES = (
     "a_story_v5_0122",

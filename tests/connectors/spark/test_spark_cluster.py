@@ -3,9 +3,13 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from hudi_bridge import HudiTable
 from tests.connectors.spark.processes import output_of
 from tests.golden_cases import golden_table
+
+pytestmark = pytest.mark.jvm
 
 STORY = "a_story_v9_120"
 

@@ -20,6 +20,8 @@ from tests.connectors.spark.spark_iceberg import SparkIceberg, SparkQueryError, 
 from tests.table_writer import TableWriter, at
 from tests.test_golden import QUERIES, Key, answer_of, parametrize_keys
 
+pytestmark = pytest.mark.jvm
+
 CASES_PER_GROUP = 1
 NEGATIVE_ZERO = ("p_ext_avro_120", 3)
 """A condition (`= 0.0`) for which Iceberg for Spark passes over base files whose dictionary has -0.0 and not 0.0."""
