@@ -4,17 +4,18 @@ PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
+# In small pieces and in order, so that what fails soonest is run first.
+PYTEST := $(BIN)/python -m pytest -n auto --dist load --maxschedchunk 40
 BENCH ?= standard
 # One Spark session at a time, each in a process of its own beside the tests: they are not spread over the cores.
 SPARK_TESTS := tests/connectors/spark
-# Likewise the tests with a Trino server (JDK 24 or newer).
+# Likewise the tests with a Trino server.
 TRINO_TESTS := tests/integration
 SPARK35 := .venv-spark35
 SPARK35_INSTALLED := $(SPARK35)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check lint types test spark trino integration golden matrix bench format clean
+.PHONY: help demo check full lint types test jdks spark trino integration golden matrix bench format clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -22,10 +23,13 @@ help: ## List the targets
 demo: $(INSTALLED) ## Show what a table says with its logs, and what without
 	@$(BIN)/python examples/demo.py
 
-check: lint types $(SPARK35_INSTALLED) ## All that has to pass before a change is done; CI runs this and nothing else
-	$(PYTEST) --ignore=$(SPARK_TESTS) --ignore=$(TRINO_TESTS) --cov --cov-report=
-	$(BIN)/python -m pytest $(SPARK_TESTS) --cov --cov-append --cov-report=
-	$(BIN)/python -m pytest $(TRINO_TESTS) --cov --cov-append --cov-report=term:skip-covered
+check: lint types ## Check style, types, units, properties, and the golden tables as Arrow; Python is all it needs
+	$(PYTEST) -m "not engine and not jvm" --hypothesis-profile=quick
+
+full: jdks lint types $(SPARK35_INSTALLED) ## All that has to pass: more examples, and every engine (JDKs); CI runs this
+	$(PYTEST) -m "not jvm" --cov --cov-report=
+	$(BIN)/python -m pytest $(SPARK_TESTS) -m jvm --cov --cov-append --cov-report=
+	$(BIN)/python -m pytest $(TRINO_TESTS) -m jvm --cov --cov-append --cov-report=term:skip-covered
 
 lint: $(INSTALLED) ## Check format, style and who imports whom
 	$(BIN)/ruff format --check
@@ -35,22 +39,29 @@ lint: $(INSTALLED) ## Check format, style and who imports whom
 types: $(INSTALLED) ## Check types, strictly
 	$(BIN)/mypy
 
-test: $(INSTALLED) ## Run all tests but the golden tables and those of Spark and Trino
-	$(PYTEST) --ignore=tests/test_golden.py --ignore=$(SPARK_TESTS) --ignore=$(TRINO_TESTS)
+test: $(INSTALLED) ## Run all tests of make check but the golden tables
+	$(PYTEST) -m "not engine and not jvm" --hypothesis-profile=quick --ignore=tests/test_golden.py
 
-spark: $(INSTALLED) $(SPARK35_INSTALLED) ## Run the tests of the Spark connector (JDK 17 or newer)
+jdks: $(INSTALLED) ## Name the JDK that each engine runs on, or what is missing
+	@$(BIN)/python -m tests.jdks
+
+spark: $(INSTALLED) ## Run the tests of the Spark connector (JDK 17 or newer)
+	@$(BIN)/python -m tests.jdks spark
+	@$(MAKE) --no-print-directory $(SPARK35_INSTALLED)
 	$(BIN)/python -m pytest $(SPARK_TESTS)
 
 trino: $(INSTALLED) ## Run a Trino server on loopback, fetched once (JDK 24 or newer)
 	$(BIN)/python -m tests.integration.trino_server
 
-integration: $(INSTALLED) $(SPARK35_INSTALLED) ## Run the tests with a Trino server, fetched once (JDK 24 or newer)
+integration: $(INSTALLED) ## Run the tests with a Trino server, fetched once (JDK 24 or newer)
+	@$(BIN)/python -m tests.jdks trino
+	@$(MAKE) --no-print-directory $(SPARK35_INSTALLED)
 	$(BIN)/python -m pytest $(TRINO_TESTS)
 
 golden: $(INSTALLED) ## Compare the golden tables with the answers of Hudi, as Arrow
 	$(PYTEST) tests/test_golden.py -m "not engine"
 
-matrix: $(INSTALLED) $(SPARK35_INSTALLED) ## Compare the golden tables through every engine; print the counts
+matrix: jdks $(SPARK35_INSTALLED) ## Compare the golden tables through every engine; print the counts (JDKs)
 	$(PYTEST) tests/test_golden.py tests/connectors/iceberg/test_iceberg_golden.py --matrix
 	$(BIN)/python -m pytest $(SPARK_TESTS)/test_spark_golden.py $(SPARK_TESTS)/test_spark_iceberg.py --matrix
 	$(BIN)/python -m pytest $(TRINO_TESTS)/test_trino_iceberg.py $(TRINO_TESTS)/test_trino_sql_route.py -k golden --matrix
