@@ -9,6 +9,7 @@ from typing import Any
 from hudi_bridge import HudiDataset, HudiTable, InstantNotReadableError, QueryType, RealtimeFileSplit, open_reader
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.splits.query_plan import Split
+from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.timeline.instant_range import ordering_time
 
 State = Counter[str]
@@ -23,16 +24,17 @@ def replay_differences(table: HudiTable) -> list[str]:
     """
     found, compared = [], 0
     commits = sorted(table.timeline.commits(), key=lambda commit: ordering_time(commit, table.config))
+    newest = next((split.context for split in table.splits()), None)
     before, begin = State(), "earliest"
     for count, commit in enumerate(commits, start=1):
         place = ordering_time(commit, table.config)
         if any(one.requested_time < place for one in commits[count:]):
             continue
         try:
-            after = state_as_of(table, max(one.requested_time for one in commits[:count]))
+            after = state_as_of(table, newest, max(one.requested_time for one in commits[:count]))
         except InstantNotReadableError:
             continue
-        for start, rows in ((begin, before), ("earliest", State())):
+        for start, rows in {begin: before, "earliest": State()}.items():
             changed = changes_or_none(table, start, place)
             compared += changed is not None
             if changed is not None and replayed(rows, changed) != after:
@@ -61,18 +63,17 @@ def replayed(state: State, changes: HudiDataset) -> State:
     return Counter({row: count for row, count in rows.items() if count})
 
 
-def state_as_of(table: HudiTable, instant: str) -> State:
+def state_as_of(table: HudiTable, newest: ReadContext | None, instant: str) -> State:
     """The rows as of an instant, with the columns that the newest commit has, as images have them."""
-    newest = table.splits()
     rows: list[Mapping[str, Any]] = []
     for split in table.snapshot(instant).splits():
         context = split.context
-        if newest:
+        if newest is not None:
             visible = {
                 name: getattr(context, name)
                 for name in ("latest_instant", "committed_instants", "pending_instants", "timeline_start")
             }
-            context = replace(newest[0].context, **visible)
+            context = replace(newest, **visible)
         assert context.query_type is QueryType.SNAPSHOT
         for batch in open_reader(replace(slice_of(split), context=context)).batches():
             rows += batch.to_pylist()

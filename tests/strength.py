@@ -9,4 +9,5 @@ FEWEST = 3
 
 def examples(most: int) -> int:
     """So many examples, or the part of them that the profile asks for, but a few."""
+    assert settings.default is not None
     return max(min(most, FEWEST), most * settings.default.max_examples // USUAL)

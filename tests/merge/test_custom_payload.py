@@ -91,7 +91,7 @@ def test_an_insert_may_be_changed_or_refused(table: TableWriter) -> None:
 
 
 def test_merging_in_parts_asks_the_payload_the_same(table: TableWriter) -> None:
-    tiny = HudiTable.open(str(table.folder), payloads={NAME: CounterPayload()}, log_memory_bytes=1)
+    tiny = HudiTable.open(str(table.folder), payloads={NAME: CounterPayload()}, log_memory_bytes=100)
     assert counts(tiny) == counts(opened(table, CounterPayload()))
 
 
