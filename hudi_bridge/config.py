@@ -114,6 +114,8 @@ class TableConfig:
     (``hoodie.record.merge.property.*``) are pairs of a key without its prefix and a value. ``merge_mode`` is None
     unless the file states one. ``written_by_1x`` tells Hudi 1.x, which also writes table version 6, from the releases
     before, ``written_by_11`` Hudi 1.1 from 1.0; they differ in how some columns are read.
+
+    Made by ``HudiTable.config``.
     """
 
     table_path: str

@@ -36,6 +36,8 @@ class BatchScanner:
     It has the methods of ``pyarrow.dataset.Scanner``, but is none: Arrow's own scanner reads ahead in threads, which a
     consumer that ends early leaves behind, and an object of a class derived from it has none of what Arrow's C++ takes
     for granted, and kills the process there. Arrow and other libraries take this one as an Arrow C stream.
+
+    Made by ``HudiDataset.scanner``.
     """
 
     def __init__(self, schema: pa.Schema, read: Callable[[], BatchGenerator]) -> None:
@@ -100,6 +102,8 @@ class HudiDataset(ds.FileSystemDataset):
     """The rows of one query to a table.
 
     A scan of Arrow's own that goes past the methods of this class finds one file, which does not exist, and fails.
+
+    Made by ``HudiTable.snapshot`` and its siblings.
     """
 
     def __new__(cls, *_: Any) -> Self:

@@ -21,7 +21,7 @@ from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, parquet_block_schema
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
-from hudi_bridge.schema.difference import Change, schema_changes
+from hudi_bridge.schema.difference import SchemaChange, schema_changes
 from hudi_bridge.schema.file_columns import ColumnMapping, map_columns
 from hudi_bridge.schema.infer import SchemaProposal, infer_schema_history
 from hudi_bridge.schema.internal import (
@@ -53,13 +53,15 @@ class SchemaVersion:
     With ``has_ids``, ``schema`` is Hudi's own, and ``changes`` tell renames from drops and adds. Otherwise it is that
     of a commit, its ids say no more than the positions of the columns, and changes go by name. ``changes`` are those
     since the version before; the first version has none.
+
+    Made by ``HudiTable.schema_history``.
     """
 
     instant: str
     has_ids: bool
     schema: InternalSchema
     arrow_schema: pa.Schema
-    changes: tuple[Change, ...]
+    changes: tuple[SchemaChange, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,8 @@ class FileColumns:
     """How the columns of a base file, or of one block of a log file, become those of a query.
 
     ``instant_time`` wrote them; ``offset`` is the block's place in the file, None in a base file.
+
+    Made by ``HudiTable.file_columns``.
     """
 
     path: str

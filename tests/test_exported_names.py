@@ -1,41 +1,97 @@
 """The public names, written down once more, so that none comes or goes unnoticed."""
 
+import builtins
+import dataclasses
+import enum
 import importlib
+import inspect
 import pkgutil
 import re
+import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, ForwardRef, get_args, get_origin
 
 import pytest
 
 import hudi_bridge
-from hudi_bridge import HudiReadError
+from hudi_bridge import HudiReadError, HudiTable, InternalSchema, ReadContext, RecordPayload
+from hudi_bridge.connectors.duckdb import Attached, attach
 
 PUBLIC = {
+    "Action",
+    "BaseCheck",
+    "BaseFile",
+    "BatchScanner",
+    "CdcMode",
     "ChangeFormat",
     "ChangeSplit",
+    "ColumnMapping",
     "CorruptBaseFileError",
     "CorruptLogFileError",
     "CorruptTableError",
     "CorruptTimelineError",
     "DataFileGoneError",
+    "FileColumns",
+    "FileGroupHistory",
+    "FileSlice",
+    "GroupChange",
     "HudiDataset",
     "HudiReadError",
     "HudiTable",
+    "Instant",
     "InstantNotReadableError",
+    "InstantRange",
+    "InstantState",
+    "InternalSchema",
+    "LogFile",
+    "LogFileName",
     "MergeError",
+    "MergeMode",
+    "Outcome",
+    "PartitionFieldKind",
     "QueryError",
     "QueryType",
+    "ReadContext",
     "RealtimeFileSplit",
+    "RecordHistory",
     "RecordPayload",
+    "RecordVersion",
+    "SchemaAmbiguity",
+    "SchemaAmbiguityKind",
+    "SchemaChange",
+    "SchemaChangeKind",
     "SchemaEvolutionError",
+    "SchemaProposal",
+    "SchemaVersion",
+    "SkippedBlocks",
+    "Split",
     "SplitReader",
     "StorageError",
+    "TableConfig",
     "TableNotFoundError",
+    "TableType",
+    "Timeline",
+    "TimelineTimezone",
+    "UncountedVersion",
+    "UnreadablePlace",
     "UnsupportedTableError",
+    "Verdict",
+    "inspect_columns",
+    "inspect_file_slices",
+    "inspect_files",
+    "inspect_splits",
+    "inspect_table",
+    "inspect_timeline",
     "open_reader",
 }
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
+OPAQUE = {ReadContext, InternalSchema}
+"""Classes whose docstrings say that their fields are not for users."""
+FOR_CONNECTORS = {HudiTable.of.__func__}  # type: ignore[attr-defined]
+FREE = ("_duckdb", "builtins", "collections.abc", "datetime", "duckdb", "os", "pyarrow", "types", "typing")
+"""Modules of which any class may be named: those of Python, Arrow and the engine of a connector."""
 MODULES = sorted(module.name for module in pkgutil.walk_packages(hudi_bridge.__path__, "hudi_bridge."))
 
 
@@ -62,3 +118,71 @@ def test_every_error_of_the_tree_is_public() -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_every_module_says_what_it_is_for(name: str) -> None:
     assert importlib.import_module(name).__doc__
+
+
+EXPORTED = [getattr(hudi_bridge, name) for name in sorted(PUBLIC)]
+
+
+@pytest.mark.parametrize("exported", [*EXPORTED, attach, Attached], ids=lambda one: one.__name__)
+def test_what_is_taken_and_returned_is_public_too(exported: Any) -> None:
+    named = {kind for annotation, place in annotations(exported) for kind in kinds(annotation, place)}
+    assert named or issubclass(exported, Exception | enum.Enum)
+    known = {one for one in (*EXPORTED, Attached) if isinstance(one, type)}
+    assert {kind for kind in named - known if not kind.__module__.startswith(FREE)} == set()
+
+
+@pytest.mark.parametrize(
+    "exported",
+    [
+        one
+        for one in EXPORTED
+        if isinstance(one, type)
+        and not issubclass(one, Exception | enum.Enum)
+        and one not in (HudiTable, RecordPayload)
+    ],
+    ids=lambda one: one.__name__,
+)
+def test_a_class_that_users_do_not_make_says_what_makes_it(exported: type) -> None:
+    found = re.findall(r"(?:[Mm]ade by|Part of an?) ``(\w+)", exported.__doc__ or "")
+    assert found
+    assert set(found) <= PUBLIC
+
+
+def annotations(exported: Any) -> Iterator[tuple[Any, Any]]:
+    """What a public function, or the public parts of a class, are annotated with, and the module in which it means
+    something.
+    """
+    place = sys.modules[exported.__module__]
+    if inspect.isfunction(exported):
+        if exported not in FOR_CONNECTORS:
+            yield from ((one, place) for one in exported.__annotations__.values())
+        return
+    if exported in OPAQUE:
+        yield str, place
+        return
+    for name, member in vars(exported).items():
+        function = getattr(member, "__func__", None) or getattr(member, "fget", None) or getattr(member, "func", member)
+        if inspect.isfunction(function) and not name.startswith("_"):
+            yield from annotations(function)
+    if dataclasses.is_dataclass(exported):
+        for field in dataclasses.fields(exported):
+            if not field.name.startswith("_"):
+                yield field.type, place
+
+
+def kinds(annotation: Any, place: Any) -> Iterator[type]:
+    """The classes that an annotation names, at any depth, also where it is a text."""
+    if isinstance(annotation, ForwardRef):
+        annotation = annotation.__forward_arg__
+    if isinstance(annotation, str):
+        for name in re.findall(r"[A-Za-z_][\w.]*", annotation):
+            first, *parts = name.split(".")
+            found = vars(place).get(first, getattr(builtins, first, None))
+            for part in parts:
+                found = getattr(found, part)
+            yield from kinds(found, place)
+    elif arguments := annotation if isinstance(annotation, list) else get_args(annotation):
+        for one in (*arguments, get_origin(annotation)):
+            yield from kinds(one, place)
+    elif isinstance(annotation, type):
+        yield annotation

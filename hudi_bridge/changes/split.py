@@ -48,6 +48,8 @@ class GroupChange:
     ``before`` and ``after`` are its slices, None where it did not exist yet, or no longer. ``instant`` is the commit
     that changed it last. ``cdc_paths`` are the change data files in which the writer has logged the changes; without
     any, the slices are compared.
+
+    Part of a ``ChangeSplit``.
     """
 
     instant: str
@@ -68,6 +70,8 @@ class ChangeSplit:
     ``image`` is the context of the slices, with the columns of the table as the images have them.
     ``commit_times`` are the commits whose changes are asked for. ``digits`` says whether the JSON of decimals has their
     digits, which Hudi loses.
+
+    Made by ``HudiDataset.splits`` of ``HudiTable.changes``, and by ``from_json``.
     """
 
     image: ReadContext

@@ -14,7 +14,7 @@ from hudi_bridge.cli.output import Destination, Format, write
 from hudi_bridge.cli.sinks import open_sink
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.errors import QueryError
-from hudi_bridge.schema.difference import Change, type_name
+from hudi_bridge.schema.difference import SchemaChange, type_name
 from hudi_bridge.schema.infer import SchemaProposal
 from hudi_bridge.schema.internal import InternalSchema
 from hudi_bridge.schema_history import FileColumns, SchemaVersion
@@ -112,7 +112,7 @@ def _write_proposal(proposal: SchemaProposal, destination: Destination) -> None:
 
 
 # Instant, schema, whether its ids say which columns are the same, and what it has changed.
-_Version: TypeAlias = tuple[str, InternalSchema, bool, tuple[Change, ...]]
+_Version: TypeAlias = tuple[str, InternalSchema, bool, tuple[SchemaChange, ...]]
 
 
 def _write_versions(versions: Sequence[_Version], destination: Destination) -> None:

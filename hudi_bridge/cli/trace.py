@@ -18,7 +18,7 @@ from hudi_bridge.cli.terminal import plain, print_note
 from hudi_bridge.cli.values import is_nested, readable_values, to_json
 from hudi_bridge.trace.base_search import BaseCheck
 from hudi_bridge.trace.record_history import FileGroupHistory, RecordHistory
-from hudi_bridge.trace.versions import RecordVersion, Unreadable, ordering_text, value_text
+from hudi_bridge.trace.versions import RecordVersion, UnreadablePlace, ordering_text, value_text
 
 _WIDTH_IN_PIPE = 80
 _INDENT = 4
@@ -140,7 +140,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def _place_text(shown_path: str, place: Unreadable) -> str:
+def _place_text(shown_path: str, place: UnreadablePlace) -> str:
     where = "" if place.offset is None else f" at byte {place.offset:,}"
     return f"{shown_path}{where}: {place.reason}"
 

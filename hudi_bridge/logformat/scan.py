@@ -50,6 +50,8 @@ class SkippedBlocks:
 
     ``later``: written after the query's instant. ``uncommitted``: of an instant that is not completed.
     ``rolled_back``: undone by a rollback block. ``compacted``: replaced by the block of a log compaction.
+
+    Made by ``HudiDataset.skipped_log_blocks``.
     """
 
     corrupt: int

@@ -22,7 +22,7 @@ FIRST = "first"
 """The place of a field that comes before all its siblings."""
 
 
-class ChangeKind(StrEnum):
+class SchemaChangeKind(StrEnum):
     """How a field can change from one version to the next."""
 
     ADDED = "added"
@@ -36,8 +36,10 @@ class ChangeKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class SchemaChange:
     """One change of one field; ``str`` gives it as a sentence.
+
+    Part of a ``SchemaVersion``.
 
     Attributes:
         kind: what has changed. A type is promoted if older values can be read as the newer type, otherwise retyped.
@@ -48,7 +50,7 @@ class Change:
         place: ``FIRST`` or ``after x``, for a field that was moved, or was added anywhere but at the end.
     """
 
-    kind: ChangeKind
+    kind: SchemaChangeKind
     column: str
     id: int | None
     before: str | None = None
@@ -57,23 +59,23 @@ class Change:
 
     def __str__(self) -> str:
         match self.kind:
-            case ChangeKind.ADDED:
+            case SchemaChangeKind.ADDED:
                 return " ".join(filter(None, (f"added {self.column} {self.after}", self.place)))
-            case ChangeKind.DROPPED:
+            case SchemaChangeKind.DROPPED:
                 return f"dropped {self.column} {self.before}"
-            case ChangeKind.RENAMED:
+            case SchemaChangeKind.RENAMED:
                 return f"renamed {self.before} to {self.after}"
-            case ChangeKind.PROMOTED | ChangeKind.RETYPED:
+            case SchemaChangeKind.PROMOTED | SchemaChangeKind.RETYPED:
                 return f"{self.kind} {self.column} from {self.before} to {self.after}"
-            case ChangeKind.MOVED:
+            case SchemaChangeKind.MOVED:
                 return f"moved {self.column} {self.place}"
-            case ChangeKind.NULLABILITY:
+            case SchemaChangeKind.NULLABILITY:
                 return f"made {self.column} {self.after}"
-            case ChangeKind.COMMENT:
+            case SchemaChangeKind.COMMENT:
                 return f"changed the comment of {self.column} from {self.before!r} to {self.after!r}"
 
 
-def schema_changes(before: InternalSchema, after: InternalSchema, *, by_id: bool) -> tuple[Change, ...]:
+def schema_changes(before: InternalSchema, after: InternalSchema, *, by_id: bool) -> tuple[SchemaChange, ...]:
     """The changes: for each record its dropped fields, then the others in their new order.
 
     ``by_id`` is whether the schemas have the ids of the table. The fewest moves that explain the new order are listed.
@@ -132,21 +134,23 @@ class _Walk:
 
     by_id: bool
 
-    def records(self, before: RecordType, after: RecordType, old_path: str, new_path: str) -> Iterator[Change]:
+    def records(self, before: RecordType, after: RecordType, old_path: str, new_path: str) -> Iterator[SchemaChange]:
         old = {self._identity(field): field for field in before.fields}
         kept = {self._identity(field) for field in after.fields}
         for identity, field in old.items():
             if identity not in kept:
                 path = child_path(old_path, field.name)
-                yield Change(kind=ChangeKind.DROPPED, column=path, id=self._id(field), before=type_name(field.type))
+                yield SchemaChange(
+                    kind=SchemaChangeKind.DROPPED, column=path, id=self._id(field), before=type_name(field.type)
+                )
         moved = self._moved(before.fields, after.fields)
         for position, field in enumerate(after.fields):
             identity = self._identity(field)
             place = f"after {after.fields[position - 1].name}" if position else FIRST
             path = child_path(new_path, field.name)
             if identity not in old:
-                yield Change(
-                    kind=ChangeKind.ADDED,
+                yield SchemaChange(
+                    kind=SchemaChangeKind.ADDED,
                     column=path,
                     id=self._id(field),
                     after=type_name(field.type),
@@ -155,21 +159,21 @@ class _Walk:
                 continue
             yield from self._field(old[identity], field, child_path(old_path, old[identity].name), path)
             if identity in moved:
-                yield Change(kind=ChangeKind.MOVED, column=path, id=self._id(field), place=place)
+                yield SchemaChange(kind=SchemaChangeKind.MOVED, column=path, id=self._id(field), place=place)
 
-    def _field(self, before: Field, after: Field, old_path: str, new_path: str) -> Iterator[Change]:
+    def _field(self, before: Field, after: Field, old_path: str, new_path: str) -> Iterator[SchemaChange]:
         id_ = self._id(after)
         if before.name != after.name:
-            yield Change(kind=ChangeKind.RENAMED, column=new_path, id=id_, before=old_path, after=new_path)
+            yield SchemaChange(kind=SchemaChangeKind.RENAMED, column=new_path, id=id_, before=old_path, after=new_path)
         yield from self._types(before.type, after.type, old_path, new_path, id_)
         yield from _nullability(before.optional, after.optional, new_path, id_)
         if (before.doc or "") != (after.doc or ""):
             docs = before.doc or "", after.doc or ""
-            yield Change(kind=ChangeKind.COMMENT, column=new_path, id=id_, before=docs[0], after=docs[1])
+            yield SchemaChange(kind=SchemaChangeKind.COMMENT, column=new_path, id=id_, before=docs[0], after=docs[1])
 
     def _types(
         self, before: FieldType, after: FieldType, old_path: str, new_path: str, id_: int | None
-    ) -> Iterator[Change]:
+    ) -> Iterator[SchemaChange]:
         match before, after:
             case RecordType(), RecordType():
                 yield from self.records(before, after, old_path, new_path)
@@ -181,11 +185,11 @@ class _Walk:
             case MapType(), MapType():
                 yield from self._maps(before, after, old_path, new_path)
             case _ if before != after:
-                kind = ChangeKind.PROMOTED if is_readable_as(before, after) else ChangeKind.RETYPED
+                kind = SchemaChangeKind.PROMOTED if is_readable_as(before, after) else SchemaChangeKind.RETYPED
                 names = type_name(before), type_name(after)
-                yield Change(kind=kind, column=new_path, id=id_, before=names[0], after=names[1])
+                yield SchemaChange(kind=kind, column=new_path, id=id_, before=names[0], after=names[1])
 
-    def _maps(self, before: MapType, after: MapType, old_path: str, new_path: str) -> Iterator[Change]:
+    def _maps(self, before: MapType, after: MapType, old_path: str, new_path: str) -> Iterator[SchemaChange]:
         key_id, value_id = (after.key_id, after.value_id) if self.by_id else (None, None)
         keys = child_path(old_path, "key"), child_path(new_path, "key")
         values = child_path(old_path, "value"), child_path(new_path, "value")
@@ -212,10 +216,10 @@ def child_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _nullability(before: bool, after: bool, path: str, id_: int | None) -> Iterator[Change]:  # noqa: FBT001 - data
+def _nullability(before: bool, after: bool, path: str, id_: int | None) -> Iterator[SchemaChange]:  # noqa: FBT001 - data
     if before != after:
         words = [("required", "optional")[is_optional] for is_optional in (before, after)]
-        yield Change(kind=ChangeKind.NULLABILITY, column=path, id=id_, before=words[0], after=words[1])
+        yield SchemaChange(kind=SchemaChangeKind.NULLABILITY, column=path, id=id_, before=words[0], after=words[1])
 
 
 def _longest_increasing(positions: Sequence[int]) -> set[int]:

@@ -36,6 +36,8 @@ class Outcome(StrEnum):
 class ColumnMapping:
     """How one column, or a field within one, is read from a file; ``str`` says it in words.
 
+    Part of a ``FileColumns``.
+
     Attributes:
         column: the dotted path in the query; None for a column that is only in the file.
         id: the column id; None if columns are matched by name.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 
-from hudi_bridge.schema.difference import Change, child_path, is_readable_as, schema_changes
+from hudi_bridge.schema.difference import SchemaChange, child_path, is_readable_as, schema_changes
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
 from hudi_bridge.schema.internal_json import schema_history_json
 
@@ -21,7 +21,7 @@ _MAX_DISTANCE = 1
 """How many kept columns may lie between a dropped and an added one for a rename to be likely."""
 
 
-class AmbiguityKind(StrEnum):
+class SchemaAmbiguityKind(StrEnum):
     """What names alone cannot tell."""
 
     RENAME_OR_NEW = "rename or new"
@@ -29,20 +29,22 @@ class AmbiguityKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ambiguity:
+class SchemaAmbiguity:
     """A change that may have been another one; ``str`` says it in a sentence.
 
     ``instant`` is that of the newer version, ``before`` the path of the dropped field, ``after`` that of the added one;
     for a field that came back, both are the same.
+
+    Part of a ``SchemaProposal``.
     """
 
-    kind: AmbiguityKind
+    kind: SchemaAmbiguityKind
     instant: str
     before: str
     after: str
 
     def __str__(self) -> str:
-        if self.kind is AmbiguityKind.RENAME_OR_NEW:
+        if self.kind is SchemaAmbiguityKind.RENAME_OR_NEW:
             return (
                 f"{self.before} went and {self.after} came: could be a rename of {self.before} to {self.after}, "
                 "or a drop and an add (proposed)"
@@ -52,14 +54,17 @@ class Ambiguity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaProposal:
-    """A proposed history, oldest version first; ``instants`` has the instant of each version."""
+    """A proposed history, oldest version first; ``instants`` has the instant of each version.
+
+    Made by ``HudiTable.propose_schema_history``.
+    """
 
     instants: tuple[str, ...]
     versions: tuple[InternalSchema, ...]
-    ambiguities: tuple[Ambiguity, ...]
+    ambiguities: tuple[SchemaAmbiguity, ...]
 
     @property
-    def changes(self) -> tuple[tuple[Change, ...], ...]:
+    def changes(self) -> tuple[tuple[SchemaChange, ...], ...]:
         """The changes of each version, by the proposed ids; the first version has none."""
         changes = [schema_changes(before, after, by_id=True) for before, after in pairwise(self.versions)]
         return ((), *changes) if self.versions else ()
@@ -115,7 +120,7 @@ class _Ids:
     previous: dict[int, tuple[Field, ...]] = field(default_factory=dict)
     named: dict[int, dict[str, Field]] = field(default_factory=dict)
     inner: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    ambiguities: list[Ambiguity] = field(default_factory=list)
+    ambiguities: list[SchemaAmbiguity] = field(default_factory=list)
 
     def record(self, record: RecordType, parent: int, path: str) -> RecordType:
         """The record with ids; siblings get theirs before the fields within them."""
@@ -176,7 +181,7 @@ class _Ids:
 
 def _possible_renames(
     instant: str, before: Sequence[Field], after: Sequence[Field], path: str, named: Mapping[str, Field]
-) -> Iterable[Ambiguity]:
+) -> Iterable[SchemaAmbiguity]:
     """The pairs of a dropped field and a new one that may be the same under another name."""
     kept = {old.name for old in before} & {new.name for new in after}
     for old_position, old in _positions(before, kept):
@@ -185,18 +190,22 @@ def _possible_renames(
             is_near = abs(old_position - new_position) <= _MAX_DISTANCE
             if is_new and is_near and _may_be_same(old.type, new.type):
                 paths = child_path(path, old.name), child_path(path, new.name)
-                yield Ambiguity(kind=AmbiguityKind.RENAME_OR_NEW, instant=instant, before=paths[0], after=paths[1])
+                yield SchemaAmbiguity(
+                    kind=SchemaAmbiguityKind.RENAME_OR_NEW, instant=instant, before=paths[0], after=paths[1]
+                )
 
 
 def _returns(
     instant: str, before: Sequence[Field], after: Sequence[Field], path: str, named: Mapping[str, Field]
-) -> Iterable[Ambiguity]:
+) -> Iterable[SchemaAmbiguity]:
     """The fields that are back with their old id, having been absent from the version before."""
     names_before = {old.name for old in before}
     for new in after:
         if new.name not in names_before and new.name in named and named[new.name].id == new.id:
             column = child_path(path, new.name)
-            yield Ambiguity(kind=AmbiguityKind.SAME_OR_ANOTHER, instant=instant, before=column, after=column)
+            yield SchemaAmbiguity(
+                kind=SchemaAmbiguityKind.SAME_OR_ANOTHER, instant=instant, before=column, after=column
+            )
 
 
 def _may_be_same(old: FieldType, new: FieldType) -> bool:

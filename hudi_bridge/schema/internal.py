@@ -66,7 +66,10 @@ FieldType: TypeAlias = RecordType | ArrayType | MapType | pa.DataType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalSchema:
-    """A table schema with column ids; ``version_id`` is the instant that wrote it, as a number, or 0."""
+    """A table schema with column ids; ``version_id`` is the instant that wrote it, as a number, or 0.
+
+    Part of a ``SchemaVersion``. The classes of its fields are in ``hudi_bridge.schema.internal``.
+    """
 
     version_id: int
     max_column_id: int

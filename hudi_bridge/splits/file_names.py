@@ -32,7 +32,10 @@ class BaseFileName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFileName:
-    """What the name of a log file says."""
+    """What the name of a log file says.
+
+    Part of a ``LogFile``.
+    """
 
     file_id: str
     instant_time: str

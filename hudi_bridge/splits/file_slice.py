@@ -7,7 +7,10 @@ from hudi_bridge.splits.file_names import LogFileName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseFile:
-    """A Parquet base file; ``path`` is relative to the table."""
+    """A Parquet base file; ``path`` is relative to the table.
+
+    Part of a ``FileSlice``.
+    """
 
     path: str
     instant_time: str
@@ -16,7 +19,10 @@ class BaseFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFile:
-    """A log file; ``path`` is relative to the table."""
+    """A log file; ``path`` is relative to the table.
+
+    Part of a ``FileSlice``.
+    """
 
     path: str
     name: LogFileName
@@ -28,6 +34,8 @@ class FileSlice:
     """One version of a file group: at most one base file, and the log files of later changes, oldest first.
 
     A slice without a base file is legal: its records have only been written to logs so far.
+
+    Made by ``HudiTable.file_slices``.
     """
 
     partition_path: str

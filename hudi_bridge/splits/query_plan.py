@@ -17,7 +17,10 @@ from hudi_bridge.timeline.instant_range import next_after_snapshot
 
 
 class Split(Protocol):
-    """A part of a plan that can be read on its own, anywhere the table's files can be reached."""
+    """A part of a plan that can be read on its own, anywhere the table's files can be reached.
+
+    Made by ``HudiDataset.splits``: a ``RealtimeFileSplit`` or a ``ChangeSplit``.
+    """
 
     @property
     def context(self) -> ReadContext:

@@ -52,6 +52,8 @@ class ReadContext:
     they are not null. ``schema_ids`` is the query's schema with column ids and ``schema_history`` all its versions, as
     Hudi's JSON. ``log_memory_bytes`` is what the log records of a slice may take, None for a quarter of the machine's
     memory, shared with those that are read at the same time.
+
+    Part of a ``Split``. Its fields are for the readers of this package and may change with any release.
     """
 
     table_path: str = field(repr=False)
@@ -125,6 +127,8 @@ class RealtimeFileSplit:
     """A file slice: at most one base file, and the log files to merge into it, oldest first.
 
     Paths are relative to the table. A split without log paths is read from its base file alone. Sizes are in bytes.
+
+    Made by ``HudiTable.splits`` and ``HudiDataset.splits``, and by ``from_json``.
     """
 
     context: ReadContext

@@ -87,7 +87,10 @@ def parse_action(text: str | None) -> Action | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instant:
-    """One action on the timeline; ``completion_time`` is None unless the file name records it (layout 2)."""
+    """One action on the timeline; ``completion_time`` is None unless the file name records it (layout 2).
+
+    Part of a ``Timeline``.
+    """
 
     requested_time: str
     action: Action

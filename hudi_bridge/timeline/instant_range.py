@@ -45,6 +45,8 @@ class InstantRange:
     ``up_to`` is None where the range has no end. Compactions, clusterings and other replace commits are among the
     commits. ``archived`` holds the requested times of those that only the archived timeline has. ``next_after`` is the
     ``after`` of the range that begins where this one ends.
+
+    Made by ``HudiTable.instant_range``.
     """
 
     after: str

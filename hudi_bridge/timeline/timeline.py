@@ -29,6 +29,8 @@ class Timeline:
 
     ``start`` is the first completed write that no savepoint keeps on the timeline; what lies before it is
     archived. None means that nothing has been completed.
+
+    Made by ``HudiTable.timeline``.
     """
 
     instants: tuple[Instant, ...]

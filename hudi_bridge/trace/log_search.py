@@ -23,7 +23,7 @@ from hudi_bridge.readers.log_record_scanner import BlockDecoder, log_memory_byte
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
-from hudi_bridge.trace.versions import RecordVersion, UncountedVersion, Unreadable
+from hudi_bridge.trace.versions import RecordVersion, UncountedVersion, UnreadablePlace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class LogVersions:
     blocks: tuple[LogRecords, ...]
     base_rows_told: int | None
     uncounted: tuple[UncountedVersion, ...]
-    unreadable: tuple[Unreadable, ...]
+    unreadable: tuple[UnreadablePlace, ...]
 
 
 def find_log_versions(
@@ -65,7 +65,7 @@ def find_log_versions(
     others, unreadable = _scan_others(storage, split, other_paths)
     scans |= others
     for scan in scans.values():
-        unreadable += [Unreadable(path=bad.path, offset=bad.offset, reason=bad.reason) for bad in scan.corrupt]
+        unreadable += [UnreadablePlace(path=bad.path, offset=bad.offset, reason=bad.reason) for bad in scan.corrupt]
     search = _KeySearch(split, rule, record_key, scans)
     told = search.base_rows_told(live) if with_places else None
     blocks = []
@@ -92,7 +92,7 @@ def _scan(storage: Storage, split: RealtimeFileSplit, path: str) -> ScanResult:
 
 def _scan_others(
     storage: Storage, split: RealtimeFileSplit, paths: Sequence[str]
-) -> tuple[dict[str, ScanResult], list[Unreadable]]:
+) -> tuple[dict[str, ScanResult], list[UnreadablePlace]]:
     scans = {}
     unreadable = []
     for path in paths:
@@ -101,7 +101,7 @@ def _scan_others(
         except DataFileGoneError:
             continue  # The rollback of an unfinished write removes its files at any time.
         except HudiReadError as error:
-            unreadable.append(Unreadable(path=path, offset=None, reason=str(error)))
+            unreadable.append(UnreadablePlace(path=path, offset=None, reason=str(error)))
     return scans, unreadable
 
 
@@ -181,7 +181,7 @@ class _KeySearch:
                 row=self._split.context.schema.empty_table() if row is None else row,
             )
 
-    def uncounted(self, counted: set[tuple[str, int]]) -> tuple[list[UncountedVersion], list[Unreadable]]:
+    def uncounted(self, counted: set[tuple[str, int]]) -> tuple[list[UncountedVersion], list[UnreadablePlace]]:
         """The versions in blocks other than those counted, and blocks that cannot be decoded."""
         found: list[UncountedVersion] = []
         undecodable = []
@@ -192,7 +192,7 @@ class _KeySearch:
             try:
                 records = self.records(block)
             except HudiReadError as error:
-                undecodable.append(Unreadable(path=block.path, offset=block.offset, reason=f"{reason}; {error}"))
+                undecodable.append(UnreadablePlace(path=block.path, offset=block.offset, reason=f"{reason}; {error}"))
                 continue
             if records is not None:
                 versions = self.versions(block, records)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hudi_bridge.trace.base_search import BaseCheck
 from hudi_bridge.trace.verdicts import Verdict
-from hudi_bridge.trace.versions import RecordVersion, UncountedVersion, Unreadable, ordering_text
+from hudi_bridge.trace.versions import RecordVersion, UncountedVersion, UnreadablePlace, ordering_text
 
 _FACTS: Mapping[str, Any] = {
     "partition_path": pa.string(),
@@ -45,6 +45,8 @@ class FileGroupHistory:
     ``uncounted`` are versions that a snapshot does not see. ``unreadable`` are damaged places in log files, where the
     key may or may not have been. ``base_check`` says how much of the base file had to be read, ``log_files`` how many
     log files were.
+
+    Part of a ``RecordHistory``.
     """
 
     partition_path: str
@@ -57,7 +59,7 @@ class FileGroupHistory:
     sources: tuple[tuple[str, int], ...]
     result: pa.Table
     uncounted: tuple[UncountedVersion, ...]
-    unreadable: tuple[Unreadable, ...]
+    unreadable: tuple[UnreadablePlace, ...]
 
     @property
     def holds_key(self) -> bool:
@@ -79,6 +81,8 @@ class RecordHistory:
     """The story of a record key as of an instant, in every file group that was asked, by partition and file id.
 
     ``rule`` says by which rule versions of the table's records are merged.
+
+    Made by ``HudiTable.history_of``.
     """
 
     record_key: str

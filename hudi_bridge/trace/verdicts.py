@@ -43,6 +43,8 @@ class Verdict:
     """Two versions meet: the numbers, from 1, of the one that wins and of the one that loses, and why.
 
     ``filled`` names the columns that the winner takes from the loser, or from what had filled the loser.
+
+    Part of a ``FileGroupHistory``.
     """
 
     winner: int

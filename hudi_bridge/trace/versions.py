@@ -17,6 +17,8 @@ class RecordVersion:
     the columns of ``row`` that a partial update left out. ``row`` has one row, or none if the version is in a delete
     block.
     ``is_delete``, ``always_deletes`` and ``marked`` are as in ``merge.log_records``.
+
+    Part of a ``FileGroupHistory``.
     """
 
     instant_time: str
@@ -57,15 +59,21 @@ class RecordVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncountedVersion:
-    """A version that a snapshot does not see, and why; its ``row`` holds only the columns that merging needs."""
+    """A version that a snapshot does not see, and why; its ``row`` holds only the columns that merging needs.
+
+    Part of a ``FileGroupHistory``.
+    """
 
     version: RecordVersion
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unreadable:
-    """A place in a log file where nobody can tell whether it held a key; ``offset`` is None for the whole file."""
+class UnreadablePlace:
+    """A place in a log file where nobody can tell whether it held a key; ``offset`` is None for the whole file.
+
+    Part of a ``FileGroupHistory``.
+    """
 
     path: str
     offset: int | None

@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hudi_bridge.schema.difference import ChangeKind, schema_changes
+from hudi_bridge.schema.difference import SchemaChangeKind, schema_changes
 from hudi_bridge.schema.evolve import Evolution, FloatsByText, plan_evolution
 from hudi_bridge.schema.file_columns import map_columns
 from hudi_bridge.schema.internal import (
@@ -259,7 +259,7 @@ def test_no_change_is_no_difference_and_every_change_is_one(versions: tuple[Inte
     for before, after in pairwise(versions):
         changes = schema_changes(before, after, by_id=True)
         assert (not changes) == (before.fields == after.fields)
-        assert all(change.kind is not ChangeKind.RETYPED for change in changes)
+        assert all(change.kind is not SchemaChangeKind.RETYPED for change in changes)
 
 
 @given(histories())

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_bridge.schema.difference import ChangeKind, is_readable_as, primitive_name, schema_changes, type_name
+from hudi_bridge.schema.difference import SchemaChangeKind, is_readable_as, primitive_name, schema_changes, type_name
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
 
 LEAVES: dict[str, pa.DataType] = {"int": pa.int32(), "long": pa.int64(), "string": pa.string(), "double": pa.float64()}
@@ -131,7 +131,7 @@ def test_by_name_a_column_that_comes_back_with_another_type_is_the_same() -> Non
 
 def test_changes_know_their_parts() -> None:
     (change,) = schema_changes(schema(A, B), schema(A, C, B), by_id=True)
-    assert (change.kind, change.column, change.id) == (ChangeKind.ADDED, "c", 2)
+    assert (change.kind, change.column, change.id) == (SchemaChangeKind.ADDED, "c", 2)
     assert (change.before, change.after, change.place) == (None, "double", "after a")
 
 
@@ -150,7 +150,7 @@ def test_moves_are_as_few_as_can_be_and_lead_to_the_new_order() -> None:
     fields = [field(number, name, "int") for number, name in enumerate("abcde")]
     for order in permutations(fields):
         changes = schema_changes(schema(*fields), schema(*order), by_id=True)
-        assert {change.kind for change in changes} <= {ChangeKind.MOVED}
+        assert {change.kind for change in changes} <= {SchemaChangeKind.MOVED}
         *_, last = ["abcde", *moved_one_by_one([*"abcde"], [(change.column, change.place) for change in changes])]
         assert [*last] == [one.name for one in order]
         rises = (len(some) for some in subsequences([one.id for one in order]) if list(some) == sorted(some))

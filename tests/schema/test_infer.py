@@ -6,7 +6,7 @@ import pytest
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.schema.avro import parse_avro_schema
 from hudi_bridge.schema.evolve import FloatsByText, plan_evolution
-from hudi_bridge.schema.infer import AmbiguityKind, SchemaProposal, infer_schema_history
+from hudi_bridge.schema.infer import SchemaAmbiguityKind, SchemaProposal, infer_schema_history
 from hudi_bridge.schema.internal import (
     FieldType,
     InternalSchema,
@@ -82,7 +82,7 @@ def test_ids_of_what_is_inside_come_after_those_of_the_siblings() -> None:
 def test_a_column_that_goes_while_a_like_one_comes_may_have_been_renamed() -> None:
     proposal = inferred({"a": INT, "b": TEXT, "c": INT}, {"a": INT, "bb": TEXT, "c": INT})
     (ambiguity,) = proposal.ambiguities
-    assert (ambiguity.kind, ambiguity.instant) == (AmbiguityKind.RENAME_OR_NEW, "2")
+    assert (ambiguity.kind, ambiguity.instant) == (SchemaAmbiguityKind.RENAME_OR_NEW, "2")
     assert str(ambiguity) == ("b went and bb came: could be a rename of b to bb, or a drop and an add (proposed)")
     assert ids(proposal.versions[1]) == {"a": 0, "bb": 3, "c": 2}
 
@@ -135,7 +135,7 @@ def test_a_name_that_comes_back_keeps_its_id_if_its_old_values_can_be_read() -> 
     proposal = inferred({"a": INT, "b": INT}, {"a": INT}, {"a": INT, "b": LONG})
     assert ids(proposal.versions[2]) == {"a": 0, "b": 1}
     (ambiguity,) = proposal.ambiguities
-    assert (ambiguity.kind, ambiguity.after) == (AmbiguityKind.SAME_OR_ANOTHER, "b")
+    assert (ambiguity.kind, ambiguity.after) == (SchemaAmbiguityKind.SAME_OR_ANOTHER, "b")
     assert str(ambiguity) == "b came back: could be the same column (proposed), or another one of that name"
 
 

@@ -10,7 +10,7 @@ import pytest
 from hudi_bridge.config import read_table_config
 from hudi_bridge.errors import CorruptBaseFileError, CorruptLogFileError, CorruptTableError, QueryError
 from hudi_bridge.readers.evolution import plan_file_evolution
-from hudi_bridge.schema.difference import Change, ChangeKind
+from hudi_bridge.schema.difference import SchemaChange, SchemaChangeKind
 from hudi_bridge.schema.file_columns import Outcome, map_columns
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, MapType, RecordType
 from hudi_bridge.schema_history import (
@@ -124,10 +124,10 @@ def hudi_type(sql: str) -> str:
     return SQL_TYPES.get(sql, sql.replace(",", ", "))
 
 
-def without_old_type(change: Change) -> str:
-    if change.kind is ChangeKind.DROPPED:
+def without_old_type(change: SchemaChange) -> str:
+    if change.kind is SchemaChangeKind.DROPPED:
         return f"dropped {change.column}"
-    return f"promoted {change.column} to {change.after}" if change.kind is ChangeKind.PROMOTED else str(change)
+    return f"promoted {change.column} to {change.after}" if change.kind is SchemaChangeKind.PROMOTED else str(change)
 
 
 def alter_statements(case: str) -> list[str]:
