@@ -12,6 +12,7 @@ from hudi_bridge.changes.plan import plan_changes
 from hudi_bridge.changes.split import ChangeFormat
 from hudi_bridge.config import QueryType, TableConfig
 from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.display import html_of_facts
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.readers.request import RowRequest
@@ -87,6 +88,25 @@ class HudiTable:
     def __reduce__(self) -> Any:  # noqa: ANN401 - as ``object`` has it
         # Without the plans made so far, which grow with the table.
         return type(self), (self._state,)
+
+    def __repr__(self) -> str:
+        kind = f"{self.config.table_type}, version {self.config.table_version}"
+        return f"<HudiTable {self.path!r}: {kind}, newest instant {self.latest_instant}>"
+
+    def _repr_html_(self) -> str:
+        config = self.config
+        facts = (
+            ("path", self.path),
+            ("name", config.name),
+            ("table type", config.table_type),
+            ("table version", config.table_version),
+            ("record key", config.record_key_fields),
+            ("ordering fields", config.ordering_fields),
+            ("partition fields", config.partition_fields),
+            ("commits on the timeline", len(self.timeline.commits())),
+            ("newest instant", self.latest_instant or "none yet"),
+        )
+        return html_of_facts("HudiTable", facts)
 
     def require_files_of(self, instant: str) -> None:
         """Raises unless all files are left that a read as of the instant needs, as of those when the table was opened.

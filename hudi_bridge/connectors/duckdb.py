@@ -28,6 +28,7 @@ import pyarrow.dataset as ds
 from hudi_bridge.changes.split import ChangeFormat, change_schema
 from hudi_bridge.connectors.extras import needing_extra
 from hudi_bridge.dataset import BatchGenerator, BatchScanner
+from hudi_bridge.display import html_of_facts
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.inspection import (
     FILE_SLICES_SCHEMA,
@@ -104,9 +105,17 @@ class Attached:
         self._as_of = as_of
         self._commits = commits
         self._next_after: str | None = None
+        self._instant = ""
         self._errors: _Errors = deque(maxlen=_ERRORS_KEPT)
         self.table = table
         self.name = name
+
+    def __repr__(self) -> str:
+        return f"<Attached {self.name!r}: {len(self.names)} views of {self.table.path!r} as of {self.instant}>"
+
+    def _repr_html_(self) -> str:
+        facts = (("path", self.table.path), ("instant", self.instant), ("views", self.names))
+        return html_of_facts("Attached", facts)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -118,7 +127,7 @@ class Attached:
     @property
     def instant(self) -> str:
         """The instant that the views show."""
-        return self.table.snapshot(self._as_of).instant
+        return self._instant
 
     @property
     def next_after(self) -> str | None:
@@ -146,10 +155,11 @@ class Attached:
         return next((known for known in reversed(self._errors) if str(known) in str(error)), None)
 
     def _create(self) -> None:
-        sources = self._sources()
+        sources, instant = self._sources(), self.table.snapshot(self._as_of).instant
         self._place.refuse_tables(self.connection, sources)
         for name, source in sources.items():
             self._place.create(self.connection, name, source)
+        self._instant = instant
 
     def _sources(self) -> dict[str, "_Source"]:
         table, as_of, errors = self.table, self._as_of, self._errors

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_bridge.display import counted, html_of_facts, html_of_rows
 from hudi_bridge.trace.base_search import BaseCheck
 from hudi_bridge.trace.verdicts import Verdict
 from hudi_bridge.trace.versions import RecordVersion, UncountedVersion, UnreadablePlace, ordering_text
@@ -76,7 +77,7 @@ class FileGroupHistory:
         return tuple(_verdict_text(number, verdict) for verdict in own)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RecordHistory:
     """The story of a record key as of an instant, in every file group that was asked, by partition and file id.
 
@@ -90,6 +91,19 @@ class RecordHistory:
     rule: str
     schema: pa.Schema
     asked: tuple[FileGroupHistory, ...]
+
+    def __repr__(self) -> str:
+        groups = self.file_groups
+        versions = sum(len(group.versions) + len(group.uncounted) for group in groups)
+        found = f"{counted(versions, 'version')} in {counted(len(groups), 'file group')}"
+        left = counted(self.result.num_rows, "row")
+        return f"<RecordHistory {self.record_key!r} as of {self.instant}: {found}, {left} left>"
+
+    def _repr_html_(self) -> str:
+        facts = (("record key", self.record_key), ("instant", self.instant), ("rule", self.rule))
+        shown = ("partition_path", "number", "kind", "instant_time", "ordering", "delete", "wins", "verdict", "path")
+        rows = [[row[name] for name in shown] for row in self.to_table().to_pylist()]
+        return html_of_facts("RecordHistory", facts) + html_of_rows("Versions", shown, rows)
 
     @property
     def file_groups(self) -> tuple[FileGroupHistory, ...]:

@@ -5,11 +5,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import duckdb
+import pyarrow.compute as pc
 import pytest
 from pyarrow import fs  # noqa: TID251 - a file system that URIs stand for
 
 from hudi_bridge import HudiReadError, HudiTable, RealtimeFileSplit, StorageError, TableNotFoundError, open_reader
 from hudi_bridge.cli.main import run
+from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
@@ -71,6 +74,23 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Faults:
     stand_in.FileSystem = type("FileSystem", (), {"from_uri": from_uri})
     monkeypatch.setattr("hudi_bridge.storage.fs", stand_in)
     return faults
+
+
+def test_prompts_and_notebooks_show_none(table: Faults) -> None:
+    del table
+    opened = HudiTable.open(URI)
+    with duckdb.connect() as connection:
+        shown = [
+            opened,
+            opened.snapshot(),
+            opened.changes("earliest"),
+            opened.snapshot().filter(pc.field("id") == "a"),
+            opened.history_of("a"),
+            attach(connection, opened, "trips"),
+        ]
+        for one in shown:
+            require_no_secrets(one, one._repr_html_())  # type: ignore[attr-defined]
+    assert "***@bucket/trips" in repr(opened)
 
 
 def require_no_secrets(*texts: object) -> None:

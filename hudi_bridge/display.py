@@ -1,0 +1,51 @@
+"""What notebooks show of our objects: small HTML tables.
+
+Names of tables, columns, files and records come from outside. All of them are text here, and never markup.
+"""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+_MOST_CHARACTERS = 300
+_MOST_ROWS = 200
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 row``, ``2 rows``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def html_of_facts(title: str, facts: Iterable[tuple[str, object]]) -> str:
+    """A table of one fact a row, its name before it; without those that are None or empty."""
+    shown = [(name, value) for name, value in facts if value not in (None, "", ())]
+    rows = (f"<tr><th>{_text(name)}</th><td>{_text(_listed(value))}</td></tr>" for name, value in shown)
+    return _table(title, rows)
+
+
+def html_of_rows(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table with a header; of very many rows, only the first are shown, and how many there are."""
+    listed = list(rows)
+    head = "<tr>" + "".join(f"<th>{_text(name)}</th>" for name in header) + "</tr>"
+    cells = (
+        "<tr>" + "".join(f"<td>{_text('' if value is None else value)}</td>" for value in row) + "</tr>"
+        for row in listed[:_MOST_ROWS]
+    )
+    more = len(listed) - _MOST_ROWS
+    last = [f'<tr><td colspan="{len(header)}">and {more:,} more</td></tr>'] if more > 0 else []
+    return _table(title, [head, *cells, *last])
+
+
+def _table(title: str, rows: Iterable[str]) -> str:
+    return f"<table><caption>{_text(title)}</caption>{''.join(rows)}</table>"
+
+
+def _listed(value: object) -> object:
+    return ", ".join(map(str, value)) if isinstance(value, (tuple, list)) else value
+
+
+def _text(value: object) -> str:
+    text = str(value)
+    if len(text) > _MOST_CHARACTERS:
+        text = text[:_MOST_CHARACTERS] + "…"
+    # Half of a character, as file names may have, cannot be sent to a browser.
+    return escape(text.encode("utf-8", "backslashreplace").decode("utf-8"))
