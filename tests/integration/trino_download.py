@@ -1,7 +1,7 @@
 """A Trino server, fetched once from Maven Central: ``python -m tests.integration.trino_download`` prints its folder.
 
-It lies in ``~/.cache/hudi-bridge/trino``, without the plugins that no test uses. A download that was broken off is
-carried on with, and used only if its checksum is the one given here.
+The folder is below ``~/.cache/hudi-bridge/trino``, without the plugins that no test uses. An interrupted download is
+continued; the checksum of the whole is checked.
 """
 
 import fcntl
@@ -28,11 +28,11 @@ NOTHING_LEFT = 416
 
 
 class DownloadError(Exception):
-    """Raised when the server cannot be fetched, or what was fetched is not the server."""
+    """Raised when the server cannot be fetched, or the download has another checksum."""
 
 
 def trino_home() -> Path:
-    """The folder with ``lib`` and ``plugin``, fetched now unless it is there."""
+    """The folder with ``lib`` and ``plugin``; fetches the server first if necessary."""
     home = CACHE / VERSION
     if _is_complete(home):
         return home
@@ -74,7 +74,7 @@ def _fetch(archive: Path) -> None:
 
 
 def _fetch_rest(url: str, archive: Path) -> None:
-    """Append what the file lacks, or all of it where the server cannot begin in the middle."""
+    """Download the rest of a partial file, or all of it if the HTTP server does not support ranges."""
     present = archive.stat().st_size if archive.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={present}-"} if present else {})
     try:
@@ -90,7 +90,7 @@ def _fetch_rest(url: str, archive: Path) -> None:
 
 
 def _unpack(archive: Path, home: Path) -> None:
-    """Unpack the libraries and the wanted plugins; a rename makes the folder appear whole or not at all."""
+    """Unpack the libraries and the wanted plugins; a rename makes the complete folder appear at once."""
     part = Path(tempfile.mkdtemp(dir=CACHE, prefix="part-"))
     try:
         with tarfile.open(archive) as tar:

@@ -1,7 +1,7 @@
 """A Trino server on loopback, for tests: ``python -m tests.integration.trino_server`` runs one until it is interrupted.
 
-Its catalogs are made in SQL and live in its memory. A server that several processes want is started by the first of
-them, which stops it when the others have let go of it.
+Catalogs are created in SQL and kept in its memory. A server that is shared by several processes is started by the first
+of them, which stops it once the others have finished.
 """
 
 import fcntl
@@ -63,18 +63,18 @@ JVM_OPTIONS = (
 
 
 class TrinoNotStartedError(Exception):
-    """Raised when the server has ended, or is not ready in time; the message holds the end of its log."""
+    """Raised when the server ends, or is not ready in time; the message has the end of its log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trino:
-    """A running server; ``pid`` is that of its process, where it is one of one's own."""
+    """A running server; ``pid`` is that of its process, None if another process has started it."""
 
     port: int
     pid: int | None = None
 
     def connect(self) -> Connection:
-        """A connection in the time zone UTC, to be closed by the caller."""
+        """A connection in the time zone UTC; the caller closes it."""
         connection: Connection = connect(  # type: ignore[no-untyped-call]  # the client's is not typed
             host=LOOPBACK, port=self.port, user="test", timezone="UTC"
         )
@@ -88,7 +88,7 @@ class Trino:
 
     @contextmanager
     def catalog(self, name: str, connector: str, properties: Mapping[str, str]) -> Iterator[str]:
-        """A catalog with a name of its own, dropped afterwards."""
+        """A catalog that is dropped after the block."""
         settings = ", ".join(f'"{key}" = {_literal(value)}' for key, value in properties.items())
         self.query(f"CREATE CATALOG {name} USING {connector} WITH ({settings})")
         try:
@@ -104,7 +104,7 @@ def _literal(text: str) -> str:
 
 @contextmanager
 def running_server(folder: Path, port: int | None = None) -> Iterator[Trino]:
-    """A server of one's own, which keeps its configuration and log in a folder.
+    """A server of this process, with its configuration and log in a folder.
 
     Raises:
         TrinoNotStartedError: it does not start.
@@ -144,7 +144,7 @@ def running_server(folder: Path, port: int | None = None) -> Iterator[Trino]:
 
 @contextmanager
 def shared_server(folder: Path) -> Iterator[Trino]:
-    """The server that all processes share that name the same folder, which is removed in the end."""
+    """A server for all processes that pass the same folder; the folder is removed at the end."""
     folder.mkdir(parents=True, exist_ok=True)
     state = folder / "server.json"
     with (folder / "start").open("w") as start, (folder / "users").open("w") as users:
@@ -164,7 +164,7 @@ def shared_server(folder: Path) -> Iterator[Trino]:
 
 
 def _wait_for_others(start: TextIO, users: TextIO) -> None:
-    """Keep newcomers from joining, then wait until those who have joined are done."""
+    """Let no further process join, and wait until those that have joined are done."""
     fcntl.flock(start, fcntl.LOCK_EX)
     fcntl.flock(users, fcntl.LOCK_EX)
 
