@@ -1,5 +1,6 @@
 """One process a scratch folder, on a local disk and in a store that knows no locks."""
 
+import io
 import json
 import subprocess
 import sys
@@ -7,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Event
+from typing import Any
 
-import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 
 from hudi_bridge.connectors.publishing import scratch_lock
 from hudi_bridge.connectors.publishing.scratch import Scratch
@@ -28,13 +30,30 @@ with locked(Scratch.open(sys.argv[1]), print):
 """
 
 
+class WholeFile(MemoryFile):  # type: ignore[misc]  # fsspec is not typed
+    """A file that appears with all of its bytes, as objects of a store do."""
+
+    def close(self) -> None:
+        self.commit()
+
+
+class Store(MemoryFileSystem):  # type: ignore[misc]
+    """A store in memory whose readers and writers do not share a file."""
+
+    def _open(self, path: str, mode: str = "rb", **options: Any) -> Any:
+        if mode == "wb":
+            return WholeFile(self, path)
+        with super()._open(path, mode, **options) as file:
+            return io.BytesIO(file.getvalue())
+
+
 @pytest.fixture
 def remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scratch]:
     """A folder of a store in memory, where nobody waits for long."""
     monkeypatch.setattr(scratch_lock, "_RENEWAL_SECONDS", 0.05)
     monkeypatch.setattr(scratch_lock, "_STALE_SECONDS", 0.5)
     monkeypatch.setattr(scratch_lock, "_LOOKING_SECONDS", 0.02)
-    store = fsspec.filesystem("memory")
+    store = Store()
     yield Scratch(storage=Storage.open(f"/scratch{tmp_path}", store))
     with suppress(FileNotFoundError):
         store.rm(f"/scratch{tmp_path}", recursive=True)
