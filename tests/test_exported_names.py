@@ -89,7 +89,8 @@ PUBLIC = {
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 OPAQUE = {ReadContext, InternalSchema}
 """Classes whose docstrings say that their fields are not for users."""
-FOR_CONNECTORS = {HudiTable.of.__func__}  # type: ignore[attr-defined]
+FOR_CONNECTORS = "storage"
+"""The parameter with which a connector hands over what it has open already."""
 FREE = ("_duckdb", "builtins", "collections.abc", "datetime", "duckdb", "os", "pyarrow", "types", "typing")
 """Modules of which any class may be named: those of Python, Arrow and the engine of a connector."""
 MODULES = sorted(module.name for module in pkgutil.walk_packages(hudi_bridge.__path__, "hudi_bridge."))
@@ -154,8 +155,7 @@ def annotations(exported: Any) -> Iterator[tuple[Any, Any]]:
     """
     place = sys.modules[exported.__module__]
     if inspect.isfunction(exported):
-        if exported not in FOR_CONNECTORS:
-            yield from ((one, place) for one in exported.__annotations__.values())
+        yield from ((one, place) for name, one in exported.__annotations__.items() if name != FOR_CONNECTORS)
         return
     if exported in OPAQUE:
         yield str, place

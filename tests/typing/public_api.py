@@ -1,5 +1,10 @@
 """Uses the public names as a user would; checked by mypy, never run."""
 
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -7,9 +12,38 @@ import pyarrow.dataset as ds
 from pyarrow import fs  # noqa: TID251 - a user brings a file system
 
 import hudi_bridge
-from hudi_bridge import ChangeFormat, ChangeSplit, HudiDataset, HudiTable, QueryType, RealtimeFileSplit
+from hudi_bridge import (
+    BatchScanner,
+    ChangeFormat,
+    ChangeSplit,
+    FileColumns,
+    FileSlice,
+    HudiDataset,
+    HudiTable,
+    InstantRange,
+    MergeMode,
+    QueryType,
+    RealtimeFileSplit,
+    RecordHistory,
+    RecordPayload,
+    RecordVersion,
+    SchemaChangeKind,
+    SchemaVersion,
+    SkippedBlocks,
+    Split,
+    SplitReader,
+    TableConfig,
+    TableType,
+    Timeline,
+    inspect_columns,
+    inspect_file_slices,
+    inspect_files,
+    inspect_splits,
+    inspect_table,
+    inspect_timeline,
+    open_reader,
+)
 from hudi_bridge.connectors.duckdb import Attached, attach
-from hudi_bridge.inspection import inspect_file_slices, inspect_files, inspect_splits, inspect_table, inspect_timeline
 
 
 def read_a_table() -> pa.Table:
@@ -49,9 +83,79 @@ def send_splits_to_executors(table: HudiTable) -> list[str]:
 
 def read_in_an_executor(letter: str) -> int:
     split: RealtimeFileSplit = RealtimeFileSplit.from_json(letter)
-    reader = hudi_bridge.open_reader(split, columns=["id"], row_filter=pc.field("fare") > 1)
+    reader: SplitReader = open_reader(split, columns=["id"], row_filter=pc.field("fare") > 1)
     names: list[str] = reader.schema.names
     return sum(batch.num_rows for batch in reader.batches()) + len(names)
+
+
+def take_some_of_each_split(dataset: HudiDataset) -> Iterator[pa.RecordBatch]:
+    splits: list[Split] = list(dataset.splits())
+    for split in splits:
+        with open_reader(split) as reader:
+            for batch in reader:
+                yield batch
+                break
+
+
+def hand_a_split_to_arrow(split: RealtimeFileSplit) -> tuple[pa.Table, pa.RecordBatchReader]:
+    reader = open_reader(split)
+    return reader.to_table(), reader.to_reader()
+
+
+def say_when_and_where_as_python_does(folder: Path, connection: duckdb.DuckDBPyConnection) -> list[HudiDataset]:
+    table = HudiTable.open(folder / "trips")
+    an_hour_ago = datetime.now(UTC) - timedelta(hours=1)
+    attach(connection, folder / "trips", as_of=date(2026, 1, 31), after=an_hour_ago)
+    return [
+        table.snapshot(date(2026, 1, 31)),
+        table.read_optimized(an_hour_ago),
+        table.incremental(date(2026, 1, 31), an_hour_ago),
+        table.changes(after=an_hour_ago),
+    ]
+
+
+def look_at_the_timeline(table: HudiTable) -> list[str | None]:
+    timeline: Timeline = table.timeline
+    instants: InstantRange = table.instant_range("earliest")
+    return [instants.next_after, *(commit.completion_time for commit in timeline.commits())]
+
+
+def look_at_the_files(table: HudiTable) -> int:
+    slices: tuple[FileSlice, ...] = table.file_slices()
+    sizes = [one.base_file.size_bytes for one in slices if one.base_file is not None]
+    return sum(sizes) + sum(log.size_bytes for one in slices for log in one.log_files)
+
+
+def look_at_what_a_table_says_of_itself(table: HudiTable) -> bool:
+    config: TableConfig = table.config
+    return config.table_type is TableType.MERGE_ON_READ and config.merge_mode is MergeMode.EVENT_TIME
+
+
+def look_at_the_schema(table: HudiTable) -> list[str]:
+    versions: tuple[SchemaVersion, ...] = table.schema_history
+    columns: tuple[FileColumns, ...] = table.file_columns(Path("sf/f1-0_0-1-1_20260131120000000.parquet"))
+    renamed = [str(change) for one in versions for change in one.changes if change.kind is SchemaChangeKind.RENAMED]
+    return renamed + [mapping.outcome for one in columns for mapping in one.columns]
+
+
+def follow_one_record(table: HudiTable) -> list[RecordVersion]:
+    history: RecordHistory = table.history_of("order-4711")
+    return [group.versions[group.winner - 1] for group in history.file_groups if group.winner is not None]
+
+
+def scan(dataset: HudiDataset) -> tuple[pa.Schema, int]:
+    scanner: BatchScanner = dataset.scanner(columns={"cents": pc.field("fare")}, filter=pc.field("fare") > 1)
+    skipped: SkippedBlocks = dataset.skipped_log_blocks()
+    return scanner.projected_schema, skipped.corrupt
+
+
+class Longest(RecordPayload):
+    def pre_combine(self, older: Mapping[str, Any], newer: Mapping[str, Any]) -> Mapping[str, Any]:
+        return max(older, newer, key=lambda row: len(row["name"]))
+
+
+def merge_with_a_payload(path: str) -> HudiTable:
+    return HudiTable.open(path, payloads={"com.acme.Longest": Longest()}, log_memory_bytes=1 << 30)
 
 
 def handle_errors(path: str) -> str | None:
@@ -89,4 +193,5 @@ def inspection(table: HudiTable) -> list[pa.Table]:
         inspect_file_slices(table, as_of="2026-01-31"),
         inspect_files(table),
         inspect_splits(table, query_type=QueryType.READ_OPTIMIZED),
+        inspect_columns(table, date(2026, 1, 31)),
     ]
