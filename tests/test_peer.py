@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hudi_bridge import HudiTable
 from tests.compare import differences
 from tests.golden_cases import golden_queries
-from tests.properties.test_merge_properties import BASE_ROWS, NAMES, Change, changes, write
+from tests.properties.merge_reference import OF_MODES, Change, base_rows, changes, write
 from tests.strength import examples
 from tests.table_writer import Row
 
@@ -91,13 +91,15 @@ def test_what_the_peer_refuses(case: str) -> None:
 
 @pytest.mark.parametrize("name", ["commit time", "event time"])
 def test_both_merge_random_writes_alike(name: str) -> None:
+    table = OF_MODES[name]
+
     @settings(max_examples=examples(25), deadline=None)
-    @given(base=BASE_ROWS, log=changes("upsert", "upsert", "delete"))
+    @given(base=base_rows(table), log=changes(table, "upsert", "upsert", "delete"))
     def check(base: Sequence[Row], log: Sequence[Change]) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            write(Path(folder), name, base, log)
+            write(Path(folder), table, base, log)
             found, expected = through_bridge(Path(folder)), through_peer(Path(folder))
-            assert differences(expected.select(NAMES), found.select(NAMES)) == []
+            assert differences(expected.select(table.names), found.select(table.names)) == []
 
     check()
 

@@ -1,0 +1,262 @@
+"""Every entry of the table of rules, as all that read it see it.
+
+These are the columnar merge, the plain rules, splits as JSON, the story of a record, the conditions that SQL gets (run
+by DuckDB), and the text of the Python function that Trino gets.
+
+An entry that is added to the table is covered by that. That nothing else has to be told of it is shown by entries that
+no release of Hudi has.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+from hudi_bridge.readers.field_defaults import field_defaults
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hudi_bridge import HudiTable, RealtimeFileSplit
+from hudi_bridge.connectors.trino.conditions import base_unset
+from hudi_bridge.connectors.trino.functions import create_fields_function
+from hudi_bridge.connectors.trino.log_columns import LogColumns
+from hudi_bridge.connectors.trino.publication import LOG, SLICES, Publication
+from hudi_bridge.connectors.trino.publish import publish_log_records
+from hudi_bridge.connectors.trino.sql_text import Dialect, ObjectNames, identifier, literal
+from hudi_bridge.connectors.trino.views import statements
+from hudi_bridge.connectors.trino.why_function import why_function
+from hudi_bridge.merge import rules
+from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER
+from hudi_bridge.merge.rules import FieldFill, MergeRule, PayloadRule, Precedence, Release
+from tests.properties.merge_reference import (
+    Change,
+    Merged,
+    PlainRules,
+    Table,
+    base_rows,
+    changes,
+    in_order,
+    table_of,
+    tables_of_entries,
+    write,
+)
+from tests.strength import examples
+from tests.table_writer import Row
+
+TABLES = tables_of_entries()
+BASE_TABLE = "hive.hudi.read_optimized"
+NAMES = ObjectNames(catalog="hive", schema="hudi", view="v", fingerprint="f")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A table of random versions, with what the plain rules make of it."""
+
+    table: Table
+    folder: Path
+    opened: HudiTable
+    rule: MergeRule
+    merged: dict[str, Merged]
+
+    @classmethod
+    def of(cls, table: Table, base: Sequence[Row], log: Sequence[Change], folder: Path) -> "Written":
+        opened = write(folder / "table", table, base, log).open()
+        rule = opened.splits()[0].context.merge_rule
+        assert rule is not None
+        merged = PlainRules(rule=rule, table=table).merged(base, log)
+        return cls(table=table, folder=folder, opened=opened, rule=rule, merged=merged)
+
+    def check_rows(self, found: Iterable[Row]) -> None:
+        expected = (row for one in self.merged.values() for row in one.rows)
+        assert in_order(self.table, found) == in_order(self.table, expected)
+
+
+def columnar(written: Written) -> None:
+    written.check_rows(written.opened.snapshot().to_table().to_pylist())
+
+
+def split(written: Written) -> None:
+    for one in written.opened.splits():
+        assert RealtimeFileSplit.from_json(one.to_json()).context.merge_rule == written.rule
+
+
+def story(written: Written) -> None:
+    for key, merged in written.merged.items():
+        (group,) = written.opened.history_of(key).file_groups
+        assert in_order(written.table, group.result.to_pylist()) == in_order(written.table, merged.rows)
+        in_base = sum(version.is_base_row for version in group.versions)
+        assert group.winner == (1 if merged.winner is None else in_base + 1 + merged.winner)
+        assert bool(group.sources) == bool(merged.rows)
+        for name, number in group.sources:
+            if name in written.table.names:
+                (value,) = group.versions[number - 1].row.column(name).to_pylist()
+                assert value == merged.rows[0][name]
+
+
+def sql(written: Written) -> None:
+    """The view, if SQL can say all of the rule."""
+    if why_function(written.rule, merges_fields=False) is not None:
+        return
+    publication = published(written)
+    base = written.opened.read_optimized().to_table()
+    with duckdb.connect() as connection:
+        connection.execute("ATTACH ':memory:' AS hive; CREATE SCHEMA hive.hudi")
+        for part in (LOG, SLICES):
+            name = f'"hive"."hudi".{identifier(f"v__{part}_{publication.folder}")}'
+            files = literal(f"{written.folder}/own/{publication.folder}/{part}/*.parquet")
+            connection.execute(f"CREATE TABLE {name} AS FROM read_parquet({files})")
+        connection.register("base", base)
+        connection.execute(f"CREATE TABLE {BASE_TABLE} AS FROM base")
+        (create_view,) = statements(
+            publication, catalog="hive", schema="hudi", view="v", dialect=Dialect.ANSI, base_table=BASE_TABLE
+        )
+        connection.execute(create_view)
+        written.check_rows(connection.sql('SELECT * FROM "hive"."hudi"."v"').to_arrow_table().to_pylist())
+
+
+def function(written: Written) -> None:
+    """The text of the function, run for contested rows as the view does."""
+    publication = published(written)
+    context = publication.context
+    columns = LogColumns.of(context)
+    handler = handler_of(create_fields_function(NAMES, context, written.rule, columns))
+    ordering = written.rule.ordering_fields if columns.ordering else ()
+    files = (written.folder / "own" / publication.folder / LOG).glob("*.parquet")
+    log = [row for file in files for row in pq.read_table(file).to_pylist()]
+    by_key = {row[columns.key]: row for row in log}
+    rows: list[Row] = [row for row in log if not row[columns.contested] and not row[columns.delete]]
+    for row, unset in zip(*base_of(written), strict=True):
+        of_log = by_key.get(row["_hoodie_record_key"])
+        if of_log is None:
+            rows.append(row)
+        elif of_log[columns.contested]:
+            flags = (of_log[name] for name in (columns.delete, columns.explicit, columns.always))
+            values = [row[name] for name in ordering] + [of_log[name] for name in columns.ordering]
+            from_log = handler(*flags, unset, of_log[columns.unset], *values)
+            if from_log is not None:
+                picked = zip(context.schema.names, from_log, strict=True)
+                rows.append({name: (of_log if is_of_log else row)[name] for name, is_of_log in picked})
+    written.check_rows(rows)
+
+
+def published(written: Written) -> Publication:
+    return publish_log_records(written.opened, str(written.folder / "own")).publication
+
+
+def base_of(written: Written) -> tuple[list[Row], list[list[bool]]]:
+    """The base rows, and which of their fields are unset, as SQL says it."""
+    base = written.opened.read_optimized().to_table()
+    defaults = field_defaults(written.opened.splits()[0].context)
+    conditions = (
+        base_unset(field.name, identifier(field.name), field.type, written.rule, defaults.get(field.name))
+        for field in base.schema
+    )
+    with duckdb.connect() as connection:
+        connection.register("base", base)
+        found = connection.sql(f"SELECT [{', '.join(conditions)}] AS unset, * FROM base").to_arrow_table()
+    return found.drop(["unset"]).to_pylist(), found.column("unset").to_pylist()
+
+
+def handler_of(statement: str) -> Callable[..., list[bool] | None]:
+    _, text, _ = statement.split("$$")
+    namespace: dict[str, Any] = {}
+    exec(text, namespace)
+    handler: Callable[..., list[bool] | None] = namespace["handler"]
+    return handler
+
+
+CONSUMERS: tuple[Callable[[Written], None], ...] = (columnar, split, story, sql, function)
+
+
+def check(table: Table, base: Sequence[Row], log: Sequence[Change]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        written = Written.of(table, base, log, Path(folder))
+        for consumer in CONSUMERS:
+            consumer(written)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_all_consumers_agree_on_every_entry(name: str) -> None:
+    table = TABLES[name]
+
+    @settings(max_examples=examples(3), deadline=None)
+    @given(base=base_rows(table, distinct=True), log=changes(table, "upsert", "upsert", "delete"))
+    def check_one(base: list[Row], log: list[Change]) -> None:
+        check(table, base, log)
+
+    check_one()
+
+
+@pytest.mark.parametrize(("ts", "rows"), [(1, 1), (3, 0)])
+@pytest.mark.parametrize("payload", ["AWSDmsAvroPayload", "OverwriteNonDefaultsWithLatestAvroPayload"])
+def test_in_10_rows_with_a_delete_marker_are_compared_as_deletes(
+    payload: str, ts: int, rows: int, tmp_path: Path
+) -> None:
+    (entry,) = (one for one in rules.PAYLOAD_RULES if one.payload == payload and Release.V1_0 in one.releases)
+    marker = {"hoodie.payload.delete.field": "Op", "hoodie.payload.delete.marker": "D"}
+    plain = table_of(entry, Release.V1_0)
+    table = Table(version=plain.version, options={**plain.options, **marker}, marker=("Op", "D"))
+    row = {"id": "k0", "ts": 2, "a": "a1", "b": "b1", "Op": None, "_hoodie_is_deleted": None}
+    deleted = Change(kind="upsert", row=row | {"ts": ts, "Op": "D", "a": "a2"}, cut=0)
+    written = Written.of(table, [row], [deleted], tmp_path)
+    assert len(written.merged["k0"].rows) == rows
+    for consumer in CONSUMERS:
+        consumer(written)
+
+
+OUTCOMES = st.tuples(*[st.sampled_from((EARLIER, LATER, HIGHER))] * 3)
+PRECEDENCES = st.builds(
+    Precedence,
+    name=st.just("invented"),
+    after_row=OUTCOMES,
+    after_delete=OUTCOMES,
+    after_unordered_delete=OUTCOMES,
+    over_base_row=OUTCOMES,
+    nulls_as_zero=st.booleans(),
+    marked_in_logs=st.booleans(),
+    source=st.just("none"),
+)
+INVENTED_RULES = st.builds(
+    MergeRule,
+    precedence=PRECEDENCES,
+    delete_marker=st.just(("op", "gone")),
+    fill=st.sampled_from([None, None, *FieldFill]),
+    fills_in_logs=st.booleans(),
+    newest_meta=st.booleans(),
+)
+
+
+def invented(rule: MergeRule) -> PayloadRule:
+    """An entry that no release of Hudi has."""
+    return PayloadRule(payload="InventedPayload", releases=frozenset(Release), rule=rule, source="none")
+
+
+@pytest.mark.parametrize("release", Release)
+def test_an_entry_is_all_that_a_new_payload_takes(release: Release, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = rules.PAYLOAD_RULES
+    plainest = table_of(invented(MergeRule(precedence=rules.COMMIT_TIME, delete_marker=("op", "gone"))), release)
+    base, log = base_rows(plainest, distinct=True), changes(plainest, "upsert", "upsert", "delete")
+
+    @settings(max_examples=examples(10), deadline=None)
+    @given(rule=INVENTED_RULES, base=base, log=log)
+    def check_one(rule: MergeRule, base: list[Row], log: list[Change]) -> None:
+        monkeypatch.setattr(rules, "PAYLOAD_RULES", (*known, invented(rule)))
+        check(plainest, base, log)
+
+    check_one()
+
+
+def test_every_entry_says_where_it_comes_from_and_no_two_are_for_one_table() -> None:
+    held = [(entry.payload, release, entry.ordered_by) for entry in rules.PAYLOAD_RULES for release in entry.releases]
+    assert len(held) == len(set(held))
+    assert all(entry.source and entry.rule.precedence.source for entry in rules.PAYLOAD_RULES)
+    assert {name for name, _, _ in held} >= set(rules.PAYLOAD_OF_MODE.values()) | set(rules.PAYLOAD_OF_MERGER.values())
+
+
+def test_names_tell_precedences_apart() -> None:
+    precedences = {entry.rule.precedence for entry in rules.PAYLOAD_RULES}
+    assert len({precedence.name for precedence in precedences}) == len(precedences)
