@@ -16,6 +16,7 @@ from hudi_bridge.config import (
 )
 from hudi_bridge.dataset import BatchScanner, HudiDataset
 from hudi_bridge.dispatch import SplitReader, open_reader
+from hudi_bridge.engines import SliceDelta, StoredBaseFile, SurvivingLogRecords, slice_delta
 from hudi_bridge.errors import (
     CorruptBaseFileError,
     CorruptLogFileError,
@@ -108,9 +109,12 @@ __all__ = [
     "SchemaProposal",
     "SchemaVersion",
     "SkippedBlocks",
+    "SliceDelta",
     "Split",
     "SplitReader",
     "StorageError",
+    "StoredBaseFile",
+    "SurvivingLogRecords",
     "TableConfig",
     "TableNotFoundError",
     "TableType",
@@ -127,4 +131,5 @@ __all__ = [
     "inspect_table",
     "inspect_timeline",
     "open_reader",
+    "slice_delta",
 ]

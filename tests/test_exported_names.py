@@ -66,9 +66,12 @@ PUBLIC = {
     "SchemaProposal",
     "SchemaVersion",
     "SkippedBlocks",
+    "SliceDelta",
     "Split",
     "SplitReader",
     "StorageError",
+    "StoredBaseFile",
+    "SurvivingLogRecords",
     "TableConfig",
     "TableNotFoundError",
     "TableType",
@@ -85,6 +88,7 @@ PUBLIC = {
     "inspect_table",
     "inspect_timeline",
     "open_reader",
+    "slice_delta",
 }
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 OPAQUE = {ReadContext, InternalSchema}

@@ -1,4 +1,8 @@
-"""The door for engines that read the files of a file slice themselves: what they ask of it, and what they are given."""
+"""The door for engines that read the files of file slices themselves.
+
+What an engine asks of a slice is here, and what answers are made of: columns, merge rules as data, payloads. Connectors
+know nothing else of how a slice is read.
+"""
 
 from hudi_bridge.engines.column_ids import ColumnIds, column_ids
 from hudi_bridge.engines.identity import context_identity, identity, payload_identity, slice_identity
@@ -6,14 +10,27 @@ from hudi_bridge.engines.log_blocks import StoredLogBlock, iter_log_blocks
 from hudi_bridge.engines.slice_delta import SliceDelta, SurvivingLogRecords, slice_delta
 from hudi_bridge.engines.slice_keys import base_key_range, held_keys, log_record_keys
 from hudi_bridge.engines.stored_base_file import StoredBaseFile, iter_fields
+from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.merge.ordering_fields import is_number, ordering_path, ordering_type
+from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.merge.unset_fields import META_FIELDS, unset_value
+from hudi_bridge.schema.avro_types import is_variant
 from hudi_bridge.schema.difference import child_path
 from hudi_bridge.schema.file_columns import ColumnMapping, Outcome
+from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
+from hudi_bridge.splits.query_plan import Split
 
 __all__ = [
+    "META_COLUMNS",
+    "META_FIELDS",
+    "OPERATION_COLUMN",
     "ColumnIds",
     "ColumnMapping",
+    "MergeRule",
     "Outcome",
+    "RecordPayload",
     "SliceDelta",
+    "Split",
     "StoredBaseFile",
     "StoredLogBlock",
     "SurvivingLogRecords",
@@ -23,10 +40,15 @@ __all__ = [
     "context_identity",
     "held_keys",
     "identity",
+    "is_number",
+    "is_variant",
     "iter_fields",
     "iter_log_blocks",
     "log_record_keys",
+    "ordering_path",
+    "ordering_type",
     "payload_identity",
     "slice_delta",
     "slice_identity",
+    "unset_value",
 ]

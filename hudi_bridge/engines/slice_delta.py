@@ -44,6 +44,8 @@ class SurvivingLogRecords:
     ``contested`` marks records whose base row has a say in what becomes of the two: an engine has to compare them.
     Where ``merges_fields``, both then give fields to the row that comes of it, and ``unset`` says for columns which
     records have nothing of their own in them. A user's payload, if the rule has one, is asked about contested records.
+
+    Made by ``SliceDelta.log_records``.
     """
 
     keys: Column
@@ -65,6 +67,8 @@ class SliceDelta:
 
     Holds the log files of the slice, and a batch of the base file, in memory; log records that need more than the
     memory for logs are merged a part at a time.
+
+    Made by ``slice_delta``.
     """
 
     def __init__(

@@ -25,6 +25,8 @@ class StoredBaseFile:
     ``schema`` holds its columns in Arrow's types. ``columns`` says for each column of the query, and each field within
     one, where in the file it comes from, and then names what the file has besides; that columns of ``path_columns`` are
     read from the partition path is left out of account there.
+
+    Made by ``SliceDelta.base_file``.
     """
 
     path: str

@@ -43,8 +43,9 @@ class InstantRange:
     """The completed commits in ``(after, up_to]``, in the order in which they became visible.
 
     ``up_to`` is None where the range has no end. Compactions, clusterings and other replace commits are among the
-    commits. ``archived`` holds the requested times of those that only the archived timeline has. ``next_after`` is the
-    ``after`` of the range that begins where this one ends.
+    commits. ``ordering_times`` are the times that they lie in the range by, ascending and each once; ``archived`` holds
+    the requested times of those that only the archived timeline has. ``next_after`` is the ``after`` of the range that
+    begins where this one ends.
 
     Made by ``HudiTable.instant_range``.
     """
@@ -52,6 +53,7 @@ class InstantRange:
     after: str
     up_to: str | None
     commits: tuple[Instant, ...]
+    ordering_times: tuple[str, ...]
     archived: frozenset[str]
     next_after: str
 
@@ -95,6 +97,7 @@ def resolve_range(state: TableState, after: InstantLike, up_to: InstantLike | No
         after=start,
         up_to=end,
         commits=commits,
+        ordering_times=tuple(dict.fromkeys(time for time, _, _ in chosen)),
         archived=frozenset(commit.requested_time for commit in commits if commit.requested_time in known),
         next_after=max(start, chosen[-1][0]) if chosen else start,
     )

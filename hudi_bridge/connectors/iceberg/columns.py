@@ -35,9 +35,8 @@ from pyiceberg.types import (
 )
 
 from hudi_bridge.connectors.iceberg.name_mapping import Ids, map_names
-from hudi_bridge.engines import ColumnIds, child_path
+from hudi_bridge.engines import META_COLUMNS, OPERATION_COLUMN, ColumnIds, child_path
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 
 _FIRST_ID_OF_HUDI = 100
 _FIELD_ID = b"PARQUET:field_id"

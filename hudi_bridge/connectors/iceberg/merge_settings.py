@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
+from hudi_bridge.engines import RecordPayload
 from hudi_bridge.errors import QueryError
-from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.options import require_read_options
 from hudi_bridge.storage import Storage
 

@@ -15,9 +15,6 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.errors import QueryError
-from hudi_bridge.readers.request import RowRequest
-
 Literal: TypeAlias = Any
 _Comparison = Callable[[pc.Expression, Any], pc.Expression]
 
@@ -85,8 +82,8 @@ def expression_of(condition: Condition, schema: pa.Schema) -> pc.Expression | No
         if condition.name == "EqualNullSafe":
             expression = pc.or_kleene(~holds, column.is_null())
     try:
-        RowRequest.of(schema, (), expression)
-    except QueryError:
+        schema.empty_table().filter(expression)
+    except (pa.ArrowException, KeyError, TypeError):
         return None
     return expression
 

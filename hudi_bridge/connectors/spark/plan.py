@@ -26,9 +26,9 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.spark.filters import Condition, expression_of
 from hudi_bridge.connectors.spark.options import BEGIN, SparkOptions, SparkQuery
 from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.engines import Split
 from hudi_bridge.errors import QueryError
 from hudi_bridge.inspection import SPLITS_SCHEMA
-from hudi_bridge.splits.query_plan import Split
 from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.table import HudiTable
 

@@ -24,7 +24,6 @@ from hudi_bridge.connectors.spark.plan import PinnedQuery
 from hudi_bridge.connectors.spark.tasks import read_task
 from hudi_bridge.options import FULL_SCAN_FALLBACK_KEY, HOLLOW_COMMITS_KEY, HollowCommitPolicy
 from hudi_bridge.timeline.instant import EARLIEST
-from hudi_bridge.timeline.instant_range import ordering_time
 
 try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
@@ -77,12 +76,11 @@ class HudiBridgeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         with noting_facts():
             after = start[_AFTER] if start is not None else self._position
             table = self._refreshed().table
-            commits = table.instant_range(EARLIEST if after is None else after, self._target).commits
-            places = sorted({ordering_time(commit, table.config) for commit in commits})
+            times = table.instant_range(EARLIEST if after is None else after, self._target).ordering_times
             most = self._query.options.max_instants_per_trigger
             if most is not None and after is not None:
-                places = places[:most]
-            return {_AFTER: places[-1] if places else after or self.initialOffset()[_AFTER]}
+                times = times[:most]
+            return {_AFTER: times[-1] if times else after or self.initialOffset()[_AFTER]}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Let the stream end at what is there now."""

@@ -13,8 +13,8 @@ from hudi_bridge.connectors.spark.errors import noting_facts
 from hudi_bridge.connectors.spark.plan import Reading, load_split
 from hudi_bridge.connectors.spark.types import arrow_layout, in_layout
 from hudi_bridge.dispatch import open_reader
+from hudi_bridge.engines import Split
 from hudi_bridge.inspection import splits_to_table
-from hudi_bridge.splits.query_plan import Split
 from hudi_bridge.storage import Storage
 
 

@@ -9,9 +9,10 @@ Source: ``SchemaConverters`` of Spark, ``AvroConversionUtils`` of Hudi.
 """
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyspark.sql.types
 from pyspark.sql.types import (
     ArrayType,
@@ -34,10 +35,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from hudi_bridge.engines import is_variant
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.schema.avro_types import is_variant
-from hudi_bridge.schema.casts import Array
-from hudi_bridge.schema.nested import rebuild_struct
 
 # From Spark 4 on.
 _VARIANT_TYPE = getattr(pyspark.sql.types, "VariantType", None)
@@ -101,12 +100,13 @@ def _column_layout(field: "pa.Field[Any]") -> pa.DataType:
     return _VARIANT if is_variant(field) and _VARIANT_TYPE is not None else _layout(field.type)
 
 
-def _taken(column: Array, kind: pa.DataType) -> Array:
+def _taken(column: "pa.Array[Any]", kind: pa.DataType) -> "pa.Array[Any]":
     if kind is _VARIANT:
-        parts = tuple((column.type.get_field_index(part.name), None) for part in kind)
-        return rebuild_struct(kind, parts, cast("pa.StructArray", column))
+        stored: Any = column
+        parts = [pc.struct_field(stored, [part.name]) for part in kind]
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=stored.is_null())
     # Nanoseconds, which Spark does not have, are cut off.
-    taken: Array = column.cast(kind, safe=False)
+    taken: pa.Array[Any] = column.cast(kind, safe=False)
     return taken
 
 

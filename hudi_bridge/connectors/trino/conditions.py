@@ -13,12 +13,9 @@ import pyarrow as pa
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.sql_text import Dialect, identifier, literal
 from hudi_bridge.connectors.trino.sql_types import ArrowType, stored_type
+from hudi_bridge.engines import MergeRule, is_number, unset_value
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.merge.arrays import Value
 from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER
-from hudi_bridge.merge.ordering_fields import is_number
-from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.merge.unset_fields import unset_value
 from hudi_bridge.splits.split import ReadContext
 
 _SIGN = 0x7FFFFFFFFFFFFFFF
@@ -88,7 +85,7 @@ def _float_rank(value: str, *, nulls_as_zero: bool) -> str:
     return f"(CASE WHEN {bits} < 0 THEN bitwise_xor({bits}, {_SIGN}) ELSE {bits} END)"
 
 
-def base_unset(name: str, value: str, kind: ArrowType, rule: MergeRule, default: "Value | None") -> str:
+def base_unset(name: str, value: str, kind: ArrowType, rule: MergeRule, default: "pa.Scalar[Any] | None") -> str:
     """Whether a field of a base row is unset, so that it takes that of a log record which it beats."""
     unset = unset_value(rule, name, kind, default)
     if unset is None:

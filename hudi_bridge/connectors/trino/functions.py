@@ -17,12 +17,9 @@ from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.payload_text import INSTANCE, payload_text, without_imports
 from hudi_bridge.connectors.trino.sql_text import Dialect, ObjectNames, body, identifier, python_literal
 from hudi_bridge.connectors.trino.sql_types import shown_type, stored_type
+from hudi_bridge.engines import META_FIELDS, MergeRule, RecordPayload, is_number
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge import ordering
-from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.merge.ordering_fields import is_number
-from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.merge.unset_fields import META_FIELDS
 from hudi_bridge.splits.split import ReadContext
 
 MERGE = "merge"

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from hudi_bridge.connectors.trino.sql_text import unused_prefix
 from hudi_bridge.connectors.trino.sql_types import published_type
-from hudi_bridge.merge.ordering_fields import ordering_type
+from hudi_bridge.engines import ordering_type
 from hudi_bridge.splits.split import ReadContext
 
 

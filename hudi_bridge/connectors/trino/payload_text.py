@@ -10,8 +10,8 @@ import ast
 import inspect
 from collections.abc import Iterator
 
+from hudi_bridge.engines import RecordPayload
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.merge.custom_payload import RecordPayload
 
 INSTANCE = "PAYLOAD"
 _OWN = "hudi_bridge"

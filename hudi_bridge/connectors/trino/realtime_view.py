@@ -26,8 +26,7 @@ from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.publication import LOG, SLICES, Publication, path_columns
 from hudi_bridge.connectors.trino.sql_text import Dialect, ObjectNames, identifier, literal
 from hudi_bridge.connectors.trino.sql_types import shown, stored_type
-from hudi_bridge.merge.ordering_fields import ordering_path
-from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.engines import MergeRule, ordering_path
 
 BASE = "base"
 PARTITION_PATH = "_hoodie_partition_path"

@@ -1,6 +1,6 @@
 """What of a merge rule SQL cannot say, so that a function has to decide on contested rows."""
 
-from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.engines import MergeRule
 
 
 def why_function(rule: MergeRule | None, *, merges_fields: bool) -> str | None:
