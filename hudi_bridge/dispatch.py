@@ -102,20 +102,32 @@ def open_reader(
     columns: Sequence[str] | None = None,
     row_filter: pc.Expression | None = None,
     filesystem: Any = None,  # noqa: ANN401 - of any library
-    storage: Storage | None = None,
-    use_threads: bool = True,
-    at_once: int = 1,
 ) -> SplitReader:
     """The reader of a split, which needs nothing but the split.
 
     ``columns`` are those to read, by default all; ``row_filter`` is applied exactly. ``filesystem`` is as for
-    ``HudiTable.open``, unless a ``storage`` is open already. With ``use_threads``, one split uses several cores. Splits
-    that are read ``at_once``, this one among them, share the memory for logs.
+    ``HudiTable.open``.
 
     Raises:
         QueryError: a column or the filter does not fit the table.
     """
-    storage = storage or Storage.open(split.context.table_path, filesystem)
+    return open_reader_in(Storage.open(split.context.table_path, filesystem), split, columns, row_filter)
+
+
+def open_reader_in(
+    storage: Storage,
+    split: Split,
+    columns: Sequence[str] | None = None,
+    row_filter: pc.Expression | None = None,
+    *,
+    use_threads: bool = True,
+    at_once: int = 1,
+) -> SplitReader:
+    """As ``open_reader``, in a storage that is open already; ``use_threads`` and ``at_once`` as for ``reader_for``.
+
+    Raises:
+        QueryError: a column or the filter does not fit the table.
+    """
     request = RowRequest.of(split.context.schema, columns, row_filter)
     return SplitReader(reader_for(storage, split, request, use_threads=use_threads, at_once=at_once))
 

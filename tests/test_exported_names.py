@@ -95,8 +95,8 @@ OPAQUE = {ReadContext, InternalSchema}
 """Classes whose docstrings say that their fields are not for users."""
 FOR_CONNECTORS = "storage"
 """The parameter with which a connector hands over what it has open already."""
-FREE = ("_duckdb", "builtins", "collections.abc", "datetime", "duckdb", "os", "pyarrow", "types", "typing")
-"""Modules of which any class may be named: those of Python, Arrow and the engine of a connector."""
+FREE = ("_duckdb", "builtins", "collections.abc", "datetime", "duckdb", "numpy", "os", "pyarrow", "types", "typing")
+"""Modules of which any class may be named: those of Python, Arrow, NumPy and the engine of a connector."""
 MODULES = sorted(module.name for module in pkgutil.walk_packages(hudi_bridge.__path__, "hudi_bridge."))
 
 

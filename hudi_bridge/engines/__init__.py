@@ -7,7 +7,7 @@ know nothing else of how a slice is read.
 from hudi_bridge.engines.column_ids import ColumnIds, column_ids
 from hudi_bridge.engines.identity import context_identity, identity, payload_identity, slice_identity
 from hudi_bridge.engines.log_blocks import StoredLogBlock, iter_log_blocks
-from hudi_bridge.engines.slice_delta import SliceDelta, SurvivingLogRecords, slice_delta
+from hudi_bridge.engines.slice_delta import SliceDelta, SurvivingLogRecords, slice_delta, slice_delta_in
 from hudi_bridge.engines.slice_keys import base_key_range, held_keys, log_record_keys
 from hudi_bridge.engines.stored_base_file import StoredBaseFile, iter_fields
 from hudi_bridge.merge.custom_payload import RecordPayload
@@ -49,6 +49,7 @@ __all__ = [
     "ordering_type",
     "payload_identity",
     "slice_delta",
+    "slice_delta_in",
     "slice_identity",
     "unset_value",
 ]

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.engines.stored_base_file import StoredBaseFile
+from hudi_bridge.engines.stored_base_file import StoredBaseFile, stored_base_file
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.arrays import Booleans, Column, Positions
 from hudi_bridge.merge.columnar import FileSliceMerger
@@ -79,7 +79,11 @@ class SliceDelta:
         self._columns = columns
         self._base = base
         self._at_once = at_once
-        self.schema = pa.schema([split.context.schema.field(name) for name in columns])
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of ``rows``."""
+        return pa.schema([self._split.context.schema.field(name) for name in self._columns])
 
     def __enter__(self) -> Self:
         return self
@@ -91,7 +95,7 @@ class SliceDelta:
     @cached_property
     def base_file(self) -> StoredBaseFile | None:
         """What the base file holds, and whether an engine can read it as it is; None for a slice without one."""
-        return None if self._base is None else StoredBaseFile.of(self._split, self._base)
+        return None if self._base is None else stored_base_file(self._split, self._base)
 
     @cached_property
     def counted_instants(self) -> Mapping[str, bool]:
@@ -206,24 +210,30 @@ def slice_delta(
     *,
     columns: Sequence[str] | None = None,
     filesystem: Any = None,  # noqa: ANN401 - of any library
-    storage: Storage | None = None,
-    at_once: int = 1,
 ) -> SliceDelta:
     """What the logs of a file slice do to its base file, in some of its columns (default: all).
 
-    It needs nothing but the split; ``filesystem`` as for ``HudiTable.open``, unless a ``storage`` is open already.
-    Slices that are read ``at_once``, this one among them, share the memory for logs. Nothing but the footer of the base
-    file is read until something is asked for.
+    It needs nothing but the split; ``filesystem`` is as for ``HudiTable.open``. Nothing but the footer of the base file
+    is read until something is asked for.
 
     Raises:
         QueryError: the split is not one of a snapshot or read-optimized query, or a column does not exist.
         CorruptBaseFileError: the base file is not Parquet.
         DataFileGoneError: the base file no longer exists.
     """
+    return slice_delta_in(Storage.open(split.context.table_path, filesystem), split, columns)
+
+
+def slice_delta_in(
+    storage: Storage, split: Split, columns: Sequence[str] | None = None, *, at_once: int = 1
+) -> SliceDelta:
+    """As ``slice_delta``, in a storage that is open already.
+
+    Slices that are read ``at_once``, this one among them, share the memory for logs.
+    """
     context = split.context
     if not isinstance(split, RealtimeFileSplit) or context.commit_times is not None:
         raise QueryError("split", "one of a range of commits", "one of a snapshot or read-optimized query")
     names = RowRequest.of(context.schema, columns).columns
-    storage = storage or Storage.open(context.table_path, filesystem)
     base = None if split.base_path is None else BaseFile.open(storage, split, split.base_path, use_threads=False)
     return SliceDelta(storage, split, names, base, at_once)

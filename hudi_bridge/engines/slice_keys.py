@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.dispatch import open_reader
+from hudi_bridge.dispatch import open_reader_in
 from hudi_bridge.indexes.footer_index import FooterIndex, parse_footer_index
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers.base_file import BaseFile
@@ -54,9 +54,7 @@ def held_keys(storage: Storage, split: RealtimeFileSplit, keys: Sequence[str], *
         split = replace(split, base_path=None, base_size_bytes=0)
     wanted = pa.array(keys, pa.string())
     row_filter = pc.field(RECORD_KEY_COLUMN).isin(wanted) if context.populates_meta_fields else None
-    reader = open_reader(
-        split, columns=context.key_columns, row_filter=row_filter, storage=storage, use_threads=False, at_once=at_once
-    )
+    reader = open_reader_in(storage, split, context.key_columns, row_filter, use_threads=False, at_once=at_once)
     for batch in reader.batches():
         found: Any = record_keys(batch, context).cast(pa.string())
         yield pc.unique(found.filter(pc.is_in(found, value_set=wanted)))

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -34,22 +34,6 @@ class StoredBaseFile:
     schema: pa.Schema
     columns: tuple[ColumnMapping, ...]
     path_columns: tuple[str, ...]
-
-    @classmethod
-    def of(cls, split: RealtimeFileSplit, base: BaseFile) -> Self:
-        """The base file of a split, which is open."""
-        context = split.context
-        file_ids, query_ids = internal_schemas(split.base_instant_time, context)
-        columns = map_columns(
-            base.arrow_schema, context.schema, file_ids=file_ids, query_ids=query_ids, path_columns=()
-        )
-        return cls(
-            path=base.path,
-            footer=base.footer,
-            schema=base.arrow_schema,
-            columns=columns,
-            path_columns=context.path_columns,
-        )
 
     @property
     def rows(self) -> int:
@@ -99,6 +83,20 @@ class StoredBaseFile:
             if not (reads_alike or is_missing or is_widened):
                 return f"{one.column}: {one}"
         return None
+
+
+def stored_base_file(split: RealtimeFileSplit, base: BaseFile) -> StoredBaseFile:
+    """The base file of a split, which is open."""
+    context = split.context
+    file_ids, query_ids = internal_schemas(split.base_instant_time, context)
+    columns = map_columns(base.arrow_schema, context.schema, file_ids=file_ids, query_ids=query_ids, path_columns=())
+    return StoredBaseFile(
+        path=base.path,
+        footer=base.footer,
+        schema=base.arrow_schema,
+        columns=columns,
+        path_columns=context.path_columns,
+    )
 
 
 def iter_fields(schema: pa.Schema) -> "Iterator[tuple[str, pa.Field[Any]]]":

@@ -27,8 +27,8 @@ from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.dispatch import open_reader
-from hudi_bridge.engines import SliceDelta, StoredBaseFile, context_identity, slice_delta, slice_identity
+from hudi_bridge.dispatch import open_reader_in
+from hudi_bridge.engines import SliceDelta, StoredBaseFile, context_identity, slice_delta_in, slice_identity
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -77,7 +77,7 @@ class SliceBuilder:
         Raises:
             HudiReadError: the slice cannot be read.
         """
-        with slice_delta(split, storage=self.storage, at_once=self.at_once) as delta:
+        with slice_delta_in(self.storage, split, at_once=self.at_once) as delta:
             counted = delta.counted_instants
             name = f"{self.key(split)}-{hashlib.sha256(repr(counted).encode()).hexdigest()[:8]}"
             where_it_lies = None if delta.base_file is None else self._where_it_lies(split, delta.base_file)
@@ -133,7 +133,7 @@ class SliceBuilder:
 
     def _rewritten(self, split: RealtimeFileSplit, name: str, counted: Mapping[str, bool]) -> SliceFiles:
         """All rows of the slice in a file of its own."""
-        reader = open_reader(split, storage=self.storage, use_threads=False, at_once=self.at_once)
+        reader = open_reader_in(self.storage, split, use_threads=False, at_once=self.at_once)
         written = self._write_rows(split, f"{name}-whole", reader.batches())
         return SliceFiles(
             name=name,

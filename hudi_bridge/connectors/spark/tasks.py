@@ -12,7 +12,7 @@ import pyarrow as pa
 from hudi_bridge.connectors.spark.errors import noting_facts
 from hudi_bridge.connectors.spark.plan import Reading, load_split
 from hudi_bridge.connectors.spark.types import arrow_layout, in_layout
-from hudi_bridge.dispatch import open_reader
+from hudi_bridge.dispatch import open_reader_in
 from hudi_bridge.engines import Split
 from hudi_bridge.inspection import splits_to_table
 from hudi_bridge.storage import Storage
@@ -32,11 +32,11 @@ def _rows(reading: Reading, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]
         path = split.context.table_path
         if path not in storages:
             storages[path] = Storage.open(path)
-        reader = open_reader(
+        reader = open_reader_in(
+            storages[path],
             split,
-            columns=reading.schema.names,
-            row_filter=reading.row_filter,
-            storage=storages[path],
+            reading.schema.names,
+            reading.row_filter,
             # A task has one core; as many as there are cores may share the machine's memory.
             use_threads=False,
             at_once=os.cpu_count() or 1,

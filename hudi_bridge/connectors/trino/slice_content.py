@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from hudi_bridge.connectors.trino.compatibility import why_keys_unreadable, why_unreadable
 from hudi_bridge.connectors.trino.log_columns import LogColumns
-from hudi_bridge.dispatch import open_reader
-from hudi_bridge.engines import SliceDelta, SurvivingLogRecords, slice_delta
+from hudi_bridge.dispatch import open_reader_in
+from hudi_bridge.engines import SliceDelta, SurvivingLogRecords, slice_delta_in
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -52,7 +52,7 @@ def slice_content(storage: Storage, split: RealtimeFileSplit, columns: LogColumn
         HudiReadError: the slice cannot be read.
     """
     reader = _SliceReader(storage=storage, split=split, columns=columns, at_once=at_once)
-    with slice_delta(split, storage=storage, at_once=at_once) as delta:
+    with slice_delta_in(storage, split, at_once=at_once) as delta:
         base, counted = delta.base_file, delta.counted_instants
         if base is None:
             content = reader.whole("it has no base file")
@@ -76,7 +76,7 @@ class _SliceReader:
         return SliceContent(batches=self._merged_rows(), why_whole=reason)
 
     def _merged_rows(self) -> Iterator[pa.RecordBatch]:
-        reader = open_reader(self.split, storage=self.storage, use_threads=False, at_once=self.at_once)
+        reader = open_reader_in(self.storage, self.split, use_threads=False, at_once=self.at_once)
         for rows in reader.batches():
             yield self._published(rows, {})
 
