@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from hudi_bridge.changes.reader import ChangeReader
 from hudi_bridge.changes.split import ChangeSplit
 from hudi_bridge.errors import QueryError
-from hudi_bridge.readers.base_file_reader import ReadOptimizedReader
+from hudi_bridge.readers.base_file_reader import BaseFileReader
 from hudi_bridge.readers.realtime_compacted import RealtimeCompactedReader
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
@@ -152,7 +152,7 @@ def reader_for(
         return RealtimeCompactedReader(storage, split, rule, request, use_threads=use_threads, at_once=at_once)
     if split.base_path is None:
         raise QueryError("split", "neither a base file nor log files to merge", "a split of a planner")
-    return ReadOptimizedReader(storage, split, split.base_path, request, use_threads=use_threads)
+    return BaseFileReader(storage, split, split.base_path, request, use_threads=use_threads)
 
 
 def _batches_of(reader: BatchReader) -> Generator[pa.RecordBatch, None, None]:

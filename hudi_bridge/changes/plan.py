@@ -105,13 +105,13 @@ def plan_changes(planner: SplitPlanner, instants: InstantRange, change_format: C
     )
     if state.config.cdc_enabled:
         writes = range_writes(state, instants)
-        planning.files.require_history(writes)
+        planning.files.require_metadata(writes)
         changes = tuple(split for commit in writes if commit.changes_records for split in planning.step(commit))
     elif instants.begins_with_table:
         changes = tuple(planning.first_rows())
     else:
         writes = range_writes(state, instants)
-        planning.files.require_history(writes)
+        planning.files.require_metadata(writes)
         changes = tuple(planning.compared(writes))
     return ChangePlan(
         storage=state.storage, instants=instants, image=image, change_format=change_format, changes=changes

@@ -92,7 +92,7 @@ class FilesOfChanges:
         self._archived = archived
         self._listings: dict[str, frozenset[str]] = {}
 
-    def require_history(self, writes: Collection[CommitWrites]) -> None:
+    def require_metadata(self, writes: Collection[CommitWrites]) -> None:
         """Raises unless it is known of each commit of the range what it has written.
 
         Raises:

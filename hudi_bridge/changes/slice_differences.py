@@ -27,10 +27,10 @@ from hudi_bridge.changes.slice_rows import (
     slice_rows,
 )
 from hudi_bridge.changes.split import ChangeSplit, GroupChange
-from hudi_bridge.machine import memory_bytes
 from hudi_bridge.merge.arrays import Booleans, Column, as_booleans
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, META_COLUMNS
 from hudi_bridge.storage import Storage
+from hudi_bridge.system_memory import memory_bytes
 
 _ROWS_AT_ONCE = 1 << 15
 _MOST_PARTS = 1024

@@ -22,7 +22,7 @@ from hudi_bridge.merge.arrays import Booleans, Column, Positions
 from hudi_bridge.merge.columnar import FileSliceMerger
 from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.readers.base_file import BaseFile
+from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
 from hudi_bridge.readers.merge_in_parts import MergeInParts
 from hudi_bridge.readers.record_keys import record_keys
@@ -72,7 +72,12 @@ class SliceDelta:
     """
 
     def __init__(
-        self, storage: Storage, split: RealtimeFileSplit, columns: tuple[str, ...], base: BaseFile | None, at_once: int
+        self,
+        storage: Storage,
+        split: RealtimeFileSplit,
+        columns: tuple[str, ...],
+        base: OpenBaseFile | None,
+        at_once: int,
     ) -> None:
         self._storage = storage
         self._split = split
@@ -235,5 +240,5 @@ def slice_delta_in(
     if not isinstance(split, RealtimeFileSplit) or context.commit_times is not None:
         raise QueryError("split", "one of a range of commits", "one of a snapshot or read-optimized query")
     names = RowRequest.of(context.schema, columns).columns
-    base = None if split.base_path is None else BaseFile.open(storage, split, split.base_path, use_threads=False)
+    base = None if split.base_path is None else OpenBaseFile.open(storage, split, split.base_path, use_threads=False)
     return SliceDelta(storage, split, names, base, at_once)

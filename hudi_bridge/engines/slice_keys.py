@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from hudi_bridge.dispatch import open_reader_in
 from hudi_bridge.indexes.footer_index import FooterIndex, parse_footer_index
 from hudi_bridge.merge.arrays import Column
-from hudi_bridge.readers.base_file import BaseFile
+from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
 from hudi_bridge.readers.record_keys import record_keys
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
@@ -64,5 +64,5 @@ def _footer_index(storage: Storage, split: RealtimeFileSplit) -> FooterIndex | N
     """What the footer says of keys; without meta columns, it need not spell them as they are built from key fields."""
     if split.base_path is None or not split.context.populates_meta_fields:
         return None
-    with BaseFile.open(storage, split, split.base_path, use_threads=False) as base:
+    with OpenBaseFile.open(storage, split, split.base_path, use_threads=False) as base:
         return parse_footer_index(base.arrow_schema.metadata or {}, base.path)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_bridge.readers.base_file import BaseFile
+from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.evolution import internal_schemas
 from hudi_bridge.schema.difference import child_path
 from hudi_bridge.schema.file_columns import ColumnMapping, Outcome, map_columns
@@ -85,7 +85,7 @@ class StoredBaseFile:
         return None
 
 
-def stored_base_file(split: RealtimeFileSplit, base: BaseFile) -> StoredBaseFile:
+def stored_base_file(split: RealtimeFileSplit, base: OpenBaseFile) -> StoredBaseFile:
     """The base file of a split, which is open."""
     context = split.context
     file_ids, query_ids = internal_schemas(split.base_instant_time, context)

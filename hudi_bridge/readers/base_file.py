@@ -19,7 +19,7 @@ from hudi_bridge.errors import CorruptBaseFileError, HudiReadError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mismatch
 from hudi_bridge.merge.arrays import Booleans, Positions
 from hudi_bridge.readers.evolution import plan_file_evolution
-from hudi_bridge.readers.gone import data_file_gone
+from hudi_bridge.readers.missing_files import data_file_gone
 from hudi_bridge.readers.path_columns import with_path_columns, without_path_columns
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.evolve import Evolution
@@ -34,7 +34,7 @@ _STREAM_BUFFER_BYTES = 1 << 20
 _REPETITIVE_COLUMNS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_file_name")
 
 
-class BaseFile:
+class OpenBaseFile:
     """An open base file of a split; a context manager."""
 
     def __init__(
@@ -129,7 +129,7 @@ class BaseFileColumns:
     """A base file's rows as batches of some of the query's columns, in their order and in the query's types."""
 
     def __init__(
-        self, base: BaseFile, split: RealtimeFileSplit, file: pq.ParquetFile, columns: tuple[str, ...]
+        self, base: OpenBaseFile, split: RealtimeFileSplit, file: pq.ParquetFile, columns: tuple[str, ...]
     ) -> None:
         context = split.context
         self.schema = pa.schema([context.schema.field(name) for name in columns])

@@ -5,14 +5,14 @@ from functools import partial
 
 import pyarrow as pa
 
-from hudi_bridge.readers.base_file import BaseFile, BaseFileColumns
+from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile
 from hudi_bridge.readers.parallel import iter_ahead
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
 
-class ReadOptimizedReader:
+class BaseFileReader:
     """Reads the base file of one split as it is; the whole filter may keep row groups from being read."""
 
     def __init__(
@@ -33,7 +33,7 @@ class ReadOptimizedReader:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows of the base file that pass the filter, in its order."""
-        with BaseFile.open(self._storage, self._split, self._base_path, use_threads=self._use_threads) as base:
+        with OpenBaseFile.open(self._storage, self._split, self._base_path, use_threads=self._use_threads) as base:
             wanted = base.view(self._request.needed)
             read = partial(self._stored_batches, wanted)
             for stored in iter_ahead(read) if self._use_threads else read():

@@ -15,7 +15,7 @@ from hudi_bridge.errors import CorruptLogFileError
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined, no_matches
 from hudi_bridge.merge.ordering_fields import ordering_path, ordering_values
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFile, BaseFileColumns
+from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, OpenBaseFile
 from hudi_bridge.readers.record_keys import record_keys
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from hudi_bridge.splits.split import ReadContext
@@ -24,7 +24,7 @@ from hudi_bridge.splits.split import ReadContext
 class KeyMatchFinder:
     """Reads the columns of a base file that decide, and matches its rows with the log records."""
 
-    def __init__(self, base: BaseFile, merger: FileSliceMerger, rule: MergeRule, context: ReadContext) -> None:
+    def __init__(self, base: OpenBaseFile, merger: FileSliceMerger, rule: MergeRule, context: ReadContext) -> None:
         self._base = base
         self._context = context
         self._merger = merger

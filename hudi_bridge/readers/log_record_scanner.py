@@ -23,19 +23,19 @@ from hudi_bridge.logformat.hfile import read_hfile
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.parquet import decode_parquet_block, parquet_block_schema
 from hudi_bridge.logformat.scan import LiveBlocks, live_blocks, scan_blocks
-from hudi_bridge.machine import memory_bytes
 from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, data_records, delete_records, part_of_keys, selected
 from hudi_bridge.merge.ordering_fields import ordering_type
 from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.evolution import plan_file_evolution
-from hudi_bridge.readers.gone import data_file_gone
+from hudi_bridge.readers.missing_files import data_file_gone
 from hudi_bridge.readers.path_columns import with_path_columns, without_path_columns
 from hudi_bridge.readers.record_keys import record_keys
 from hudi_bridge.schema.avro import AvroRecord, arrow_schema, parse_avro_schema
 from hudi_bridge.schema.evolve import Evolution
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
+from hudi_bridge.system_memory import memory_bytes
 
 _MOST_PARTS = 1024
 _LOG = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFile, BaseFileColumns
+from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, OpenBaseFile
 from hudi_bridge.readers.key_matches import KeyMatchFinder
 from hudi_bridge.readers.log_record_scanner import LogScan
 from hudi_bridge.splits.split import RealtimeFileSplit
@@ -28,7 +28,7 @@ class MergeInParts:
         split: RealtimeFileSplit,
         rule: MergeRule,
         log_scan: LogScan,
-        base: BaseFile | None,
+        base: OpenBaseFile | None,
         read_columns: tuple[str, ...],
     ) -> None:
         self._split = split
@@ -66,7 +66,7 @@ class MergeInParts:
             yield FileSliceMerger(self._log_scan.records_of_part(part), self._rule, self._split.context.defaults)
 
     def _merged_rows(
-        self, base: BaseFile, merger: FileSliceMerger, positions: list[Positions]
+        self, base: OpenBaseFile, merger: FileSliceMerger, positions: list[Positions]
     ) -> Iterator[pa.RecordBatch]:
         if not merger.merges_rows:
             self._match_keys(base, merger, positions)
@@ -82,7 +82,7 @@ class MergeInParts:
                 start += matches.base_rows
                 yield from merged_rows(wanted, stored, matches, merger)
 
-    def _match_keys(self, base: BaseFile, merger: FileSliceMerger, positions: list[Positions]) -> None:
+    def _match_keys(self, base: OpenBaseFile, merger: FileSliceMerger, positions: list[Positions]) -> None:
         finder = KeyMatchFinder(base, merger, self._rule, self._split.context)
         for group in base.row_groups:
             start = int(base.row_group_starts[group])

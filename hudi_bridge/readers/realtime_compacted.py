@@ -19,7 +19,7 @@ from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
 from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.readers.base_file import BaseFile, BaseFileColumns
+from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile
 from hudi_bridge.readers.key_matches import KeyMatchFinder
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
 from hudi_bridge.readers.merge_in_parts import MergeInParts, log_rows, merged_rows
@@ -73,10 +73,12 @@ class RealtimeCompactedReader:
         if self._split.base_path is None:
             yield from self._rows(None)
             return
-        with BaseFile.open(self._storage, self._split, self._split.base_path, use_threads=self._use_threads) as base:
+        with OpenBaseFile.open(
+            self._storage, self._split, self._split.base_path, use_threads=self._use_threads
+        ) as base:
             yield from self._rows(base)
 
-    def _rows(self, base: BaseFile | None) -> Iterator[pa.RecordBatch]:
+    def _rows(self, base: OpenBaseFile | None) -> Iterator[pa.RecordBatch]:
         if self._log_scan.parts > 1:
             yield from self._rows_in_parts(base)
             return
@@ -103,7 +105,7 @@ class RealtimeCompactedReader:
 
     def _matched_batches(
         self,
-        base: BaseFile,
+        base: OpenBaseFile,
         wanted: BaseFileColumns,
         groups: Sequence[int],
         first_group: Iterator[pa.RecordBatch],
@@ -121,7 +123,7 @@ class RealtimeCompactedReader:
                 for _ in finder.iter_matches(group):
                     pass
 
-    def _rows_in_parts(self, base: BaseFile | None) -> Iterator[pa.RecordBatch]:
+    def _rows_in_parts(self, base: OpenBaseFile | None) -> Iterator[pa.RecordBatch]:
         """The rows where the logs are larger than the memory for them: once through the base file's keys for each part
         of the record keys, and once through the columns that are wanted.
         """
@@ -131,7 +133,7 @@ class RealtimeCompactedReader:
         if base is not None:
             yield from self._rows_without(base, merge.deleted_positions)
 
-    def _rows_without(self, base: BaseFile, deleted: Positions) -> Iterator[pa.RecordBatch]:
+    def _rows_without(self, base: OpenBaseFile, deleted: Positions) -> Iterator[pa.RecordBatch]:
         wanted = base.view(self._request.needed)
         for group in wanted.matching_row_groups(self._request):
             start = int(base.row_group_starts[group])

@@ -96,7 +96,7 @@ def _slice_key(log: LogFile, opened: AbstractSet[str], joinable: list[str], time
     began_before = bisect_right(joinable, instant)
     if timeline.logs_name_their_own_instant and began_before < len(joinable):
         # A completion time is later than the requested time, so it is only asked for where it can make a difference:
-        # for archived instants it has to be read from the history.
+        # for archived instants it has to be read from the archived timeline.
         began_before = bisect_right(joinable, timeline.completion_time_of(instant) or instant)
     if began_before:
         return joinable[began_before - 1]

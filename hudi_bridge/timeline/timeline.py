@@ -85,7 +85,7 @@ class Timeline:
         return self._active_time(requested_time) in self._completion_times
 
     def is_archived(self, requested_time: str) -> bool:
-        """Whether the instant lies before the active timeline, so that only the history knows more of it."""
+        """Whether the instant lies before the active timeline, and only the archived timeline knows more of it."""
         time = self._active_time(requested_time)
         if self.start is None or time in self._completion_times or time in self._pending_times:
             return False

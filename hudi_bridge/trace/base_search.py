@@ -14,7 +14,7 @@ from hudi_bridge.indexes.footer_index import FooterAnswer, parse_footer_index
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.readers.base_file import BaseFile
+from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.record_keys import record_keys
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
@@ -50,7 +50,7 @@ def find_base_rows(storage: Storage, split: RealtimeFileSplit, record_key: str) 
     """
     if split.base_path is None:
         return _nothing(split, BaseCheck.NO_BASE_FILE)
-    with BaseFile.open(storage, split, split.base_path, use_threads=False) as base:
+    with OpenBaseFile.open(storage, split, split.base_path, use_threads=False) as base:
         check = _ask_footer(base, split.context, record_key)
         if check is not BaseCheck.READ:
             return _nothing(split, check)
@@ -85,7 +85,7 @@ def _nothing(split: RealtimeFileSplit, check: BaseCheck) -> BaseRows:
     return BaseRows(check=check, file_rows=0, rows=rows, places=np.zeros(0, dtype=np.int64))
 
 
-def _ask_footer(base: BaseFile, context: ReadContext, record_key: str) -> BaseCheck:
+def _ask_footer(base: OpenBaseFile, context: ReadContext, record_key: str) -> BaseCheck:
     # Without meta columns, the footer's keys need not be spelled as those that are built from the key fields.
     if not context.populates_meta_fields:
         return BaseCheck.READ
@@ -97,7 +97,7 @@ def _ask_footer(base: BaseFile, context: ReadContext, record_key: str) -> BaseCh
     }[answer]
 
 
-def _read(base: BaseFile, split: RealtimeFileSplit, record_key: str) -> BaseRows:
+def _read(base: OpenBaseFile, split: RealtimeFileSplit, record_key: str) -> BaseRows:
     context = split.context
     keys = base.view(context.key_columns)
     groups = keys.matching_row_groups(RowRequest.of(context.schema, (), _key_filter(context, record_key)))
@@ -123,7 +123,7 @@ def _read(base: BaseFile, split: RealtimeFileSplit, record_key: str) -> BaseRows
     )
 
 
-def _rows_at(base: BaseFile, context: ReadContext, group: int, places: list[int]) -> list[pa.RecordBatch]:
+def _rows_at(base: OpenBaseFile, context: ReadContext, group: int, places: list[int]) -> list[pa.RecordBatch]:
     """The rows of a row group at some places of the file, ascending, with all columns."""
     everything = base.view(context.schema.names)
     start = int(base.row_group_starts[group])

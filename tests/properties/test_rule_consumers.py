@@ -16,7 +16,6 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 import pytest
-from hudi_bridge.readers.field_defaults import field_defaults
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -150,7 +149,7 @@ def published(written: Written) -> Publication:
 def base_of(written: Written) -> tuple[list[Row], list[list[bool]]]:
     """The base rows, and which of their fields are unset, as SQL says it."""
     base = written.opened.read_optimized().to_table()
-    defaults = field_defaults(written.opened.splits()[0].context)
+    defaults = next(iter(written.opened.splits())).context.defaults
     conditions = (
         base_unset(field.name, identifier(field.name), field.type, written.rule, defaults.get(field.name))
         for field in base.schema

@@ -14,7 +14,7 @@ import pytest
 from hudi_bridge import open_reader
 from hudi_bridge.errors import CorruptLogFileError, DataFileGoneError
 from hudi_bridge.merge.log_records import LogRecordMap
-from hudi_bridge.readers.base_file import BaseFile
+from hudi_bridge.readers.base_file import OpenBaseFile
 from tests.table_writer import Row, TableWriter, at, nested_ordering_table
 
 GROUPS = 6
@@ -78,13 +78,13 @@ def test_the_first_batch_arrives_before_the_last_row_group_is_read(
 
 def test_an_abandoned_iterator_closes_the_file(table: TableWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     closed: list[str] = []
-    leave = BaseFile.__exit__
+    leave = OpenBaseFile.__exit__
 
-    def recorded(base: BaseFile, *error: object) -> None:
+    def recorded(base: OpenBaseFile, *error: object) -> None:
         leave(base, *error)
         closed.append(base.path)
 
-    monkeypatch.setattr(BaseFile, "__exit__", recorded)
+    monkeypatch.setattr(OpenBaseFile, "__exit__", recorded)
     (split,) = table.open().splits()
     batches = open_reader(split).batches()
     next(batches)

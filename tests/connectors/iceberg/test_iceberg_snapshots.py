@@ -85,7 +85,7 @@ def iceberg_rows(published: Published, **scan: Any) -> pa.Table:
 def opened_data_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The data files that are opened from now on."""
     opened: list[str] = []
-    open_base, read_log = base_file.BaseFile.open, log_record_scanner.read_log_file
+    open_base, read_log = base_file.OpenBaseFile.open, log_record_scanner.read_log_file
 
     def open_recorded(storage: Any, split: Any, path: str, **options: Any) -> Any:
         opened.append(path)
@@ -95,7 +95,7 @@ def opened_data_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         opened.append(path)
         return read_log(storage, split, path, **options)
 
-    monkeypatch.setattr(base_file.BaseFile, "open", open_recorded)
+    monkeypatch.setattr(base_file.OpenBaseFile, "open", open_recorded)
     monkeypatch.setattr(log_record_scanner, "read_log_file", read_recorded)
     return opened
 

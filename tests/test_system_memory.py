@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_bridge.machine import memory_bytes
+from hudi_bridge.system_memory import memory_bytes
 
 MISSING = Path("/nowhere/memory.max")
 
