@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -56,11 +57,8 @@ class SplitPlanner:
             UnsupportedTableError: the table's records cannot be merged correctly.
         """
         context = self.context(query_type)
-        return (
-            split
-            for piece in self.file_slices(query_type, row_filter)
-            if (split := self.split(piece, context)).base_path or split.log_paths
-        )
+        splits = self._splits(self.file_slices(query_type, row_filter), context)
+        return (split for split in splits if split.base_path or split.log_paths)
 
     def splits_of(
         self, slices: Iterable[FileSlice], context: ReadContext, row_filter: pc.Expression | None
@@ -70,7 +68,7 @@ class SplitPlanner:
         paths = dict.fromkeys(piece.partition_path for piece in known)
         values = {path: self.partition_values(path, context) for path in paths}
         kept = set(matching_partitions(self.state.storage, context.schema, row_filter, values))
-        return (self.split(piece, context) for piece in known if piece.partition_path in kept)
+        return self._splits((piece for piece in known if piece.partition_path in kept), context)
 
     def split(self, piece: FileSlice, context: ReadContext) -> RealtimeFileSplit:
         """The split of one file slice.
@@ -78,18 +76,14 @@ class SplitPlanner:
         Raises:
             CorruptTableError: the slice's partition path does not hold the values of the partition columns.
         """
-        merged = context.merge_rule is not None
-        return RealtimeFileSplit(
-            context=context,
-            partition_path=piece.partition_path,
-            partition_values=self.partition_values(piece.partition_path, context),
-            file_id=piece.file_id,
-            base_instant_time=piece.base_instant_time,
-            base_path=piece.base_file.path if piece.base_file else None,
-            log_paths=tuple(log.path for log in piece.log_files) if merged else (),
-            base_size_bytes=piece.base_size_bytes,
-            log_size_bytes=piece.log_size_bytes if merged else 0,
-        )
+        return _split(piece, context, self.partition_values(piece.partition_path, context))
+
+    def _splits(self, slices: Iterable[FileSlice], context: ReadContext) -> Iterator[RealtimeFileSplit]:
+        """The splits of slices that come partition by partition."""
+        for path, pieces in groupby(slices, key=lambda piece: piece.partition_path):
+            values = self.partition_values(path, context)
+            for piece in pieces:
+                yield _split(piece, context, values)
 
     def partition_values(self, path: str, context: ReadContext) -> PartitionValues:
         """The values of the partition columns that a path stands for, nothing where it does not tell them for certain.
@@ -107,3 +101,18 @@ class SplitPlanner:
             )
             raise CorruptTableError(path, None, "a partition path", expected)
         return values or ()
+
+
+def _split(piece: FileSlice, context: ReadContext, values: PartitionValues) -> RealtimeFileSplit:
+    merged = context.merge_rule is not None
+    return RealtimeFileSplit(
+        context=context,
+        partition_path=piece.partition_path,
+        partition_values=values,
+        file_id=piece.file_id,
+        base_instant_time=piece.base_instant_time,
+        base_path=piece.base_file.path if piece.base_file else None,
+        log_paths=tuple(log.path for log in piece.log_files) if merged else (),
+        base_size_bytes=piece.base_size_bytes,
+        log_size_bytes=piece.log_size_bytes if merged else 0,
+    )
