@@ -246,7 +246,7 @@ class _Place:
         return cls(database, schema, is_in_memory)
 
     def refuse_tables(self, connection: duckdb.DuckDBPyConnection, names: Mapping[str, Any]) -> None:
-        """Return only if no table has one of the names: DuckDB would fail half-way, or hide the user's table."""
+        """Raises if a table has one of the names: DuckDB would fail half-way, or hide the user's table."""
         query = (
             "SELECT table_name FROM duckdb_tables() WHERE list_contains($names, lower(table_name)) "
             "AND (temporary OR (database_name = $database AND schema_name = $schema))"

@@ -121,7 +121,7 @@ class FilteringReader(HudiBridgeReader):
 
 
 def _require_types(schema: StructType, table: pa.Schema) -> None:
-    """Return only if the columns that a user has declared are those of the table."""
+    """Raises unless the columns that a user has declared are those of the table."""
     expected = spark_schema(selected(table, schema.names))
     for declared, actual in zip(schema.fields, expected.fields, strict=True):
         if declared.dataType.simpleString() != actual.dataType.simpleString():

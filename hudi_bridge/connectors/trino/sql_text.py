@@ -93,7 +93,7 @@ def comment(text: str) -> str:
 
 
 def check_column_names(names: Iterable[str]) -> None:
-    """Return only if a Hive table can have columns of these names.
+    """Raises unless a Hive table can have columns of these names.
 
     Raises:
         UnsupportedTableError: it cannot.
