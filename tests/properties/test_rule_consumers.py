@@ -149,7 +149,7 @@ def published(written: Written) -> Publication:
 def base_of(written: Written) -> tuple[list[Row], list[list[bool]]]:
     """The base rows, and which of their fields are unset, as SQL says it."""
     base = written.opened.read_optimized().to_table()
-    defaults = next(iter(written.opened.splits())).context.defaults
+    defaults = written.opened.splits()[0].context.defaults
     conditions = (
         base_unset(field.name, identifier(field.name), field.type, written.rule, defaults.get(field.name))
         for field in base.schema
