@@ -4,17 +4,43 @@ Commits are JSON in layout 1; plans, clean, rollback, restore and savepoint file
 of one record in both layouts, commits in layout 2. Either kind may hold anything, so every field is asked
 for by its kind.
 
-Source: ``TimelineMetadataUtils``, ``CommitMetadataSerDeV1``, "Object Container Files" of the Avro
-specification.
+A container file of Avro:
+
+    magic     "Obj" and 1
+    metadata  a map of bytes: ``avro.schema``, ``avro.codec``
+    sync      16 bytes that end every block
+    blocks    a count of records, the length of their bytes, the bytes, the sync marker
+
+fastavro believes what a datum announces, and follows a schema that contains itself until the stack ends. So it is
+given a datum only after the rules for log records have stepped over it.
+
+Source: ``TimelineMetadataUtils``, ``CommitMetadataSerDeV1``, "Object Container Files" of the Avro specification.
 """
 
+import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from hudi_bridge.errors import CorruptTimelineError
+import fastavro
+import numpy as np
+import pyarrow as pa
+
+from hudi_bridge.errors import CorruptTableError, CorruptTimelineError, UnsupportedTableError
+from hudi_bridge.logformat.avro_cursors import DatumBytes
+from hudi_bridge.logformat.avro_single import value_step
+from hudi_bridge.logformat.inflating import RAW_DEFLATE, inflate, max_inflated_bytes
+from hudi_bridge.schema.avro import AvroArray, AvroRecord, inner_types, parse_avro_schema
+from hudi_bridge.schema.avro_types import min_width
 from hudi_bridge.schema.json_values import parse_json
-from hudi_bridge.timeline.avro_container import MAGIC, parse_container
+
+MAGIC = b"Obj\x01"
+
+_SYNC_BYTES = 16
+_CONTINUES = 0x80
+_NUMBER_BYTES = 10
+_MOST_KNOWN = 64
 
 Record = Mapping[str, Any]
 
@@ -92,3 +118,154 @@ def _list_of(kind: type, record: Record, name: str, path: str) -> list[Any]:
 
 def _wrong_kind(name: str, value: object, expected: str, path: str) -> CorruptTimelineError:
     return CorruptTimelineError(path, None, f"{name} = {str(value)[:80]!r}", expected)
+
+
+def parse_container(data: bytes, path: str) -> dict[str, Any]:
+    """The record of a container file; ``path`` names the file in errors.
+
+    Raises:
+        CorruptTimelineError: the bytes are no whole container, or hold another number of records.
+        UnsupportedTableError: the schema contains itself, or the codec is not known here.
+    """
+    cursor = _Cursor(data=data, path=path, position=len(MAGIC))
+    metadata = dict(_iter_metadata(cursor))
+    sync = cursor.take(_SYNC_BYTES)
+    codec = metadata.get("avro.codec", b"null")
+    if codec not in (b"null", b"deflate"):
+        raise UnsupportedTableError("codec of an Avro container", f"{codec!r} in {path}", "null, deflate")
+    datums: list[bytes] = []
+    while cursor.position < len(data):
+        begin = cursor.position
+        count, stored = cursor.number(), cursor.take(cursor.number())
+        if cursor.take(_SYNC_BYTES) != sync:
+            raise cursor.corrupt(cursor.position - _SYNC_BYTES, "another sync marker", "that of the file")
+        datums += [stored] if count else []
+        if count not in (0, 1) or len(datums) > 1:
+            raise cursor.corrupt(begin, f"a block of {count} records", "an Avro container of one record")
+    if not datums:
+        raise cursor.corrupt(len(data), "0 records", "an Avro container of one record")
+    if codec == b"deflate":
+        try:
+            datums = [inflate(stored, RAW_DEFLATE, max_inflated_bytes(len(stored))) for stored in datums]
+        except ValueError as error:
+            raise CorruptTimelineError(path, None, str(error), "a deflated Avro record") from error
+    try:
+        schema_text = metadata.get("avro.schema", b"").decode()
+    except UnicodeDecodeError as error:
+        raise CorruptTimelineError(path, None, f"a schema that is not text: {error.reason}", "UTF-8") from error
+    (datum,) = datums
+    (record,) = iter_datums(datum_type(schema_text, path), pa.py_buffer(datum), [(0, len(datum))], path, 0)
+    return record
+
+
+@dataclass(slots=True, kw_only=True)
+class _Cursor:
+    """A place in the file."""
+
+    data: bytes
+    path: str
+    position: int
+
+    def corrupt(self, position: int, found: str, expected: str) -> CorruptTimelineError:
+        return CorruptTimelineError(self.path, position, found, expected)
+
+    def number(self) -> int:
+        number = 0
+        for place, byte in enumerate(self.data[self.position : self.position + _NUMBER_BYTES]):
+            number |= (byte & 0x7F) << 7 * place
+            if byte < _CONTINUES:
+                self.position += place + 1
+                return (number >> 1) ^ -(number & 1)
+        raise self.corrupt(self.position, "no whole number", "a part of an Avro container")
+
+    def take(self, size: int) -> bytes:
+        left = len(self.data) - self.position
+        if not 0 <= size <= left:
+            raise self.corrupt(self.position, f"a part of {size} bytes", f"0 to {left} bytes")
+        self.position += size
+        return self.data[self.position - size : self.position]
+
+
+def _iter_metadata(cursor: _Cursor) -> Iterator[tuple[str, bytes]]:
+    while count := cursor.number():
+        if count < 0:
+            # A negative count is followed by the size of its block.
+            cursor.number()
+        for _ in range(abs(count)):
+            key = cursor.take(cursor.number()).decode("utf-8", "replace")
+            yield key, cursor.take(cursor.number())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatumType:
+    """A record type, as it is stepped over and as fastavro reads it."""
+
+    avro: AvroRecord
+    parsed: Any
+
+
+# The files of a table are written with a handful of schemas.
+_known_types: dict[str, DatumType] = {}
+
+
+def datum_type(schema_text: str, path: str) -> DatumType:
+    """The type that a schema's JSON text describes; ``path`` names its file in errors.
+
+    Raises:
+        CorruptTimelineError: the text is not the schema of an Avro record.
+        UnsupportedTableError: a type contains itself, or an array can be of any length in no bytes.
+    """
+    if schema_text not in _known_types:
+        if len(_known_types) >= _MOST_KNOWN:
+            _known_types.clear()
+        _known_types[schema_text] = _parse_schema(schema_text, path)
+    return _known_types[schema_text]
+
+
+def _parse_schema(text: str, path: str) -> DatumType:
+    try:
+        avro = parse_avro_schema(text, path)
+    except CorruptTableError as error:
+        raise CorruptTimelineError(path, None, error.found, error.expected) from error
+    if any(isinstance(inner, AvroArray) and not min_width(inner.items) for inner in inner_types(avro)):
+        found = f"an array of items that take no bytes, in {path}"
+        raise UnsupportedTableError("Avro schema", found, "items of at least one byte")
+    try:
+        return DatumType(avro=avro, parsed=fastavro.parse_schema(json.loads(text)))
+    except Exception as error:
+        raise CorruptTimelineError(path, None, f"a schema that is none ({error})", "an Avro schema") from error
+
+
+def iter_datums(
+    kind: DatumType,
+    content: pa.Buffer,
+    spans: Iterable[tuple[int, int]],
+    path: str,
+    offset: int,
+    reader_schema: Any = None,  # noqa: ANN401 - parsed by fastavro
+) -> Iterator[dict[str, Any]]:
+    """The records that lie in some spans of the content, with the fields of the reader's schema, all where None.
+
+    ``path`` and ``offset`` are those of the content, for errors.
+
+    Raises:
+        CorruptTimelineError: a span is not exactly one record.
+    """
+    try:
+        source = DatumBytes.of(content, np.zeros(1, np.int64), path, offset)
+        step = value_step(kind.avro, source)
+        for start, end in spans:
+            if step(start, end) != end:
+                raise source.corrupt(start, "bytes after the last field", "the end of the record")
+            yield _decode(content.slice(start, end - start).to_pybytes(), kind, reader_schema, path, offset + start)
+    except CorruptTableError as error:
+        raise CorruptTimelineError(path, error.offset, error.found, error.expected) from error
+
+
+def _decode(datum: bytes, kind: DatumType, reader_schema: Any, path: str, offset: int) -> dict[str, Any]:  # noqa: ANN401
+    try:
+        record: Any = fastavro.schemaless_reader(io.BytesIO(datum), kind.parsed, reader_schema)
+    except Exception as error:
+        raise CorruptTimelineError(path, offset, f"damaged Avro ({error})", "an Avro record") from error
+    assert isinstance(record, dict)
+    return record

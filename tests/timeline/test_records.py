@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hudi_bridge.errors import CorruptTimelineError, UnsupportedTableError
-from hudi_bridge.timeline.avro_container import parse_container
+from hudi_bridge.timeline.records import parse_container
 from tests.logformat.log_writer import avro_long, avro_text
 
 PATH = ".hoodie/timeline/001.clean.requested"
