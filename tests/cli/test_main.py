@@ -99,10 +99,8 @@ def test_debug_shows_where(damaged_table: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["hudi-bridge", "s"], "schema slices splits sql serve"),
         (["hudi-bridge", "publish", ""], "iceberg log-records"),
         (["hudi-bridge", "read", "T", "--format", ""], "table csv json parquet arrow"),
-        (["hudi-bridge", "read", "T", "--no-"], "--no-clobber"),
     ],
 )
 def test_the_shell_completes_commands_options_and_values(words: list[str], expected: str) -> None:

@@ -86,7 +86,7 @@ def test_errors_do_not_end_the_prompt(in_terminal: Callable[..., str], story: st
     assert "Traceback" not in seen
 
 
-@pytest.mark.parametrize("end", ["\\q", "quit", "exit;", ".exit"])
+@pytest.mark.parametrize("end", ["\\q", "exit;"])
 def test_commands_of_other_prompts_are_answered(in_terminal: Callable[..., str], story: str, end: str) -> None:
     typed = f".help\nhelp\n\\d\n\\dt\n\\d+ t\n.mode csv\nSELECT 40 + 2\n AS n;\n{end}\nSELECT 'too late';\n"
     seen = in_terminal("sql", story, typed=typed, columns=120)
