@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from hudi_bridge.changes.reader import ChangeReader
 from hudi_bridge.changes.split import ChangeSplit
 from hudi_bridge.errors import QueryError
-from hudi_bridge.readers.base_file_reader import BaseFileReader
+from hudi_bridge.readers.base_file import BaseFileReader
 from hudi_bridge.readers.realtime_compacted import RealtimeCompactedReader
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN

@@ -36,8 +36,8 @@ from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge.arrays import Column
-from hudi_bridge.readers.evolution import plan_file_evolution
 from hudi_bridge.readers.missing_files import data_file_gone
+from hudi_bridge.readers.split_columns import plan_file_evolution
 from hudi_bridge.schema.avro import AvroRecord, parse_avro_schema
 from hudi_bridge.schema.avro_types import AvroType, AvroUnion, arrow_schema
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit

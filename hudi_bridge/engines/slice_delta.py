@@ -25,8 +25,8 @@ from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
 from hudi_bridge.readers.merge_in_parts import MergeInParts
-from hudi_bridge.readers.record_keys import record_keys
 from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.splits.query_plan import Split
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage

@@ -15,7 +15,7 @@ from hudi_bridge.indexes.footer_index import FooterIndex, parse_footer_index
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
-from hudi_bridge.readers.record_keys import record_keys
+from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage

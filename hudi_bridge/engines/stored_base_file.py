@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_bridge.readers.base_file import OpenBaseFile
-from hudi_bridge.readers.evolution import internal_schemas
+from hudi_bridge.readers.split_columns import internal_schemas
 from hudi_bridge.schema.difference import child_path
 from hudi_bridge.schema.file_columns import ColumnMapping, Outcome, map_columns
 from hudi_bridge.splits.split import RealtimeFileSplit

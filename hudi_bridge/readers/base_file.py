@@ -7,6 +7,7 @@ in the file as they stand in the query.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -18,10 +19,10 @@ import pyarrow.parquet as pq
 from hudi_bridge.errors import CorruptBaseFileError, HudiReadError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mismatch
 from hudi_bridge.merge.arrays import Booleans, Positions
-from hudi_bridge.readers.evolution import plan_file_evolution
 from hudi_bridge.readers.missing_files import data_file_gone
-from hudi_bridge.readers.path_columns import with_path_columns, without_path_columns
+from hudi_bridge.readers.parallel import iter_ahead
 from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.split_columns import plan_file_evolution, with_path_columns, without_path_columns
 from hudi_bridge.schema.evolve import Evolution
 from hudi_bridge.splits.partitions import partition_guarantee
 from hudi_bridge.splits.split import RealtimeFileSplit
@@ -265,3 +266,35 @@ def _cause(
     if failure is None:
         return CorruptBaseFileError(path, None, first_line(error), "a readable Parquet file")
     return failure if isinstance(failure, HudiReadError) else data_file_gone(storage, split, path)
+
+
+class BaseFileReader:
+    """Reads the base file of one split as it is; the whole filter may keep row groups from being read."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        split: RealtimeFileSplit,
+        base_path: str,
+        request: RowRequest,
+        *,
+        use_threads: bool = True,
+    ) -> None:
+        self._storage = storage
+        self._split = split
+        self._base_path = base_path
+        self._request = request
+        self._use_threads = use_threads
+        self.schema = pa.schema([split.context.schema.field(name) for name in request.columns])
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the base file that pass the filter, in its order."""
+        with OpenBaseFile.open(self._storage, self._split, self._base_path, use_threads=self._use_threads) as base:
+            wanted = base.view(self._request.needed)
+            read = partial(self._stored_batches, wanted)
+            for stored in iter_ahead(read) if self._use_threads else read():
+                yield from wanted.passing(stored, self._request)
+
+    def _stored_batches(self, wanted: BaseFileColumns) -> Iterator[pa.RecordBatch]:
+        for group in wanted.matching_row_groups(self._request):
+            yield from wanted.stored_batches(group)

@@ -16,7 +16,7 @@ from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined, no_m
 from hudi_bridge.merge.ordering_fields import ordering_path, ordering_values
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, OpenBaseFile
-from hudi_bridge.readers.record_keys import record_keys
+from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from hudi_bridge.splits.split import ReadContext
 

@@ -27,10 +27,8 @@ from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, data_records
 from hudi_bridge.merge.ordering_fields import ordering_type
 from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.readers.evolution import plan_file_evolution
 from hudi_bridge.readers.missing_files import data_file_gone
-from hudi_bridge.readers.path_columns import with_path_columns, without_path_columns
-from hudi_bridge.readers.record_keys import record_keys
+from hudi_bridge.readers.split_columns import plan_file_evolution, record_keys, with_path_columns, without_path_columns
 from hudi_bridge.schema.avro import AvroRecord, arrow_schema, parse_avro_schema
 from hudi_bridge.schema.evolve import Evolution
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit

@@ -24,11 +24,10 @@ from hudi_bridge.config import FIRST_VERSION_OF_1X, QueryType, TableConfig
 from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError, UnsupportedTableError
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.splits.file_slice import FileSlice
-from hudi_bridge.splits.file_system_view import build_file_groups, latest_snapshot_slice
+from hudi_bridge.splits.file_system_view import build_file_groups, latest_snapshot_slice, view_range
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.read_context import build_read_context
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
-from hudi_bridge.splits.timeline_view import view_range
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.commit_metadata import CommitMetadata

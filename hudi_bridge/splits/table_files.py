@@ -15,9 +15,14 @@ import pyarrow.compute as pc
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.splits.file_slice import FileGroup, FileSlice
-from hudi_bridge.splits.file_system_view import build_file_groups, latest_read_optimized_slice, latest_snapshot_slice
+from hudi_bridge.splits.file_system_view import (
+    TimelineView,
+    build_file_groups,
+    latest_read_optimized_slice,
+    latest_snapshot_slice,
+    view_timeline,
+)
 from hudi_bridge.splits.partitions import columns_from_path, list_partitions
-from hudi_bridge.splits.timeline_view import TimelineView, view_timeline
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.table_state import TableState

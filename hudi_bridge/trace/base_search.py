@@ -15,8 +15,8 @@ from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import OpenBaseFile
-from hudi_bridge.readers.record_keys import record_keys
 from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 from hudi_bridge.trace.versions import RecordVersion

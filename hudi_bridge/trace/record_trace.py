@@ -13,7 +13,7 @@ from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined, no_m
 from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.readers.record_keys import record_keys
+from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.splits.file_names import parse_log_file_name
 from hudi_bridge.splits.partitions import partition_guarantee, partition_values
 from hudi_bridge.splits.planner import SplitPlanner

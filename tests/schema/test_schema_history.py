@@ -9,7 +9,7 @@ import pytest
 
 from hudi_bridge.config import read_table_config
 from hudi_bridge.errors import CorruptBaseFileError, CorruptLogFileError, CorruptTableError, QueryError
-from hudi_bridge.readers.evolution import plan_file_evolution
+from hudi_bridge.readers.split_columns import plan_file_evolution
 from hudi_bridge.schema.difference import SchemaChange, SchemaChangeKind
 from hudi_bridge.schema.file_columns import Outcome, map_columns
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, MapType, RecordType

@@ -8,11 +8,11 @@ import pytest
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.file_slice import FileGroup, FileSlice
 from hudi_bridge.splits.file_system_view import (
+    TimelineView,
     build_file_groups,
     latest_read_optimized_slice,
     latest_snapshot_slice,
 )
-from hudi_bridge.splits.timeline_view import TimelineView
 from hudi_bridge.storage import FileInfo
 
 GROUP = ("p", "f")

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from hudi_bridge.splits.file_slice import FileGroup
-from hudi_bridge.splits.file_system_view import build_file_groups
+from hudi_bridge.splits.file_system_view import TimelineView, build_file_groups
 from hudi_bridge.splits.table_files import FolderListings
-from hudi_bridge.splits.timeline_view import TimelineView
 from hudi_bridge.storage import FileInfo, Storage
 from tests.table_writer import TableWriter, at
 

@@ -18,7 +18,7 @@ from hudi_bridge.merge import ordering
 from hudi_bridge.merge.custom_payload import RecordPayload, Row
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import BaseFileColumns
-from hudi_bridge.readers.record_keys import record_keys
+from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.trace.base_search import BaseCheck
 from hudi_bridge.trace.record_history import HISTORY_SCHEMA, FileGroupHistory, RecordHistory
 from hudi_bridge.trace.versions import RecordVersion

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from hudi_bridge import HudiTable, QueryError, open_reader
 from hudi_bridge.connectors.spark import cause_of, locate_keys
-from hudi_bridge.readers.record_keys import record_keys
+from hudi_bridge.readers.split_columns import record_keys
 from tests.connectors.damage import copy_with_damaged_logs
 from tests.golden_cases import golden_table
 from tests.table_writer import TableWriter, at

@@ -1,0 +1,114 @@
+"""From the columns that a file holds to those of a split.
+
+They are evolved from the schema that the file was written in: a base file's is that of the instant in its name, a log
+block's that of the instant in its header. Columns that are read from the partition path have one value in every row.
+Record keys are a column of their own or, in a table without meta columns, built from the key fields (``KeyGenUtils``).
+"""
+
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.merge.arrays import Column
+from hudi_bridge.schema.evolve import Evolution, FloatsByText, plan_evolution
+from hudi_bridge.schema.internal import (
+    InternalSchema,
+    parse_internal_schema,
+    parse_schema_history,
+    schema_for_instant,
+)
+from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
+from hudi_bridge.splits.split import FloatWidening, ReadContext, RealtimeFileSplit
+
+_PLACE = ".hoodie/.schema"
+_NULL_PART = "__null__"
+_EMPTY_PART = "__empty__"
+
+
+def plan_file_evolution(
+    file_schema: pa.Schema,
+    query_schema: pa.Schema,
+    instant_time: str,
+    context: ReadContext,
+    path: str,
+    *,
+    is_parquet: bool,
+) -> Evolution:
+    """How columns of a file or log block written at an instant become columns of the query.
+
+    ``is_parquet`` is whether the values are stored as Parquet and not as Avro.
+
+    Raises:
+        SchemaEvolutionError: a column's type cannot become the query's.
+    """
+    file_ids, query_ids = internal_schemas(instant_time, context)
+    return plan_evolution(
+        file_schema,
+        query_schema,
+        file_ids=file_ids,
+        query_ids=query_ids,
+        path=path,
+        floats_by_text=_floats_by_text(context.float_widening, is_parquet=is_parquet),
+    )
+
+
+def _floats_by_text(widening: FloatWidening, *, is_parquet: bool) -> FloatsByText:
+    if widening is FloatWidening.BY_TEXT:
+        return FloatsByText.EVERYWHERE
+    if widening is FloatWidening.BY_TEXT_IN_PARQUET_COLUMNS and is_parquet:
+        return FloatsByText.COLUMNS
+    return FloatsByText.NOWHERE
+
+
+def internal_schemas(instant_time: str, context: ReadContext) -> tuple[InternalSchema | None, InternalSchema | None]:
+    """The ids of the columns of a file written at an instant, and those of the query; None where columns go by name."""
+    if context.schema_ids is None or context.schema_history is None:
+        return None, None
+    return schema_for_instant(_history(context.schema_history), instant_time), _schema(context.schema_ids)
+
+
+@lru_cache(maxsize=16)
+def _schema(text: str) -> InternalSchema:
+    return parse_internal_schema(text, _PLACE)
+
+
+@lru_cache(maxsize=16)
+def _history(text: str) -> tuple[InternalSchema, ...]:
+    return parse_schema_history(text, _PLACE)
+
+
+def without_path_columns(schema: pa.Schema, split: RealtimeFileSplit) -> pa.Schema:
+    """The columns of the schema that have to come from files."""
+    values = split.path_values
+    return pa.schema([field for field in schema if field.name not in values])
+
+
+def with_path_columns(rows: pa.RecordBatch, schema: pa.Schema, split: RealtimeFileSplit) -> pa.RecordBatch:
+    """Rows read from files, completed to the whole schema."""
+    values = split.path_values
+    if values.keys().isdisjoint(schema.names):
+        return rows
+    columns = [
+        pa.repeat(values[name], rows.num_rows)  # type: ignore[call-overload]
+        if name in values
+        else rows.column(name)
+        for name in schema.names
+    ]
+    return pa.record_batch(columns, schema=schema)
+
+
+def record_keys(rows: pa.RecordBatch, context: ReadContext) -> Column:
+    """The record key of each row, as text."""
+    names = context.key_columns
+    if context.populates_meta_fields:
+        return rows.column(RECORD_KEY_COLUMN)
+    if len(names) == 1:
+        return rows.column(names[0]).cast(pa.string())
+    parts = []
+    for name in names:
+        value = rows.column(name).cast(pa.string()).fill_null(_NULL_PART)
+        value = pc.if_else(pc.equal(value, pa.scalar("")), _EMPTY_PART, value)
+        parts.append(pc.binary_join_element_wise(name, value, ":"))
+    keys: Column = pc.binary_join_element_wise(*parts, ",")
+    return keys
