@@ -33,8 +33,13 @@ with locked(Scratch.open(sys.argv[1]), print):
 class WholeFile(MemoryFile):  # type: ignore[misc]  # fsspec is not typed
     """A file that appears with all of its bytes, as objects of a store do."""
 
+    is_whole = False
+
     def close(self) -> None:
-        self.commit()
+        # Python closes it once more when it lets go of it, and the file may have been removed by then.
+        if not self.is_whole:
+            self.is_whole = True
+            self.commit()
 
 
 class Store(MemoryFileSystem):  # type: ignore[misc]
