@@ -20,14 +20,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_bridge import HudiTable, RealtimeFileSplit
-from hudi_bridge.connectors.trino.conditions import base_unset
+from hudi_bridge.connectors.trino.conditions import base_unset, why_function
 from hudi_bridge.connectors.trino.functions import create_fields_function
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.publication import LOG, SLICES, Publication
 from hudi_bridge.connectors.trino.publish import publish_log_records
 from hudi_bridge.connectors.trino.sql_text import Dialect, ObjectNames, identifier, literal
 from hudi_bridge.connectors.trino.views import statements
-from hudi_bridge.connectors.trino.why_function import why_function
 from hudi_bridge.merge import rules
 from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER
 from hudi_bridge.merge.rules import FieldFill, MergeRule, PayloadRule, Precedence, Release

@@ -10,14 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_bridge.connectors.trino.conditions import log_wins
+from hudi_bridge.connectors.trino.conditions import log_wins, why_function
 from hudi_bridge.connectors.trino.functions import row_type
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.payload_text import payload_text
 from hudi_bridge.connectors.trino.slice_content import SliceContent, slice_content
 from hudi_bridge.connectors.trino.sql_text import Dialect, check_column_names
 from hudi_bridge.connectors.trino.sql_types import shown_type
-from hudi_bridge.connectors.trino.why_function import why_function
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage

@@ -3,6 +3,7 @@
 import pyarrow as pa
 
 from hudi_bridge.connectors.trino.blocks import BLOCKS_SCHEMA
+from hudi_bridge.connectors.trino.conditions import why_function
 from hudi_bridge.connectors.trino.functions import (
     create_decode_function,
     create_fields_function,
@@ -21,7 +22,6 @@ from hudi_bridge.connectors.trino.sql_text import (
     options,
 )
 from hudi_bridge.connectors.trino.sql_types import stored_type
-from hudi_bridge.connectors.trino.why_function import why_function
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 
 
