@@ -13,9 +13,12 @@ SPARK_TESTS := tests/connectors/spark
 TRINO_TESTS := tests/integration
 SPARK35 := .venv-spark35
 SPARK35_INSTALLED := $(SPARK35)/.installed
+SITE := .venv-docs
+LOWEST := .venv-lowest
+LIBRARIES := .venv-libraries
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check full lint types test jdks spark trino integration golden matrix bench format clean
+.PHONY: help demo check full lint types test jdks spark trino integration golden matrix bench format clean docs dist lowest libraries
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -26,7 +29,7 @@ demo: $(INSTALLED) ## Show what a table says with its logs, and what without
 check: lint types ## Check style, types, units, properties, and the golden tables as Arrow; Python is all it needs
 	$(PYTEST) -m "not engine and not jvm" --hypothesis-profile=quick
 
-full: jdks lint types $(SPARK35_INSTALLED) ## All that has to pass: more examples, and every engine (JDKs); CI runs this
+full: jdks lint types docs $(SPARK35_INSTALLED) $(LIBRARIES)/.installed ## All that has to pass: more examples, and every engine (JDKs); CI runs this
 	$(PYTEST) -m "not jvm" --cov --cov-report=
 	$(BIN)/python -m pytest $(SPARK_TESTS) -m jvm --cov --cov-append --cov-report=
 	$(BIN)/python -m pytest $(TRINO_TESTS) -m jvm --cov --cov-append --cov-report=term:skip-covered
@@ -55,7 +58,7 @@ trino: $(INSTALLED) ## Run a Trino server on loopback, fetched once (JDK 24 or n
 
 integration: $(INSTALLED) ## Run the tests with a Trino server, fetched once (JDK 24 or newer)
 	@$(BIN)/python -m tests.jdks trino
-	@$(MAKE) --no-print-directory $(SPARK35_INSTALLED)
+	@$(MAKE) --no-print-directory $(SPARK35_INSTALLED) $(LIBRARIES)/.installed
 	$(BIN)/python -m pytest $(TRINO_TESTS)
 
 golden: $(INSTALLED) ## Compare the golden tables with the answers of Hudi, as Arrow
@@ -74,7 +77,7 @@ format: $(INSTALLED) ## Format the code and sort its imports
 	$(BIN)/ruff check --select I --fix
 
 clean: ## Remove everything that make and the tools created
-	rm -rf $(VENV) $(SPARK35) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage* build dist *.egg-info
+	rm -rf $(VENV) $(SPARK35) $(SITE) $(LOWEST) $(LIBRARIES) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage* build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(INSTALLED): pyproject.toml constraints.txt
@@ -104,4 +107,45 @@ $(SPARK35_INSTALLED): $(INSTALLED)
 		fastavro numpy pandas pyarrow pyroaring pyspark==3.5.9 setuptools
 	$(BIN)/python -m benchmarks.hudi_bundle
 	$(BIN)/python -m tests.connectors.spark.iceberg_runtime
+	@touch $@
+
+docs: $(SITE)/.installed ## Build the site from README, docs and docstrings into build/site; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict
+
+dist: $(SITE)/.installed ## Build sdist and wheel; try the wheel in fresh environments, bare and with each extra
+	$(SITE)/bin/python tools/try_wheel.py
+
+lowest: $(LOWEST)/.installed ## Test with the lowest versions that pyproject.toml promises, on the oldest Python at hand
+	$(LOWEST)/bin/python -m pytest -n auto --dist worksteal tests --ignore=$(SPARK_TESTS) --ignore=$(TRINO_TESTS) \
+		--ignore=tests/robustness --ignore=tests/properties --ignore=tests/test_peer.py --ignore=tests/test_exported_names.py \
+		-m "not engine and not jvm"
+
+libraries: $(LIBRARIES)/.installed $(INSTALLED) ## Run the blocks of docs/with-other-libraries.md with those libraries
+	$(BIN)/python -m pytest $(TRINO_TESTS)/test_library_snippets.py
+
+$(SITE)/.installed: $(INSTALLED)
+	test -x $(SITE)/bin/python || $(BIN)/python -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --quiet "$$(grep '^pip==' constraints.txt)"
+	$(SITE)/bin/python -m pip install --quiet -c constraints.txt --group docs
+	@touch $@
+
+$(LOWEST)/.installed: $(INSTALLED) tools/lowest.py
+	@for candidate in python3.11 python3.12 $(BIN)/python; do \
+		"$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+		test -x $(LOWEST)/bin/python || "$$candidate" -m venv $(LOWEST); \
+		break; \
+	done
+	$(LOWEST)/bin/python -m pip install --quiet "$$(grep '^pip==' constraints.txt)"
+	$(BIN)/python tools/lowest.py > $(LOWEST)/constraints.txt
+	PYTHONWARNINGS=ignore $(LOWEST)/bin/python -m pip install --quiet -c $(LOWEST)/constraints.txt \
+		--build-constraint constraints.txt -e ".[cli,duckdb,iceberg]" --group lowest
+	@touch $@
+
+# Daft needs an older PyArrow than the other tests have.
+$(LIBRARIES)/.installed: $(INSTALLED)
+	test -x $(LIBRARIES)/bin/python || $(BIN)/python -m venv $(LIBRARIES)
+	$(LIBRARIES)/bin/python -m pip install --quiet "$$(grep '^pip==' constraints.txt)"
+	grep -v '^pyarrow==' constraints.txt > $(LIBRARIES)/constraints.txt
+	PYTHONWARNINGS=ignore $(LIBRARIES)/bin/python -m pip install --quiet -c $(LIBRARIES)/constraints.txt \
+		--build-constraint constraints.txt -e ".[duckdb]" --group libraries
 	@touch $@

@@ -1,0 +1,118 @@
+"""What mkdocs.yml cannot say: pages from outside docs/, one page for each public name, and links out of the pages.
+
+Pages link to files of the checkout, as on a forge. Where the file is a page of the site, the link leads there,
+otherwise to the repository; a file that is not there is an error. Public names are those in ``__all__``, read without
+importing anything.
+"""
+
+import ast
+import logging
+import posixpath
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "benchmarks/README.md": "benchmarks.md",
+    "tests/golden/README.md": "golden-tables.md",
+}
+"""Files outside docs/ that are pages, by their names there."""
+MODULES: Mapping[str, tuple[str, ...]] = {
+    "hudi_bridge": (),
+    "hudi_bridge.inspection": (),
+    "hudi_bridge.connectors.duckdb": ("attach", "Attached"),
+    "hudi_bridge.connectors.spark": (),
+    "hudi_bridge.connectors.iceberg.publish": ("publish_table", "PublishedTable"),
+    "hudi_bridge.connectors.iceberg.server": ("IcebergService", "ServiceOptions"),
+    "hudi_bridge.connectors.trino.publish": ("publish_log_records", "Published"),
+    "hudi_bridge.connectors.trino.views": ("statements",),
+    "hudi_bridge.connectors.trino.explain": ("explain_routes",),
+}
+"""Modules of the API; the public names of those that have no ``__all__``."""
+_LINK = re.compile(r"(?<=\]\()(?![a-z]+:)([^)\s]+)(?=\))")
+_FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+_INFO = re.compile(r"\A(```\w+) [^\n]*")
+_log = logging.getLogger("mkdocs.hooks.site")
+
+
+def public_names(module: str) -> list[str]:
+    """The names that a module has for users: its ``__all__``, or its functions and classes without an underscore."""
+    if chosen := MODULES[module]:
+        return list(chosen)
+    path = ROOT.joinpath(*module.split("."))
+    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == "__all__" for to in node.targets):
+            return [name for name in ast.literal_eval(node.value) if not name.startswith("_")]
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return [node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
+
+
+def on_config(config: Any) -> Any:  # noqa: ANN401 - mkdocs has no types for hooks
+    """Put the pages of the API into the navigation."""
+    entries = [{module: [{name: page_of(module, name)} for name in public_names(module)]} for module in MODULES]
+    for section in config["nav"]:
+        if "API" in section:
+            section["API"] = ["api/index.md", *entries]
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:  # noqa: ANN401
+    """Add the pages that are not in docs/."""
+    for source, name in PAGES.items():
+        files.append(File.generated(config, name, content=(ROOT / source).read_text(encoding="utf-8")))
+    overview = ["# API\n", "All public names. What is not here may change without notice.\n"]
+    for module in MODULES:
+        overview.append(f"## {module}\n")
+        for name in public_names(module):
+            overview.append(f"- [`{name}`]({posixpath.relpath(page_of(module, name), 'api')})")
+            files.append(File.generated(config, page_of(module, name), content=f"# {name}\n\n::: {module}.{name}\n"))
+        overview.append("")
+    files.append(File.generated(config, "api/index.md", content="\n".join(overview)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: object) -> str:  # noqa: ANN401
+    """The page with its links as the site needs them."""
+    name = page.file.src_uri
+    if name.startswith("api/"):
+        return markdown
+    source = next((ours for ours, theirs in PAGES.items() if theirs == name), f"docs/{name}")
+    parts = _FENCE.split(markdown)
+    # Every second part is a block of code; words after its language are for the test that runs it.
+    return "".join(
+        _INFO.sub(r"\1", part) if number % 2 else _LINK.sub(lambda link: rewritten(link[1], source, name), part)
+        for number, part in enumerate(parts)
+    )
+
+
+def page_of(module: str, name: str) -> str:
+    """The page of a public name."""
+    return f"api/{module}.{name}.md"
+
+
+def rewritten(link: str, source: str, name: str) -> str:
+    """A link of a file of the checkout, as the page that it has become needs it."""
+    path, _, anchor = link.partition("#")
+    if not path:
+        return link
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+    if not (ROOT / target).exists():
+        _log.warning("%s: %s is not there", source, link)
+    if target in PAGES:
+        place = PAGES[target]
+    elif target.startswith("docs/"):
+        place = target.removeprefix("docs/")
+    else:
+        return f"{PROJECT['urls']['Repository']}/blob/main/{target}"
+    return posixpath.relpath(place, posixpath.dirname(name) or ".") + (f"#{anchor}" if anchor else "")

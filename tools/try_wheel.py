@@ -1,0 +1,139 @@
+"""Builds the sdist and the wheel, and tries the wheel in fresh environments: bare, and with each extra.
+
+    python tools/try_wheel.py [--python PYTHON] [EXTRA...]
+
+Versions are those of constraints.txt. Every environment reads a golden table that was unpacked beside it; each extra
+does what it is for. The first thing that fails ends it all.
+"""
+
+import argparse
+import email
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DIST = ROOT / "dist"
+CONSTRAINTS = ROOT / "constraints.txt"
+TRIPS = ROOT / "tests" / "golden" / "trips.tar.xz"
+BARE = ""
+ROWS = 12
+READ = f"""
+from importlib.metadata import version
+import hudi_bridge
+assert hudi_bridge.HudiTable.open("trips").snapshot().count_rows() == {ROWS}
+assert "site-packages" in hudi_bridge.__file__, hudi_bridge.__file__
+print("hudi-bridge", version("hudi-bridge"), "from", hudi_bridge.__file__)
+"""
+TRIALS = {
+    BARE: READ,
+    "duckdb": f"""
+import duckdb
+from hudi_bridge.connectors.duckdb import attach
+connection = duckdb.connect()
+attach(connection, "trips", "trips")
+assert connection.sql("SELECT count(*) FROM trips").fetchall() == [({ROWS},)]
+assert connection.sql("SELECT count(*) FROM trips_ro").fetchall() == [(14,)]
+""",
+    "cli": "import hudi_bridge.cli.main",
+    "iceberg": """
+from hudi_bridge.connectors.iceberg.publish import publish_table
+from hudi_bridge.connectors.iceberg.server import IcebergService
+assert IcebergService and publish_table
+""",
+    "spark": """
+from hudi_bridge.connectors import spark
+from hudi_bridge.connectors.spark.data_source import HudiDataSource
+assert HudiDataSource.name() == "hudi_bridge" and spark.read and spark.register
+""",
+}
+"""What is run in the environment of each extra, in a folder that has the table ``trips``."""
+COMMANDS = {
+    "cli": (
+        ("--version",),
+        ("read", "trips", "--where", "city = 'sf'"),
+        ("sql", "trips", "SELECT count(*) FROM trips"),
+    )
+}
+"""Command lines that have to end well."""
+
+
+def main() -> None:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", type=Path, default=Path(sys.executable), help="the Python of the environments")
+    parser.add_argument("extras", nargs="*", help="try these alone")
+    arguments = parser.parse_args()
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    if set(TRIALS) != {BARE, *extras}:
+        raise SystemExit(f"the extras are {', '.join(extras)}; those that are tried are {', '.join(TRIALS)}")
+    if unknown := set(arguments.extras) - set(extras):
+        raise SystemExit(f"no such extra: {', '.join(sorted(unknown))}")
+    wheel = built()
+    check_description(wheel)
+    for extra in arguments.extras or TRIALS:
+        try_out(wheel, extra, arguments.python)
+    print(f"{wheel.name} works bare and with {', '.join(arguments.extras or extras)}")
+
+
+def built() -> Path:
+    """The wheel, which is made from the sdist, as on an index."""
+    for old in DIST.glob("*"):
+        old.unlink()
+    run(sys.executable, "-m", "build", "--outdir", str(DIST), str(ROOT))
+    (sdist,) = DIST.glob("*.tar.gz")
+    (wheel,) = DIST.glob("*.whl")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    missing = {"README.md", "LICENSE", "pyproject.toml", "setup.py", "hudi_bridge/py.typed"} - names
+    if missing:
+        raise SystemExit(f"{sdist.name} lacks {', '.join(sorted(missing))}")
+    return wheel
+
+
+def check_description(wheel: Path) -> None:
+    """Exit unless the page of an index has links that work from there, and the wheel holds the package alone."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+        message = email.message_from_bytes(archive.read(metadata))
+    text = str(message.get_payload())
+    if relative := [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]:
+        raise SystemExit(f"the description has links that lead nowhere: {', '.join(relative)}")
+    if not message.get_all("Project-URL") or "# Hudi Bridge" not in text:
+        raise SystemExit("the wheel lacks its addresses, or its description")
+    if strays := {name.partition("/")[0] for name in names} - {"hudi_bridge", metadata.partition("/")[0]}:
+        raise SystemExit(f"the wheel holds {', '.join(sorted(strays))}")
+
+
+def try_out(wheel: Path, extra: str, python: Path) -> None:
+    """Install the wheel with an extra into an environment of its own, and use it."""
+    with tempfile.TemporaryDirectory(prefix="hudi-bridge-dist-") as name:
+        folder = Path(name)
+        run(str(python), "-m", "venv", str(folder / "venv"))
+        binaries = folder / "venv" / "bin"
+        wanted = f"{wheel}[{extra}]" if extra else str(wheel)
+        run(str(binaries / "python"), "-m", "pip", "install", "--quiet", "-c", str(CONSTRAINTS), wanted)
+        with tarfile.open(TRIPS) as archive:
+            archive.extractall(folder, filter="data")
+        for program in dict.fromkeys((READ, TRIALS[extra])):
+            run(str(binaries / "python"), "-W", "error", "-c", program, cwd=folder)
+        for arguments in COMMANDS.get(extra, ()):
+            run(str(binaries / "hudi-bridge"), *arguments, cwd=folder)
+    print(f"== {extra or 'bare'}: works", flush=True)
+
+
+def run(*command: str, cwd: Path = ROOT) -> None:
+    """Run a command; exit as it does if it fails."""
+    done = subprocess.run(command, cwd=cwd, check=False)
+    if done.returncode:
+        raise SystemExit(f"failed with {done.returncode}: {' '.join(command)}")
+
+
+if __name__ == "__main__":
+    main()
