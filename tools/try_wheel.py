@@ -48,8 +48,8 @@ assert IcebergService and publish_table
 """,
     "spark": """
 from hudi_bridge.connectors import spark
-from hudi_bridge.connectors.spark.data_source import HudiDataSource
-assert HudiDataSource.name() == "hudi_bridge" and spark.read and spark.register
+from hudi_bridge.connectors.spark.data_source import HudiBridgeDataSource
+assert HudiBridgeDataSource.name() == "hudi_bridge" and spark.read and spark.register
 """,
 }
 """What is run in the environment of each extra, in a folder that has the table ``trips``."""
