@@ -44,7 +44,7 @@ class StoredBaseFile:
         """All columns and fields of the file with their dotted paths."""
         return iter_fields(self.schema)
 
-    def why_not_layout(self, *, ignores_case: bool = False) -> str | None:
+    def why_unreadable(self, *, ignores_case: bool = False) -> str | None:
         """Why engines misread the file whatever is asked of it, in words; None if they do not.
 
         With ``ignores_case``, names that differ in case alone are one name.
@@ -67,7 +67,7 @@ class StoredBaseFile:
         of the partition path from there. Of the conversions that Hudi makes, it makes those of columns of ``widens``
         alone: pairs of a stored type and the query's in Hudi's words, such as ``("int", "long")``.
         """
-        if (reason := self.why_not_layout(ignores_case=ignores_case)) is not None:
+        if (reason := self.why_unreadable(ignores_case=ignores_case)) is not None:
             return reason
         names = {name.lower() if ignores_case else name for name in self.schema.names}
         for one in self.columns:
