@@ -32,6 +32,7 @@ from hudi_bridge import (
     SkippedBlocks,
     Split,
     SplitReader,
+    StoredBaseFile,
     TableConfig,
     TableType,
     Timeline,
@@ -42,6 +43,7 @@ from hudi_bridge import (
     inspect_table,
     inspect_timeline,
     open_reader,
+    slice_delta,
 )
 from hudi_bridge.connectors.duckdb import Attached, attach
 
@@ -156,6 +158,16 @@ class Longest(RecordPayload):
 
 def merge_with_a_payload(path: str) -> HudiTable:
     return HudiTable.open(path, payloads={"com.acme.Longest": Longest()}, log_memory_bytes=1 << 30)
+
+
+def read_a_base_file_as_an_engine(letter: str) -> tuple[int, int] | str:
+    split = RealtimeFileSplit.from_json(letter)
+    with slice_delta(split, columns=["id"]) as delta:
+        base: StoredBaseFile | None = delta.base_file
+        if base is not None and (reason := base.why_not_as_is(widens=[("int", "long")])) is not None:
+            return reason
+        rows = sum(batch.num_rows for batch in delta.rows())
+        return rows, len(delta.deleted_positions)
 
 
 def handle_errors(path: str) -> str | None:
