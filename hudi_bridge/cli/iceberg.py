@@ -45,11 +45,11 @@ RewriteAbove = Annotated[
     float | None,
     typer.Option(
         metavar="PERCENT",
-        help="Write slices anew of whose base rows logs change more than this: dearer views, cheaper queries.",
+        help="Write slices anew of whose base rows logs change more than this: dearer snapshots, cheaper queries.",
         show_default=False,
     ),
 ]
-Keep = Annotated[int, typer.Option(min=1, help="How many views, each of one instant, clients find as snapshots.")]
+Keep = Annotated[int, typer.Option(min=1, help="How many snapshots, each of one instant, clients find.")]
 KeepMinutes = Annotated[
     float, typer.Option(min=0, help="How long files stay that no snapshot refers to: as long as a query may take.")
 ]
@@ -100,7 +100,7 @@ def serve_iceberg(
     watch: Annotated[
         float | None,
         typer.Option(
-            min=1, metavar="SECONDS", help="Build views of all tables ahead, looking this often.", show_default=False
+            min=1, metavar="SECONDS", help="Build snapshots of all tables ahead, looking this often.", show_default=False
         ),
     ] = None,
 ) -> None:
