@@ -100,7 +100,10 @@ def serve_iceberg(
     watch: Annotated[
         float | None,
         typer.Option(
-            min=1, metavar="SECONDS", help="Build snapshots of all tables ahead, looking this often.", show_default=False
+            min=1,
+            metavar="SECONDS",
+            help="Build snapshots ahead, looking this often.",
+            show_default=False,
         ),
     ] = None,
 ) -> None:

@@ -1,8 +1,8 @@
 """The state of a table -> its data files, as the file slices that queries see.
 
 Folders are listed when a query first needs them, and once; a filter that rules out a partition keeps its folder from
-being listed at all. Listings are kept, file slices are made anew from them: of a table of very many files, only those
-of one partition are in memory as objects.
+being listed at all. Listings are kept, and so are the file groups made of them, but for tables of very many files: of
+those, only the groups of one partition are in memory.
 """
 
 import json
@@ -27,6 +27,7 @@ from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.table_state import TableState
 
+_MAX_KEPT_GROUPS = 20_000
 _FASTEST = 1
 _WINDOW_BITS = 11
 _MEMORY_LEVEL = 4
@@ -73,6 +74,7 @@ class TableFiles:
         self._state = state
         self._listings = FolderListings(state.storage) if listings is None else listings
         self._groups: dict[str, tuple[FileGroup, ...]] = {}
+        self._made = 0
 
     def partitions(self, query_type: QueryType, schema: pa.Schema, row_filter: pc.Expression | None) -> list[str]:
         """The partitions that may hold rows of a query which pass the filter; ``schema`` has the query's columns.
@@ -98,7 +100,7 @@ class TableFiles:
         """
         latest = latest_read_optimized_slice if query_type is QueryType.READ_OPTIMIZED else latest_snapshot_slice
         for path in self.partitions(query_type, schema, row_filter):
-            for group in build_file_groups(path, self.in_partition(path), self._timeline):
+            for group in self._groups_of(path):
                 piece = latest(group, self._timeline)
                 if piece is not None:
                     yield piece
@@ -106,22 +108,25 @@ class TableFiles:
     def slices_of(self, groups: Iterable[GroupId]) -> Mapping[GroupId, FileSlice]:
         """The file slices of some file groups that a snapshot reads; groups that are not part of it are left out.
 
-        Lists no partition but theirs, and keeps their file groups.
+        Lists no partition but theirs.
         """
         wanted = set(groups)
         found = (
             latest_snapshot_slice(group, self._timeline)
             for path in sorted({path for path, _ in wanted})
-            for group in self._groups_of(path)
+            for group in self._groups_of(path, must_exist=False)
             if (path, group.file_id) in wanted
         )
         return {(piece.partition_path, piece.file_id): piece for piece in found if piece is not None}
 
-    def _groups_of(self, path: str) -> tuple[FileGroup, ...]:
-        if path not in self._groups:
-            files = self.in_partition(path, must_exist=False)
-            self._groups[path] = build_file_groups(path, files, self._timeline)
-        return self._groups[path]
+    def _groups_of(self, path: str, *, must_exist: bool = True) -> tuple[FileGroup, ...]:
+        groups = self._groups.get(path)
+        if groups is None:
+            groups = build_file_groups(path, self.in_partition(path, must_exist=must_exist), self._timeline)
+            self._made += len(groups)
+            if self._made <= _MAX_KEPT_GROUPS:
+                self._groups[path] = groups
+        return groups
 
     @cached_property
     def _timeline(self) -> TimelineView:
