@@ -1,8 +1,8 @@
 """What the log files of a file slice do to its base file, for engines that read base files themselves.
 
 An engine takes the base file where it lies, passes over the rows at ``deleted_positions``, and adds ``rows``; where
-``why_not_as_is`` gives a reason, it takes the merged rows of ``open_reader`` instead. An engine that merges on its own
-takes ``log_records`` and reads the base rows that are contested.
+``base_file.why_not_as_is`` gives a reason, it takes the merged rows of ``open_reader`` instead. An engine that merges
+on its own takes ``log_records`` and reads the base rows that are contested.
 
 All of it is made of the parts of the merged read, so that a rule of merging stands in one place.
 """

@@ -23,8 +23,9 @@ class StoredBaseFile:
     """A Parquet base file as it is stored; ``path`` is relative to the table.
 
     ``schema`` holds its columns in Arrow's types. ``columns`` says for each column of the query, and each field within
-    one, where in the file it comes from, and then names what the file has besides; that columns of ``path_columns`` are
-    read from the partition path is left out of account there.
+    one, where in the file it comes from, and then names what the file has besides. That columns of ``path_columns`` are
+    read from the partition path is left out of account there; ``tells_path_columns`` is whether the path has a value
+    for each of them, as the others are read from the file.
 
     Made by ``SliceDelta.base_file``.
     """
@@ -34,6 +35,7 @@ class StoredBaseFile:
     schema: pa.Schema
     columns: tuple[ColumnMapping, ...]
     path_columns: tuple[str, ...]
+    tells_path_columns: bool
 
     @property
     def rows(self) -> int:
@@ -69,6 +71,8 @@ class StoredBaseFile:
         """
         if (reason := self.why_unreadable(ignores_case=ignores_case)) is not None:
             return reason
+        if not self.tells_path_columns:
+            return "its partition path does not tell the values of the partition columns"
         names = {name.lower() if ignores_case else name for name in self.schema.names}
         for one in self.columns:
             name, stored_name = _last(one.column), _last(one.file_column)
@@ -96,6 +100,7 @@ def stored_base_file(split: RealtimeFileSplit, base: OpenBaseFile) -> StoredBase
         schema=base.arrow_schema,
         columns=columns,
         path_columns=context.path_columns,
+        tells_path_columns=split.path_values.keys() == set(context.path_columns),
     )
 
 

@@ -12,18 +12,16 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_bridge.engines import StoredBaseFile
-from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.splits.split import ReadContext
 
 _WIDENS = (("int", "long"),)
 _KEY_TYPES = (pa.string(), pa.int32(), pa.int64())
 
 
-def why_unreadable(split: RealtimeFileSplit, base: StoredBaseFile) -> str | None:
+def why_unreadable(base: StoredBaseFile) -> str | None:
     """Why the base file cannot be read where it lies, None if it can."""
     if any(part.startswith(("_", ".")) for part in base.path.split("/")):
         return "its path has a name that begins with _ or ., which the Hive connector passes over"
-    if split.path_values.keys() != set(split.context.path_columns):
-        return "its partition path does not tell the values of the partition columns"
     if any(pa.types.is_time32(kind) for field in base.schema for kind in _types_within(field.type)):
         return "it has times of milliseconds"
     return base.why_not_as_is(ignores_case=True, widens=_WIDENS)

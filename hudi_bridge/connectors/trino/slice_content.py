@@ -56,7 +56,7 @@ def slice_content(storage: Storage, split: RealtimeFileSplit, columns: LogColumn
         base, counted = delta.base_file, delta.counted_instants
         if base is None:
             content = reader.whole("it has no base file")
-        elif (reason := why_unreadable(split, base)) is not None:
+        elif (reason := why_unreadable(base)) is not None:
             content = reader.whole(reason)
         else:
             content = reader.records(delta)
