@@ -3,6 +3,6 @@
 from hudi_bridge.connectors.extras import needing_extra
 
 with needing_extra("iceberg", "pyiceberg", "starlette", "uvicorn"):
-    import pyiceberg  # noqa: F401 - asked for once, here; its modules import it by themselves
+    import pyiceberg  # noqa: F401 - checked once, for all modules of the package
     import starlette  # noqa: F401
     import uvicorn  # noqa: F401

@@ -1,4 +1,4 @@
-"""Answers that are errors, as Iceberg clients expect them."""
+"""Error responses of the Iceberg REST catalog."""
 
 from starlette.responses import JSONResponse, Response
 from starlette.types import Scope
@@ -9,9 +9,10 @@ _NOT_AUTHORIZED = 401
 
 
 def error_answer(scope: Scope, status: int, kind: str, message: str, *, logged: str = "") -> Response:
-    """The answer to a request with a status of HTTP and the name of an exception of Iceberg's.
+    """An error response with an HTTP status and the name of an Iceberg exception (``kind``).
 
-    ``reason_of`` the request is from now on the message, or what is to be ``logged`` in its place.
+    The log, through ``reason_of``, gets ``logged`` instead of ``message`` if it is given.
+
     Source: ``IcebergErrorResponse`` of the Iceberg REST catalog specification.
     """
     scope.setdefault("state", {})["reason"] = f"{kind}: {logged or message}"
@@ -21,5 +22,5 @@ def error_answer(scope: Scope, status: int, kind: str, message: str, *, logged: 
 
 
 def reason_of(scope: Scope) -> str:
-    """Why a request was answered with an error, for the log."""
+    """The reason for an error response, for the log."""
     return str(scope.get("state", {}).get("reason", "no reason known"))

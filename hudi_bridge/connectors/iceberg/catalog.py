@@ -1,11 +1,10 @@
-"""Folders of Hudi tables as a catalog: which namespaces and tables there are, and the snapshots of each.
+"""Folders of Hudi tables as a catalog of namespaces and tables.
 
     ROOT/trips            default.trips
     ROOT/sales/orders     sales.orders
     ROOT/a/b/c            c in the namespace a.b
 
-Folders are listed when they are asked for, one level at a time. What lies outside the roots is not there, whichever
-links lead to it.
+Folders are listed on request, one level at a time. Symbolic links that lead out of the roots are ignored.
 """
 
 import hashlib
@@ -33,18 +32,18 @@ Namespace: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roots:
-    """Where tables are: folders below which they are found, and tables that are given by name."""
+    """The folders that are searched for tables, and tables with a given name."""
 
     folders: tuple[Storage, ...]
     tables: Mapping[tuple[Namespace, str], Storage]
 
     @classmethod
     def of(cls, folders: Sequence[PathLike], tables: Sequence[str]) -> Self:
-        """The roots of paths or URIs, and of texts like ``sales.orders=s3://bucket/orders``.
+        """Parses ``folders``, which are paths or URIs, and ``tables`` such as ``sales.orders=s3://bucket/orders``.
 
         Raises:
-            QueryError: a text is none of these, or nothing is given.
-            TableNotFoundError: a path cannot be opened, or there is nothing.
+            QueryError: a table is not of this form, or nothing is given.
+            TableNotFoundError: a path cannot be opened or does not exist.
         """
         named = {}
         for text in tables:
@@ -64,12 +63,12 @@ class Roots:
 
     @property
     def real_paths(self) -> tuple[Path, ...]:
-        """The local roots once links have been followed: no file that lies elsewhere is shown."""
+        """The local roots with links resolved; files outside of them are not served."""
         local = (one for one in (*self.folders, *self.tables.values()) if one.is_local)
         return tuple(Path(one.root).resolve() for one in local)
 
     def namespaces(self, parent: Namespace) -> list[Namespace]:
-        """The namespaces directly below another, or all on top."""
+        """The direct children of a namespace; top-level namespaces for ``()``."""
         found = {name[: len(parent) + 1] for name, _ in self.tables if name[: len(parent)] == parent != name}
         if not parent and any(self._children(folder, is_table=True) for folder in self.folders):
             found.add(DEFAULT_NAMESPACE)
@@ -78,7 +77,7 @@ class Roots:
         return sorted(found)
 
     def has_namespace(self, namespace: Namespace) -> bool:
-        """Whether there is such a namespace."""
+        """Whether the namespace exists."""
         if any(name[: len(namespace)] == namespace for name, _ in self.tables):
             return True
         return namespace == DEFAULT_NAMESPACE or any(self._below(namespace))
@@ -91,7 +90,7 @@ class Roots:
         return sorted(found)
 
     def find(self, namespace: Namespace, table: str) -> Storage | None:
-        """The table of a name, spelled so or else the only one that differs in case alone; None without one."""
+        """The table with this name, or else the only one whose name differs in case alone; None if there is none."""
         found = self._exact(namespace, table)
         if found is None:
             alike = [name for name in self.table_names(namespace) if name.lower() == table.lower()]
@@ -99,19 +98,19 @@ class Roots:
         return found
 
     def find_by_name(self, name: str) -> Storage | None:
-        """The table of a name like ``sales.orders``."""
+        """The table with a dotted name like ``sales.orders``; None if there is none."""
         *levels, table = name.split(".")
         return self.find(tuple(levels) or DEFAULT_NAMESPACE, table)
 
     def walk(self, failed: Callable[[str, Exception], None]) -> Iterator[tuple[Namespace, str]]:
-        """All tables, as far as folders can be listed; ``failed`` is told of the others, and of the error of each."""
+        """All tables; ``failed`` is called with the name and the error of each folder that cannot be listed."""
         yield from self.tables
         waiting: list[tuple[Namespace, Storage]] = [((), folder) for folder in self.folders]
         while waiting:
             namespace, folder = waiting.pop()
             try:
                 names = [info.name for info in folder.list_directory("") if info.is_dir and is_plain(info.name)]
-            except Exception as error:  # noqa: BLE001 - of any file system; the others are gone through all the same
+            except Exception as error:  # noqa: BLE001 - any file system error; the other folders are still walked
                 failed(".".join(namespace) or folder.shown_path, error)
                 continue
             for name in names:
@@ -127,7 +126,7 @@ class Roots:
                     waiting.append(((*namespace, name), child))
 
     def without_places(self, text: str) -> str:
-        """A text in which the paths of the roots are left out: where tables lie is no client's business."""
+        """The text without the paths of the roots, which clients must not see."""
         roots = (*self.folders, *self.tables.values())
         places = [place for one in roots for place in (one.table_path, one.shown_path, one.location(), one.root)]
         for place in sorted((*places, *map(str, self.real_paths)), key=len, reverse=True):
@@ -143,13 +142,13 @@ class Roots:
         return next((folder for folder in folders if _is_table(folder) and self._is_within(folder)), None)
 
     def _folders_of(self, namespace: Namespace) -> Iterator[Storage]:
-        """The folders whose tables are in a namespace."""
+        """The folders that hold the tables of a namespace."""
         if namespace == DEFAULT_NAMESPACE:
             yield from self.folders
         yield from self._below(namespace)
 
     def _below(self, namespace: Namespace) -> Iterator[Storage]:
-        """The folders of a namespace's name below the roots."""
+        """The folder of a namespace under each root that has one."""
         if len(namespace) > _MOST_LEVELS or not all(map(is_plain, namespace)):
             return
         for root in self.folders:
@@ -158,18 +157,18 @@ class Roots:
                 yield folder
 
     def _children(self, folder: Storage, *, is_table: bool) -> list[str]:
-        """The names of the folders within one that are tables, or that are not."""
+        """The names of the child folders that are tables, or of those that are not."""
         names = [info.name for info in folder.list_directory("") if info.is_dir and is_plain(info.name)]
         inside = {name: folder.below(name) for name in names}
         return [name for name, one in inside.items() if _is_table(one) == is_table and self._is_within(one)]
 
     def _is_within(self, folder: Storage) -> bool:
-        """Whether a folder lies below a root once links have been followed."""
+        """Whether a folder lies below a root when links are resolved."""
         return not folder.is_local or any(Path(folder.root).resolve().is_relative_to(root) for root in self.real_paths)
 
 
 class Catalog:
-    """The tables of some roots, and the snapshots of those that have been asked for."""
+    """The tables below the roots; snapshots are built on request."""
 
     def __init__(self, roots: Roots, scratch: Scratch, settings: SnapshotSettings, merging: MergingByTable) -> None:
         self.roots = roots
@@ -180,10 +179,10 @@ class Catalog:
         self._snapshots: dict[tuple[str, QueryType], TableSnapshots] = {}
 
     def load(self, namespace: Namespace, name: str) -> Published:
-        """The table of a name, as it is now.
+        """The current state of a table, or the state that its name asks for (``parse_table_name``).
 
         Raises:
-            TableNotFoundError: there is no such table.
+            TableNotFoundError: the table does not exist.
             HudiReadError: the table cannot be read.
         """
         own = self.roots.find(namespace, name)
@@ -196,7 +195,7 @@ class Catalog:
         return self._snapshots_of(found, asked.query_type).load(asked.as_of)
 
     def has_table(self, namespace: Namespace, name: str) -> bool:
-        """Whether there is a table of that name."""
+        """Whether the name is that of a table, with or without a suffix for the query type or the instant."""
         return any(self.roots.find(namespace, one) is not None for one in (name, parse_table_name(name).table))
 
     def follow(self, namespace: Namespace, name: str) -> None:
@@ -220,7 +219,7 @@ class Catalog:
 
 
 def scratch_name(storage: Storage, query_type: QueryType) -> str:
-    """The name of the folder for a table's snapshots: whose it is for the eye, and which one for certain."""
+    """The folder for a table's snapshots: a readable name, and a hash of the location that makes it unique."""
     name = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in storage.location().rpartition("/")[2])
     digest = hashlib.sha256(storage.location().encode()).hexdigest()[:12]
     return f"{name[:40]}-{digest}/{query_type.value}"

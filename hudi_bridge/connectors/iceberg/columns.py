@@ -1,8 +1,8 @@
-"""The columns of a query -> an Iceberg schema, whose field ids stay the same through all of the table's history.
+"""The columns of a query -> an Iceberg schema with stable field ids.
 
-Where the table keeps a history of its schema, Iceberg's ids are Hudi's, moved up: Iceberg's begin at 1, and columns
-that Hudi gives no id come first. Where it keeps none, Hudi knows columns by name, and so a name keeps the id that it
-was first seen with.
+If the table keeps a schema history, the field ids are Hudi's plus 100: Hudi's ids start at 0, Iceberg's at 1, and the
+lower ids are for columns that have none in Hudi. Without a history, Hudi identifies columns by name, and a name keeps
+the first id that it gets.
 
 Source: the Iceberg specification, "Schemas and Data Types"; ``InternalSchema`` of Hudi.
 """
@@ -41,7 +41,7 @@ from hudi_bridge.errors import UnsupportedTableError
 _FIRST_ID_OF_HUDI = 100
 _FIELD_ID = b"PARQUET:field_id"
 _META_IDS = {name: position + 1 for position, name in enumerate((*META_COLUMNS, OPERATION_COLUMN))}
-# Partition columns that no file has.
+# For partition columns that are in no file.
 _FIRST_ID_WITHOUT_HUDI = len(_META_IDS) + 1
 
 ArrowType: TypeAlias = Any
@@ -64,7 +64,7 @@ _PRIMITIVES: Mapping[pa.DataType, IcebergType] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """The columns of a snapshot. ``ids`` holds that of each column and of each field within one."""
+    """The columns of a snapshot. ``ids`` are the field ids by dotted path, nested fields included."""
 
     schema: Schema
     ids: Ids
@@ -72,18 +72,18 @@ class Columns:
 
     @property
     def arrow(self) -> pa.Schema:
-        """The schema of the Parquet files that are written for the snapshot; it carries the ids."""
+        """The schema, with field ids, of the Parquet files that are written for the snapshot."""
         return pa.schema([_arrow_field(field) for field in self.schema.fields])
 
 
 def columns_of(query_schema: pa.Schema, hudi_ids: Sequence[ColumnIds], known: Ids) -> Columns:
     """The columns of a query.
 
-    ``hudi_ids`` are those of its schema and of earlier versions, as ``column_ids`` gives them; ``known`` are the ids of
-    earlier snapshots, which count where there are none of Hudi's.
+    ``hudi_ids`` are the ids of its schema and of earlier versions, as ``column_ids`` returns them. ``known`` are the
+    ids of earlier snapshots; they are used if the table has no schema history.
 
     Raises:
-        UnsupportedTableError: a column has a type that Iceberg does not have, or there are none.
+        UnsupportedTableError: a column has a type that Iceberg lacks, or the table has no columns.
     """
     if not len(query_schema):
         raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
@@ -99,7 +99,7 @@ def _next_id(known: Ids) -> int:
 
 
 class _Numbering:
-    """Gives out ids: known ones where there are any, and new ones."""
+    """Assigns field ids: the known id of a path, or else the next new one."""
 
     def __init__(self, known: Ids, next_id: int) -> None:
         self._known = {**known, **_META_IDS}

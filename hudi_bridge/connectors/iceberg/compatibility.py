@@ -1,8 +1,8 @@
-"""Whether an Iceberg client that reads a base file where it lies sees the rows that Hudi shows.
+"""Whether an Iceberg client reads the same rows from a base file as Hudi.
 
-A client finds columns by the table's name mapping, widens numbers as Iceberg allows, and fills in what the file does
-not have with nulls. Hudi may do otherwise: a name may have meant another column when the file was written, a value may
-change its type in a way that Iceberg does not know. Files for which the two differ are written anew.
+A client finds columns by the table's name mapping, widens numbers as Iceberg allows, and reads missing columns as null.
+Hudi may differ: the name may have belonged to another column when the file was written, or the type may have changed
+in a way that Iceberg does not allow. Such files are rewritten.
 
 Source: the Iceberg specification, "Schema Evolution" and "Column Projection".
 """
@@ -22,7 +22,7 @@ _READ = (Outcome.READ, Outcome.CAST, Outcome.CHANGED_INSIDE)
 _FIELD_ID = b"PARQUET:field_id"
 _NOT_IN_PATHS = "?#"
 _LIST_OF_AVRO = "array"
-# Trino reads no others.
+# The only unit that Trino reads.
 _UNIT_OF_ICEBERG = "us"
 
 ArrowType = Any
@@ -31,10 +31,10 @@ ArrowType = Any
 def reason_to_rewrite(
     split: RealtimeFileSplit, base: StoredBaseFile, columns: Columns, *, rewrites_lists: bool
 ) -> str | None:
-    """Why the base file cannot be read where it lies, None if it can.
+    """Why the base file has to be rewritten for Iceberg clients; None if they can read it directly.
 
-    ``rewrites_lists`` is whether clients are to find lists as Iceberg asks for them alone, in three levels. Whether
-    columns that come from the partition path have the same values in the file is not looked at.
+    With ``rewrites_lists``, a file with two-level lists has to be rewritten, because Iceberg asks for three levels.
+    Columns whose values come from the partition path are not compared with the values in the file.
     """
     if any(sign in base.path for sign in _NOT_IN_PATHS):
         return "its path holds a sign that ends the path of a URI"
@@ -49,7 +49,7 @@ def reason_to_rewrite(
     if reason is not None:
         return reason
     by_client = names_to_ids(columns.mapping, columns.schema)
-    for path in _iter_reached(in_file, by_client):
+    for path in _iter_mapped(in_file, by_client):
         if by_client.get(path) != by_hudi.get(path):
             return f"the name {path} means another column"
     return None
@@ -58,7 +58,7 @@ def reason_to_rewrite(
 def _read_by_hudi(
     split: RealtimeFileSplit, base: StoredBaseFile, in_file: "Mapping[str, pa.Field[Any]]", columns: Columns
 ) -> tuple[Ids, str | None]:
-    """Which of the file's fields Hudi reads as which column, and why a client would not get their values, if so."""
+    """The column id that Hudi reads each path of the file as, and why a client would read other values, if so."""
     in_query = dict(iter_fields(split.context.schema))
     by_hudi: dict[str, int] = {}
     for one in base.columns:
@@ -74,9 +74,9 @@ def _read_by_hudi(
 
 
 def has_lists_of_two_levels(footer: pq.FileMetaData) -> bool:
-    """Whether a file has lists as Avro's writer makes them by default, whose elements are the repeated field itself.
+    """Whether a file has two-level lists, as parquet-avro writes them by default.
 
-    A field that somebody has called ``array`` counts as well.
+    They are recognised by the name ``array`` of the repeated field; another field with that name counts, too.
 
     Source: Parquet's ``LogicalTypes.md``, "Lists", for the rules of backward compatibility.
     """
@@ -85,7 +85,7 @@ def has_lists_of_two_levels(footer: pq.FileMetaData) -> bool:
 
 
 def _same_values(source: ArrowType, target: ArrowType, float_widening: FloatWidening) -> bool:
-    """Whether a client that reads one type as the other gets the values that Hudi shows."""
+    """Whether a client that reads ``source`` as ``target`` gets the same values as Hudi."""
     if pa.types.is_fixed_size_list(target):
         return False
     if pa.types.is_nested(target):
@@ -101,8 +101,8 @@ def _same_values(source: ArrowType, target: ArrowType, float_widening: FloatWide
     return bool(source == target) or (source, target) == (pa.int32(), pa.int64())
 
 
-def _iter_reached(paths: Iterable[str], by_client: Ids) -> Iterator[str]:
-    """The paths that a client or Hudi may read: not those inside fields that the client passes over."""
+def _iter_mapped(paths: Iterable[str], by_client: Ids) -> Iterator[str]:
+    """The paths without those inside fields that are not in the name mapping: clients skip such fields whole."""
     for path in paths:
         parents = path.split(".")[:-1]
         if all(".".join(parents[: end + 1]) in by_client for end in range(len(parents))):

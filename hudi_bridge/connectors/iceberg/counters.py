@@ -1,4 +1,4 @@
-"""What a service has done so far, as numbers, and as text for Prometheus."""
+"""Counters of the service, and their Prometheus text format."""
 
 import time
 from collections import Counter
@@ -22,25 +22,25 @@ _HELP: Mapping[str, tuple[str, str]] = {
 
 
 class Counters:
-    """Numbers by name and label; safe for threads."""
+    """Thread-safe counters by name and label."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._values: Counter[tuple[str, str]] = Counter()
 
     def add(self, name: str, amount: float = 1, *, labels: str = "") -> None:
-        """Add to a number; ``labels`` are in Prometheus's form."""
+        """Add to a counter; ``labels`` have Prometheus's form, such as ``kind="table"``."""
         with self._lock:
             self._values[name, labels] += amount  # type: ignore[assignment]  # counters hold any number
 
     def value(self, name: str, labels: str = "") -> float:
-        """A number as it stands."""
+        """The current value of a counter."""
         with self._lock:
             return self._values[name, labels]
 
     @contextmanager
     def building(self) -> Iterator[None]:
-        """Count what happens inside as work on one file slice."""
+        """Count and time the block as work on one file slice."""
         start = time.perf_counter()
         self.add("builds_in_progress")
         try:
@@ -50,7 +50,7 @@ class Counters:
             self.add("build_seconds_total", time.perf_counter() - start)
 
     def prometheus(self) -> str:
-        """All numbers in Prometheus's text format."""
+        """All counters in Prometheus's text format."""
         with self._lock:
             values = dict(self._values)
         lines = []

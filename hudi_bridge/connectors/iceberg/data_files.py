@@ -1,7 +1,7 @@
-"""A Parquet footer -> what an Iceberg manifest says of the file: rows, nulls, bounds, and its partition.
+"""A Parquet footer -> the manifest entry of the file: row and null counts, bounds, and partition.
 
-Bounds are of columns that stand alone or within structs. Floating-point columns have none: statistics leave NaN out,
-and a client could pass over a file that has one.
+Columns inside lists and maps have no bounds. Neither have floating-point columns: statistics leave NaN out, and a
+client could skip a file that has one.
 
 Source: the Iceberg specification, "Manifests" and "Binary single-value serialization".
 """
@@ -48,8 +48,8 @@ _NO_BOUNDS = (pa.ArrowException, ValueError, OverflowError, TypeError, NotImplem
 class DataFile:
     """A data file of an Iceberg table, as a manifest lists it.
 
-    ``location`` is what clients call it. ``partition`` holds the values of all partition columns, in Iceberg's form, or
-    is None where not all rows are known to have the same. Counts and bounds are by field id.
+    ``location`` is the URI that clients use. ``partition`` holds the values of all partition columns, in Iceberg's
+    form; it is None unless all rows are known to have them. Counts and bounds are by field id.
     """
 
     location: str
@@ -65,7 +65,7 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnFacts:
-    """What the row groups of a file say of one column; ``least`` and ``greatest`` are None where they do not tell."""
+    """Statistics of one column over all row groups of a file; ``least`` and ``greatest`` are None if unknown."""
 
     values: int
     nulls: int | None
@@ -81,7 +81,7 @@ def data_file(
     ids: Ids,
     partition: tuple[Any, ...] | None,
 ) -> DataFile:
-    """What a footer says; ``ids`` are those of the file's columns by their dotted paths."""
+    """The data file of a footer; ``ids`` are the field ids of the file's columns by dotted path."""
     known = {ids[path]: facts for path, facts in column_facts(footer).items() if path in ids}
     bounds = {id_: _bounds(schema.find_type(id_), facts) for id_, facts in known.items()}
     return DataFile(
@@ -98,33 +98,33 @@ def data_file(
 
 
 def column_facts(footer: pq.FileMetaData) -> Mapping[str, ColumnFacts]:
-    """The facts of each column that is not inside a list or map, by its dotted path."""
+    """The statistics of each column that is not inside a list or map, by dotted path."""
     names = [footer.schema.column(position) for position in range(footer.num_columns)]
-    plain = {position: one.path for position, one in enumerate(names) if one.max_repetition_level == 0}
-    return {path: _facts(footer, position) for position, path in plain.items()}
+    unrepeated = {position: one.path for position, one in enumerate(names) if one.max_repetition_level == 0}
+    return {path: _statistics(footer, position) for position, path in unrepeated.items()}
 
 
-def _facts(footer: pq.FileMetaData, position: int) -> ColumnFacts:
+def _statistics(footer: pq.FileMetaData, position: int) -> ColumnFacts:
     chunks = [footer.row_group(group).column(position) for group in range(footer.num_row_groups)]
     nulls = [None if chunk.statistics is None else chunk.statistics.null_count for chunk in chunks]
     least = greatest = None
-    tells = True
+    is_known = True
     for chunk, chunk_nulls in zip(chunks, nulls, strict=True):
         if chunk_nulls == chunk.num_values:
             continue
-        tells = tells and chunk.statistics is not None and chunk.statistics.has_min_max
-        if tells:
-            least, greatest, tells = _wider(chunk.statistics, least, greatest)
+        is_known = is_known and chunk.statistics is not None and chunk.statistics.has_min_max
+        if is_known:
+            least, greatest, is_known = _wider(chunk.statistics, least, greatest)
     return ColumnFacts(
         values=sum(chunk.num_values for chunk in chunks),
         nulls=None if None in nulls else sum(one or 0 for one in nulls),
-        least=least if tells else None,
-        greatest=greatest if tells else None,
+        least=least if is_known else None,
+        greatest=greatest if is_known else None,
     )
 
 
 def _wider(statistics: Any, least: Any, greatest: Any) -> tuple[Any, Any, bool]:  # noqa: ANN401 - of any type
-    """Bounds that hold for one more row group, and whether they can be told."""
+    """The bounds widened by one more row group, and whether they are known."""
     try:
         low, high = statistics.min, statistics.max
         return (
@@ -151,7 +151,7 @@ def _bounds(kind: IcebergType, facts: ColumnFacts) -> tuple[bytes | None, bytes 
 
 
 def _upper_text(text: str) -> str | None:
-    """A text of limited length that is not less than the one given; None if there is none."""
+    """A text of at most ``_BOUND_LENGTH`` characters that is not less than the given one; None if there is none."""
     if len(text) <= _BOUND_LENGTH:
         return text
     start = text[:_BOUND_LENGTH]

@@ -1,4 +1,4 @@
-"""What the service asks of clients before it reads what they want: that they say something, and whom they mean."""
+"""Limits on HTTP clients: a timeout for requests, and a check of the ``Host`` header."""
 
 import asyncio
 from ipaddress import ip_address
@@ -13,15 +13,15 @@ _LOOKING_SECONDS = 1.0
 
 
 class ImpatientProtocol(H11Protocol):
-    """HTTP that hangs up on a client from which no whole request has come for ``MOST_SILENT_SECONDS``."""
+    """HTTP that closes a connection on which no whole request has arrived for ``MOST_SILENT_SECONDS``."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request."""
+        """Start the timeout."""
         super().connection_made(transport)
         self._silent_since = self.loop.time()
-        self._look()
+        self._check_silence()
 
-    def _look(self) -> None:
+    def _check_silence(self) -> None:
         if self.transport.is_closing():
             return
         if self.cycle is not None and not self.cycle.response_complete:
@@ -29,14 +29,14 @@ class ImpatientProtocol(H11Protocol):
         if self.loop.time() - self._silent_since >= MOST_SILENT_SECONDS:
             self.transport.abort()
         else:
-            self.loop.call_later(_LOOKING_SECONDS, self._look)
+            self.loop.call_later(_LOOKING_SECONDS, self._check_silence)
 
 
 class KnownHost:
-    """Answers requests to this machine alone, if it is to listen to nothing else.
+    """With ``loopback_only``, refuses requests whose ``Host`` header does not name this machine.
 
-    A page of a browser can have its own name resolve to this machine (DNS rebinding), and would be told all that the
-    service tells; the ``Host`` that the browser sends is still the page's.
+    This stops DNS rebinding: a web page whose host name resolves to this machine could read from the service, but the
+    browser still sends the page's host name.
     """
 
     def __init__(self, app: ASGIApp, *, loopback_only: bool) -> None:
@@ -44,7 +44,7 @@ class KnownHost:
         self._loopback_only = loopback_only
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or refuse it."""
+        """Passes the request on, or answers with 403."""
         if self._loopback_only and scope["type"] == "http":
             host = dict(scope["headers"]).get(b"host", b"localhost").decode("ascii", "replace")
             if not is_loopback(_without_port(host)):
@@ -55,7 +55,7 @@ class KnownHost:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether the name or address is one of this machine that no other can reach."""
+    """Whether a host name or address is a loopback address."""
     if host.lower() == "localhost":
         return True
     try:

@@ -1,11 +1,11 @@
 """The files of all slices -> Iceberg manifests, and the manifest list of a snapshot.
 
-A manifest lists the files of a stretch of slices, in the order of their partition paths and file ids. Where a stretch
-ends is decided by the file ids alone, so that a changed slice changes the manifests of its own stretch and no others:
-the rest are used again, since a manifest is named after what it lists.
+A manifest lists the files of a run of slices, ordered by partition path and file id. The file ids alone decide where a
+run ends, so that a changed slice changes only the manifests of its own run. The others are reused: the name of a
+manifest is a hash of its content.
 
-All files have one sequence number: a position delete then holds for the data file that it names, and clients need not
-know the order in which slices were built.
+All files have the same sequence number: a position delete then applies to the data file that it names, whichever was
+written first.
 
 Source: the Iceberg specification, "Manifests" and "Manifest Lists".
 """
@@ -42,18 +42,18 @@ from hudi_bridge.connectors.publishing.scratch import Scratch
 
 METADATA = "metadata"
 SEQUENCE_NUMBER = 1
-_ONE_STRETCH_IN = 64
+_MEAN_RUN_LENGTH = 64
 _MOST_SLICES = 512
 _FORMAT_VERSION: Literal[2] = 2
 _COMPRESSION: Literal["deflate"] = "deflate"
 
 
 class _InMemory(OutputFile):
-    """A file that PyIceberg writes to memory, under the name that it will have."""
+    """A file that PyIceberg writes to memory, with its final location."""
 
     def __init__(self, location: str) -> None:
         super().__init__(location)
-        self._stream = _KeptStream()
+        self._stream = _UnclosedStream()
 
     @property
     def content(self) -> bytes:
@@ -68,12 +68,12 @@ class _InMemory(OutputFile):
     def create(self, overwrite: bool = False) -> OutputStream:  # noqa: ARG002, FBT001, FBT002 - PyIceberg's
         return self._stream
 
-    def to_input_file(self) -> Any:  # noqa: ANN401 - never asked for
+    def to_input_file(self) -> Any:  # noqa: ANN401 - never called
         raise io.UnsupportedOperation(self.location)
 
 
-class _KeptStream(io.BytesIO):
-    """Keeps its content when it is closed."""
+class _UnclosedStream(io.BytesIO):
+    """A stream whose content can be read after ``close``."""
 
     def close(self) -> None:
         """Stay open."""
@@ -92,7 +92,7 @@ class _DeleteManifestWriter(ManifestWriterV2):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestWriter:
-    """Writes the manifests of one snapshot; ``written`` are those that are there already, by name."""
+    """Writes the manifests of one snapshot; ``written`` are the existing ones by name, and is added to."""
 
     scratch: Scratch
     locations: Locations
@@ -101,36 +101,36 @@ class ManifestWriter:
     written: dict[str, ManifestFile]
 
     def manifests(self, slices: Sequence[SliceFiles], file_ids: Sequence[str]) -> tuple[tuple[str, ManifestFile], ...]:
-        """The manifests of all slices, each with its name, given the slices' file ids in the same order."""
+        """The names and manifests of all slices; ``file_ids`` are those of the slices, in the same order."""
         return tuple(
             manifest
-            for stretch in _stretches(slices, file_ids)
+            for run in _runs(slices, file_ids)
             for spec in dict.fromkeys((self.spec, WITHOUT_PARTITION))
             for content in (ManifestContent.DATA, ManifestContent.DELETES)
-            for manifest in self._manifest(stretch, spec, content)
+            for manifest in self._manifest(run, spec, content)
         )
 
     def _manifest(
-        self, stretch: Sequence[SliceFiles], spec: PartitionSpec, content: ManifestContent
+        self, run: Sequence[SliceFiles], spec: PartitionSpec, content: ManifestContent
     ) -> Iterator[tuple[str, ManifestFile]]:
-        """The manifest of the files of one kind; none if there are no such files."""
+        """The manifest of the files with this spec and content; nothing if there are no such files."""
         partitioned = bool(spec.fields)
         listed = [
             (one.name, file)
-            for one in stretch
+            for one in run
             for file in (one.data if content is ManifestContent.DATA else one.deletes)
             if (file.partition is not None) == partitioned
         ]
         if not listed:
             return
-        facts = (
+        identity = (
             _FORMAT_VERSION,
             self.schema.model_dump_json(),
             str(spec),
             content,
             sorted({name for name, _ in listed}),
         )
-        name = f"{hashlib.sha256(repr(facts).encode()).hexdigest()[:32]}-m{content.value}.avro"
+        name = f"{hashlib.sha256(repr(identity).encode()).hexdigest()[:32]}-m{content.value}.avro"
         if name not in self.written:
             self.written[name] = self._write(name, [file for _, file in listed], spec, content)
         yield name, self.written[name]
@@ -158,10 +158,10 @@ def manifest_list(location: str, snapshot_id: int, manifests: Sequence[ManifestF
     return output.content
 
 
-def _stretches(slices: Sequence[SliceFiles], file_ids: Sequence[str]) -> Iterator[Sequence[SliceFiles]]:
+def _runs(slices: Sequence[SliceFiles], file_ids: Sequence[str]) -> Iterator[Sequence[SliceFiles]]:
     start = 0
     for position, file_id in enumerate(file_ids):
-        ends = hashlib.sha256(file_id.encode()).digest()[0] % _ONE_STRETCH_IN == 0
+        ends = hashlib.sha256(file_id.encode()).digest()[0] % _MEAN_RUN_LENGTH == 0
         if ends or position - start + 1 >= _MOST_SLICES:
             yield slices[start : position + 1]
             start = position + 1

@@ -1,4 +1,4 @@
-"""What tables do not say of their own merging, and a reader has to be told."""
+"""Read options and payloads for the tables of a service."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +13,7 @@ from hudi_bridge.storage import Storage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeSettings:
-    """What one table is read with: ``options`` and ``payloads`` as for ``HudiTable.open``."""
+    """The ``options`` and ``payloads`` of one table, as for ``HudiTable.open``."""
 
     options: Mapping[str, str] = field(default_factory=dict)
     payloads: Mapping[str, RecordPayload] = field(default_factory=dict)
@@ -21,7 +21,7 @@ class MergeSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergingByTable:
-    """The same of many tables: options of all, further ones by the paths of tables, and payloads."""
+    """The merge settings of many tables. ``options_by_path`` holds further options by table path."""
 
     options: Mapping[str, str] = field(default_factory=dict)
     options_by_path: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -31,12 +31,12 @@ class MergingByTable:
     def parse(
         cls, texts: Iterable[str], payloads: Mapping[str, RecordPayload], find: Callable[[str], Storage | None]
     ) -> Self:
-        """The options of texts like ``NAME=VALUE`` for all tables, and ``sales.orders:NAME=VALUE`` for one of them.
+        """Parses ``NAME=VALUE``, for all tables, and ``sales.orders:NAME=VALUE``, for one of them.
 
-        ``find`` returns the table of a name.
+        ``find`` returns the table with a name, or None.
 
         Raises:
-            QueryError: a text is neither, names no option, or there is no such table.
+            QueryError: a text is of neither form, or its option or table does not exist.
         """
         of_all: dict[str, str] = {}
         by_path: dict[str, dict[str, str]] = defaultdict(dict)
@@ -56,6 +56,6 @@ class MergingByTable:
         return cls(options=of_all, options_by_path=by_path, payloads=payloads)
 
     def of(self, table: Storage) -> MergeSettings:
-        """What holds for one table."""
+        """The settings of one table."""
         own = self.options_by_path.get(table.table_path, {})
         return MergeSettings(options={**self.options, **own}, payloads=self.payloads)

@@ -1,8 +1,8 @@
 """Snapshots of a Hudi table -> the metadata of an Iceberg table.
 
-Each snapshot has its own schema. The log of snapshots names every commit that the Hudi table can still be read as of,
-whether or not its snapshot has been built: a client that asks for a time gets the snapshot of the last commit before
-it, or an error that names the instant, and never an older snapshot.
+The snapshot log lists every commit that the Hudi table can still be read as of, even if its snapshot has not been
+built. A time-travel query then gets the snapshot of the last commit before its time, or an error that names the
+instant, but never an older snapshot.
 
 Source: the Iceberg specification, "Table Metadata Fields", and Iceberg's ``SnapshotUtil.snapshotIdAsOfTime``.
 """
@@ -35,10 +35,10 @@ def table_metadata(
     *,
     properties: dict[str, str],
 ) -> TableMetadataV2:
-    """The metadata of a table whose current snapshot is the last of ``snapshots``, which are ordered by their instants.
+    """The metadata of a table. ``snapshots`` are ordered by instant; the last one is current.
 
-    ``location`` is the folder of the snapshots' files. ``retained`` are the instants that can be read, each with its
-    time in milliseconds.
+    ``location`` is the folder of the snapshots' files. ``retained`` are the readable instants with their times, in
+    milliseconds since the epoch.
     """
     current = snapshots[-1]
     own = current.spec
@@ -62,7 +62,7 @@ def table_metadata(
             "last-partition-id": max([PARTITION_FIELD_ID_START - 1, *(field.field_id for field in own.fields)]),
             "sort-orders": [UNSORTED_SORT_ORDER],
             "properties": properties | {"schema.name-mapping.default": mapping.model_dump_json()},
-            # Before the first commit there is nothing to point at.
+            # None before the first commit.
             "current-snapshot-id": current.snapshot_id or None,
             "snapshots": [
                 _snapshot(location, snapshot, _schema_id(snapshot, schemas))
@@ -75,9 +75,9 @@ def table_metadata(
 
 
 def _mapping(snapshots: Sequence[IcebergSnapshot]) -> NameMapping:
-    """The mapping of the current snapshot, with the columns that base files have and the snapshot has not.
+    """The mapping of the current snapshot, completed with the columns of base files that the snapshot lacks.
 
-    Where an earlier snapshot has them, they have their ids there, so that it can be read beside the current one.
+    They keep the ids that they have in earlier snapshots, so that these can still be read.
     """
     current = snapshots[-1].columns
     paths: dict[str, int | None] = {}
@@ -91,7 +91,7 @@ def _mapping(snapshots: Sequence[IcebergSnapshot]) -> NameMapping:
 
 
 def _distinct_schemas(snapshots: Sequence[IcebergSnapshot]) -> list[Schema]:
-    """The schemas of all snapshots, numbered from 0; the current one comes last."""
+    """The different schemas of the snapshots, with ids from 0, in the order of their first use."""
     texts = dict.fromkeys(_schema_text(snapshot) for snapshot in snapshots)
     return [Schema.model_validate(json.loads(text) | {"schema-id": number}) for number, text in enumerate(texts)]
 
@@ -106,7 +106,7 @@ def _schema_id(snapshot: IcebergSnapshot, schemas: Sequence[Schema]) -> int:
 
 
 def _snapshot(location: str, snapshot: IcebergSnapshot, schema_id: int) -> Snapshot:
-    facts = {
+    summary = {
         "hudi.instant": snapshot.instant,
         "total-data-files": str(snapshot.data_files),
         "total-delete-files": str(snapshot.delete_files),
@@ -120,7 +120,7 @@ def _snapshot(location: str, snapshot: IcebergSnapshot, schema_id: int) -> Snaps
             "sequence-number": snapshot.snapshot_id,
             "timestamp-ms": snapshot.timestamp_ms,
             "manifest-list": f"{location}/{METADATA}/{snapshot.manifest_list}",
-            "summary": Summary(Operation.OVERWRITE, **facts),
+            "summary": Summary(Operation.OVERWRITE, **summary),
             "schema-id": schema_id,
         }
     )
@@ -133,16 +133,19 @@ def _log(
     latest = 0
     for instant in sorted(times):
         if instant <= current.instant:
-            # Clocks are set back; Iceberg's log goes forward.
+            # Times in Iceberg's log must not decrease, but a writer's clock may be set back.
             latest = max(latest, times[instant])
             yield SnapshotLogEntry.model_validate({"snapshot-id": int(instant), "timestamp-ms": latest})
 
 
 def epoch_ms(instant: str, timezone: TimelineTimezone) -> int:
-    """The time of an instant, 0 before the first; local times of writers are taken for those of this machine."""
+    """The time of an instant in milliseconds since the epoch, 0 for the instant before the first commit.
+
+    A timeline in local time is read in the time zone of this machine.
+    """
     if not int(instant):
         return 0
     seconds, millis = instant[:14], instant[14:_TIME_DIGITS].ljust(3, "0")
-    moment = datetime.strptime(seconds, "%Y%m%d%H%M%S")  # noqa: DTZ007 - of which zone is decided here
+    moment = datetime.strptime(seconds, "%Y%m%d%H%M%S")  # noqa: DTZ007 - the next line sets the time zone
     zoned = moment.replace(tzinfo=UTC) if timezone is TimelineTimezone.UTC else moment.astimezone()
     return int(zoned.timestamp()) * 1000 + int(millis)

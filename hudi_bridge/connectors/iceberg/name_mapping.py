@@ -1,7 +1,7 @@
-"""Which id a column of a file without ids has, by its name.
+"""Name mappings, which give field ids to the columns of files that have none.
 
-The mapping belongs to the table, not to a file: a renamed column has all of its names, and a name that has meant two
-columns means the one that has it now.
+A mapping is for the whole table, not for a file: a renamed column keeps its former names, and a name that two columns
+have had means the column that has it now.
 
 Source: the Iceberg specification, "Column Projection" and "Name Mapping Serialization".
 """
@@ -17,11 +17,11 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructT
 from hudi_bridge.engines import child_path
 
 Ids: TypeAlias = Mapping[str, int]
-"""Ids by dotted paths; what is inside a list is its ``element``, inside a map its ``key`` and ``value``."""
+"""Ids by dotted path; lists contain ``element``, maps contain ``key`` and ``value``."""
 
 
 def map_names(schema: Schema, ids: Ids, earlier: Sequence[Ids]) -> NameMapping:
-    """The mapping of a schema's names, and of those that its columns had in ``earlier`` versions and nobody has now."""
+    """The mapping of a schema; columns keep names of ``earlier`` versions that no other column has now."""
     return NameMapping([_mapped(field, "", ids, earlier) for field in schema.fields])
 
 
@@ -50,12 +50,12 @@ def _inner_fields(kind: IcebergType) -> tuple[NestedField, ...]:
 
 
 def names_to_ids(mapping: NameMapping, schema: Schema) -> Ids:
-    """What the mapping makes of each dotted path that it knows, as far as the schema has the id."""
+    """The ids of the mapping by dotted path, without those that the schema does not have."""
     return {path: id_ for path, id_ in _iter_names(mapping.root, "") if id_ in schema.field_ids}
 
 
 def mapped_ids(mapping: NameMapping) -> set[int]:
-    """All ids that the mapping has."""
+    """All ids of the mapping."""
     return {id_ for _, id_ in _iter_names(mapping.root, "")}
 
 
@@ -69,10 +69,10 @@ def _iter_names(fields: list[MappedField], parent: str) -> Iterator[tuple[str, i
 
 
 def complete(mapping: NameMapping, paths: Mapping[str, int | None], first_id: int) -> NameMapping:
-    """The mapping with more paths of columns, those that it has not.
+    """The mapping with those of ``paths`` that it lacks.
 
-    A path that comes without an id gets one that no schema has, from ``first_id`` on: some clients refuse files with
-    columns that the mapping does not know.
+    A path whose id is None gets a new one, from ``first_id`` on: some clients refuse files with columns that are not in
+    the mapping.
     """
     completed = mapping.model_copy(deep=True)
     new_ids = count(first_id)

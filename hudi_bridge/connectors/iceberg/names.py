@@ -1,11 +1,11 @@
-"""What clients may call a table: its name, and its name with what of it is to be read.
+"""Table names for clients, with suffixes for the query type and the instant.
 
     trips                              the snapshot
     trips$ro    trips__ro              read optimized: base files alone
-    trips@TIME  trips__at_TIME         as of an instant, in any spelling of Hudi's
+    trips@TIME  trips__at_TIME         as of an instant, in any format that Hudi accepts
     trips__ro__at_TIME                 both
 
-Trino reserves names with ``$`` and ``@`` for itself, hence the second spelling of each.
+Trino reserves names with ``$`` and ``@``, hence the second form of each.
 """
 
 import re
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from hudi_bridge.config import QueryType
 
 _MOST_BYTES = 255
-"""The longest name that file systems take."""
+"""The longest file name that common file systems allow."""
 _NAME = re.compile(r"(?P<table>.+?)(?P<read_optimized>(?:\$|__)ro)?(?:(?:@|__at_)(?P<as_of>[^@]+))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableName:
-    """A table's own name, and what of it is asked for."""
+    """A parsed name: the table, the query type and the instant, if any."""
 
     table: str
     query_type: QueryType
@@ -28,7 +28,7 @@ class TableName:
 
 
 def parse_table_name(name: str) -> TableName:
-    """What a name asks for."""
+    """Splits a name into the table and its suffixes."""
     match = _NAME.fullmatch(name)
     if match is None:
         return TableName(table=name, query_type=QueryType.SNAPSHOT, as_of=None)
@@ -37,7 +37,7 @@ def parse_table_name(name: str) -> TableName:
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name is that of a folder within another, and a visible one."""
+    """Whether a name is that of a visible child folder: one level, no leading dot, no control characters."""
     if not name or name.startswith(".") or set(name) & set("/\\\0\x1f") or not name.isprintable():
         return False
     return len(name.encode()) <= _MOST_BYTES

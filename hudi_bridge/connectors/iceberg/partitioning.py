@@ -1,7 +1,7 @@
-"""Partition columns as an Iceberg partition spec, so that clients pass over files by their partition.
+"""Partition columns as an Iceberg partition spec, so that clients prune files by partition.
 
-A file has a partition only if all of its rows are known to have the values of its partition path. Others belong to the
-empty spec, which a table may have beside: clients find their way in them by bounds.
+A file has a partition only if all of its rows are known to have the values of its partition path. Other files belong
+to the unpartitioned spec, and clients prune them by bounds.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _EPOCH = date(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partitioning:
-    """The partition columns of a snapshot, none where Iceberg is not told of partitions."""
+    """The partition columns of a snapshot; none if the Iceberg table is unpartitioned."""
 
     names: tuple[str, ...]
 
@@ -42,7 +42,7 @@ class Partitioning:
         return PartitionSpec(*fields, spec_id=1)
 
     def of_file(self, split: RealtimeFileSplit, stored: pa.Schema, footer: pq.FileMetaData) -> tuple[Any, ...] | None:
-        """The partition of a file of a slice, in Iceberg's form, None if it has none; ``stored`` are its columns."""
+        """The partition of a slice's file, in Iceberg's form; None if it has none. ``stored`` is the file's schema."""
         values = dict(split.partition_values)
         if not self.names or not values.keys() >= set(self.names):
             return None
@@ -53,15 +53,15 @@ class Partitioning:
 
 
 def partitioning_of(partition_fields: tuple[str, ...], schema: pa.Schema) -> Partitioning:
-    """The partition columns of a table; none if one of them is not a column of a type that paths can tell."""
-    told = all(name in schema.names and schema.field(name).type in _TYPES for name in partition_fields)
-    return Partitioning(names=partition_fields if told else ())
+    """The partition columns of a table; none unless all are columns of types that partition paths can hold exactly."""
+    is_supported = all(name in schema.names and schema.field(name).type in _TYPES for name in partition_fields)
+    return Partitioning(names=partition_fields if is_supported else ())
 
 
 def in_path_and_file(split: RealtimeFileSplit, stored: pa.Schema, footer: pq.FileMetaData) -> Mapping[str, bool]:
-    """For each partition column whose value the path tells, whether all rows of a file are known to have it.
+    """For each partition column with a value in the path, whether all rows of a file are known to have that value.
 
-    Columns that the query reads from the path, and that the file does not have, are what the path says.
+    A column that is not in the file has the value of the path if the query reads it from there.
     """
     facts, from_path = column_facts(footer), split.path_values
     return {
@@ -81,5 +81,5 @@ def _all_equal(facts: ColumnFacts | None, value: "pa.Scalar[Any]", rows: int) ->
 
 
 def _iceberg_value(value: "pa.Scalar[Any]") -> Any:  # noqa: ANN401 - of any type
-    plain = value.as_py()
-    return (plain - _EPOCH).days if isinstance(plain, date) else plain
+    native = value.as_py()
+    return (native - _EPOCH).days if isinstance(native, date) else native

@@ -1,7 +1,7 @@
-"""A Hudi table written once as an Iceberg table: metadata and what logs change, as plain files.
+"""Publishes a Hudi table once as an Iceberg table in a folder.
 
-The folder is that of a file-system ("Hadoop") table: the newest metadata file is named by ``version-hint.text``. Base
-files stay where they are, so that the Iceberg table is as good as they last: until the cleaner removes them.
+The folder has the layout of a file-system ("Hadoop") table: ``version-hint.text`` names the newest metadata file. Base
+files stay in the Hudi table, and the Iceberg table can be read until the cleaner removes them.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -24,9 +24,9 @@ _VERSIONS_KEPT = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTable:
-    """What was written: the Iceberg table's folder and metadata file, as clients call them, and the instant it shows.
+    """The folder and the metadata file of the Iceberg table, as URIs for clients, and its instant.
 
-    ``slices_built`` are those that had changed since the table was last published there.
+    ``slices_built`` counts the slices that had changed since the last publication to the folder.
     """
 
     location: str
@@ -49,9 +49,10 @@ def publish_table(
     keep_seconds: float = 3600.0,
     rewriting: Rewriting | None = None,
 ) -> PublishedTable:
-    """Write the table as it is now, or as of an instant, into a folder of its own; ``builds`` slices at once.
+    """Publish the newest state of the table, or its state as of an instant, to ``folder``.
 
-    What is in the folder from an earlier time, and has not changed, is used again. The new metadata appear at once.
+    Up to ``builds`` slices are built in parallel; slices that have not changed are reused. Readers see the old metadata
+    until all new files are complete.
 
     Raises:
         HudiReadError: the table cannot be read.
@@ -79,7 +80,7 @@ def publish_table(
 
 
 def _write_version(folder: Scratch, metadata: bytes) -> str:
-    """The name of the metadata file of the newest version, which is a new one unless the metadata are the same."""
+    """Write a new version unless the metadata are the same; the name of the newest metadata file."""
     hint = (folder.read(_HINT) or b"").decode("ascii", "replace").strip()
     newest = int(hint) if hint.isdecimal() else 0
     if folder.read(f"{METADATA}/{_name(newest)}") == metadata:

@@ -1,4 +1,4 @@
-"""The catalog as an HTTP service that Iceberg clients speak to; it answers questions and changes nothing.
+"""A read-only Iceberg REST catalog.
 
     GET   /v1/config
     GET   /v1/namespaces[?parent=]                    HEAD, GET  /v1/namespaces/{namespace}
@@ -36,7 +36,7 @@ from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError, Un
 
 _SEPARATOR = "\x1f"
 _MOST_LOADS = 32
-_FIRST_ERROR, _FIRST_OWN_ERROR = 400, 500
+_FIRST_ERROR, _FIRST_SERVER_ERROR = 400, 500
 _LOG = logging.getLogger(__name__)
 
 _NAMESPACE = "/v1/namespaces/{namespace}"
@@ -50,15 +50,15 @@ _ENDPOINTS = (
     "HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}",
     "GET /v1/{prefix}/namespaces/{namespace}/views",
 )
-"""What clients are told that they may ask. Not all that is answered is: a query is to cost one request.
+"""The endpoints that are advertised. Some that exist are left out, so that a query costs one request.
 
-Clients that know of them ask for a view of the table's name first, and report on each scan.
+With them, clients would look for a view with the table's name first, and report metrics after each scan.
 """
 _OVERRIDES = {"rest-metrics-reporting-enabled": "false"}
 
 
 class _CatalogError(Exception):
-    """An answer that is an error, as clients expect it."""
+    """Becomes an error response of the catalog."""
 
     def __init__(self, status: int, kind: str, message: str) -> None:
         super().__init__(status, kind, message)
@@ -68,7 +68,7 @@ class _CatalogError(Exception):
 
 
 def create_app(catalog: Catalog, counters: Counters, token: str | None = None) -> Starlette:
-    """The service; with a ``token``, all but ``/health`` asks for it as a bearer token."""
+    """The service. With a ``token``, all paths but ``/health`` need it as a bearer token."""
     service = _Service(catalog, counters)
     routes = [
         Route("/v1/config", service.config),
@@ -100,8 +100,8 @@ def create_app(catalog: Catalog, counters: Counters, token: str | None = None) -
 
 
 class _Service:
-    """The answers. They are plain functions, which Starlette runs in threads, so that a table that is being built keeps
-    nobody else waiting.
+    """The request handlers. They are not coroutines: Starlette runs them in threads, and a table that is being built
+    does not block other requests.
     """
 
     def __init__(self, catalog: Catalog, counters: Counters) -> None:
@@ -164,7 +164,7 @@ class _Service:
         elif isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
             status, kind, message = 404, "NoSuchTableException", "there is no table of that name"
         elif not isinstance(error, HudiReadError):
-            # What other libraries say may be about places that are nobody's business.
+            # Messages of other libraries may contain paths that clients must not see.
             message = "the table cannot be read; the log says why"
         return error_answer(request.scope, status, kind, message, logged=text)
 
@@ -181,7 +181,7 @@ class _Service:
 
 
 async def _take_metrics(_: Request) -> Response:
-    """Clients tell how their scans went; nobody asks here."""
+    """Accepts the scan reports of clients and drops them."""
     return Response(status_code=204)
 
 
@@ -198,7 +198,7 @@ def _table(request: Request) -> str:
 
 
 def _part_of_path(request: Request, position: int) -> str:
-    """A part of the path as the client meant it: Java writes a blank as a plus sign, as in a form."""
+    """A decoded part of the path; Java clients encode a space as a plus sign, as in a form."""
     parts = request.scope["raw_path"].decode("ascii", "replace").split("/")
     if len(parts) != request.url.path.count("/") + 1:
         raise HTTPException(404)
@@ -218,13 +218,13 @@ def _error_response(request: Request, error: Exception) -> Response:
 def _http_error_response(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
-    if error.status_code == 405:  # noqa: PLR2004 - of HTTP
+    if error.status_code == 405:  # noqa: PLR2004 - an HTTP status
         return error_answer(request.scope, 405, "UnsupportedOperationException", "this catalog cannot be changed")
     return error_answer(request.scope, error.status_code, "NotFoundException", "there is nothing of that name")
 
 
-def _asked_for(scope: Scope) -> str:
-    """The table that a request names, or else its path, with no line ends and other signs that steer."""
+def _requested_table(scope: Scope) -> str:
+    """The table or else the path of a request, with control characters escaped for the log."""
     names = scope.get("path_params", {})
     if "table" not in names:
         return ascii(scope["path"])
@@ -232,7 +232,7 @@ def _asked_for(scope: Scope) -> str:
 
 
 class _Authorized:
-    """Lets nobody in who does not know the token."""
+    """Refuses requests without the token, if there is one; ``/health`` needs none."""
 
     def __init__(self, app: ASGIApp, token: str | None) -> None:
         self._app = app
@@ -250,7 +250,7 @@ class _Authorized:
 
 
 class _Counting:
-    """Counts requests, and the time that they take, by the kind of what is asked for."""
+    """Counts requests and their time by route, and logs errors."""
 
     def __init__(self, app: ASGIApp, counters: Counters) -> None:
         self._app = app
@@ -262,7 +262,7 @@ class _Counting:
             return
         start, status = time.perf_counter(), 500
 
-        async def counted(message: Any) -> None:  # noqa: ANN401 - of ASGI
+        async def counted(message: Any) -> None:  # noqa: ANN401 - an ASGI message
             nonlocal status
             status = message.get("status", status)
             await send(message)
@@ -275,7 +275,7 @@ class _Counting:
         finally:
             kind = getattr(scope.get("route"), "name", "other")
             if status >= _FIRST_ERROR:
-                level = logging.ERROR if status >= _FIRST_OWN_ERROR else logging.INFO
-                _LOG.log(level, "%s: %d for %s: %s", _asked_for(scope), status, scope["method"], reason_of(scope))
+                level = logging.ERROR if status >= _FIRST_SERVER_ERROR else logging.INFO
+                _LOG.log(level, "%s: %d for %s: %s", _requested_table(scope), status, scope["method"], reason_of(scope))
             self._counters.add("requests_total", labels=f'kind="{kind}",status="{status}"')
             self._counters.add("request_seconds_total", time.perf_counter() - start, labels=f'kind="{kind}"')

@@ -1,4 +1,4 @@
-"""Which slices are written anew although an Iceberg client could be told what to make of their base files."""
+"""Which slices are rewritten although Iceberg clients could read their base files."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -10,10 +10,11 @@ _PERCENT = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewriting:
-    """``lists``: slices with lists of two levels in their base files, which some clients misread.
+    """Which slices are rewritten.
 
-    ``above``: slices of whose base rows the logs take away a larger share than this, from 0 to 1: a client then has no
-    deletes to look up for each row that it reads. None for no slice.
+    ``lists``: those whose base files have two-level lists, which some clients misread. ``above``: those whose logs
+    delete or replace more than this share of the base rows, from 0 to 1, so that clients need not look up deletes for
+    each row; None for no slice.
     """
 
     lists: bool = False
@@ -21,15 +22,15 @@ class Rewriting:
 
     @classmethod
     def of(cls, *, lists: bool, above_percent: float | None) -> Self:
-        """What a user asks for.
+        """The options of a user.
 
         Raises:
-            QueryError: the share is none.
+            QueryError: ``above_percent`` is not between 0 and 100.
         """
         if above_percent is not None and not 0 <= above_percent <= _PERCENT:
             raise QueryError("--rewrite-above", str(above_percent), "a number from 0 to 100")
         return cls(lists=lists, above=None if above_percent is None else above_percent / _PERCENT)
 
     def is_due(self, deleted: int, rows: int) -> bool:
-        """Whether logs take away too many of the rows of a base file."""
+        """Whether ``deleted`` of the ``rows`` of a base file are too many."""
         return self.above is not None and deleted > self.above * rows

@@ -1,4 +1,4 @@
-"""Runs the catalog service until it is told to stop; on demand, it builds snapshots of all commits ahead of clients."""
+"""Runs the catalog service; optionally, it builds snapshots of all commits ahead of requests."""
 
 import logging
 import socket
@@ -29,7 +29,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceOptions:
-    """What a service is asked to do. Times are in seconds; ``watch_seconds`` None builds nothing ahead."""
+    """Options of a service. Times are in seconds; without ``watch_seconds``, nothing is built ahead of requests."""
 
     roots: Roots
     scratch: Scratch
@@ -45,17 +45,17 @@ class ServiceOptions:
     rewriting: Rewriting = field(default_factory=Rewriting)
 
     def validate(self) -> None:
-        """Raises unless it is safe to begin.
+        """Raises QueryError unless there is a token or the host is a loopback address.
 
         Raises:
-            QueryError: everybody could read the tables.
+            QueryError: anybody on the network could read the tables.
         """
         if self.token is None and not is_loopback(self.host):
             raise QueryError("--host", f"{self.host} without a token", "a loopback address, or --token-file as well")
 
 
 class IcebergService:
-    """A service that has its scratch folder and a socket already: clients may connect before it runs."""
+    """A service that holds its scratch folder and listens on its socket: clients can connect before ``run``."""
 
     def __init__(self, options: ServiceOptions) -> None:
         options.validate()
@@ -73,12 +73,12 @@ class IcebergService:
 
     @property
     def url(self) -> str:
-        """Where the service is."""
+        """The URL of the service."""
         host, port = self._socket.getsockname()[:2]
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def run(self) -> None:
-        """Serve until ``stop``, SIGINT or SIGTERM; requests that have begun are answered first."""
+        """Serve until ``stop``, SIGINT or SIGTERM; open requests are answered first."""
         options = self._options
         pool = ThreadPoolExecutor(options.builds, thread_name_prefix="hudi-bridge-build")
         with self._held, pool as builders, self._socket:
@@ -111,14 +111,14 @@ class IcebergService:
                 builders.shutdown(cancel_futures=True)
 
     def stop(self) -> None:
-        """Have ``run`` end."""
+        """Make ``run`` return."""
         if self._server is not None:
             self._server.should_exit = True
 
 
 @contextmanager
 def _watching(catalog: Catalog, seconds: float | None) -> Iterator[None]:
-    """Has snapshots built of all commits as they come."""
+    """Build snapshots of new commits in a thread while the block runs."""
     ended = Event()
     thread = Thread(target=watch, args=(catalog, seconds, ended), name="hudi-bridge-watch", daemon=True)
     if seconds is not None:
@@ -135,7 +135,7 @@ def read_token(path: Path | None) -> str | None:
     """The token in a file, without the line end; None without a file.
 
     Raises:
-        QueryError: the file cannot be read, or holds none.
+        QueryError: the file cannot be read or is empty.
     """
     if path is None:
         return None
@@ -149,36 +149,36 @@ def read_token(path: Path | None) -> str | None:
 
 
 def watch(catalog: Catalog, seconds: float | None, ended: Event) -> None:
-    """Look at all tables again and again; what cannot be listed or read keeps nobody else waiting."""
-    troubles = _Troubles()
+    """Build snapshots of all tables, again every ``seconds``; tables that fail are logged and skipped."""
+    failures = _Failures()
     while not ended.is_set():
-        for namespace, name in catalog.roots.walk(troubles.note):
+        for namespace, name in catalog.roots.walk(failures.note):
             if ended.is_set():
                 return
             table = ".".join((*namespace, name))
             try:
                 catalog.follow(namespace, name)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the others are followed
-                troubles.note(table, error)
-        troubles.end_look()
+            except Exception as error:  # noqa: BLE001 - the other tables are still followed
+                failures.note(table, error)
+        failures.end_round()
         ended.wait(seconds)
 
 
-class _Troubles:
-    """What could not be listed or read: said when it begins, when it changes, and when it is over."""
+class _Failures:
+    """Logs failures of folders and tables when they begin, change and end, but not each time."""
 
     def __init__(self) -> None:
         self._before: dict[str, str] = {}
         self._now: dict[str, str] = {}
 
     def note(self, name: str, error: Exception) -> None:
-        """Take note of an error of a folder or table."""
+        """Record an error of a folder or table."""
         self._now[name] = f"{type(error).__name__}: {error}"
         if self._before.get(name) != self._now[name]:
             _LOG.warning("%s is not watched until it can be read again: %s", ascii(name), self._now[name])
 
-    def end_look(self) -> None:
-        """All tables have been looked at."""
+    def end_round(self) -> None:
+        """End a round over all tables."""
         for name in self._before.keys() - self._now.keys():
             _LOG.warning("%s is watched again", ascii(name))
         self._before, self._now = self._now, {}

@@ -1,8 +1,8 @@
 """A file slice -> the files that an Iceberg client reads for it.
 
-The base file is used where it lies; rows that logs replace or delete are named by their positions in a position-delete
-file, and the rows that come instead are a small data file. Where Iceberg would not read the base file as Hudi does, the
-merged rows of the whole slice are written instead.
+Clients read the base file itself. A position-delete file lists the rows that the logs replace or delete, and a small
+data file has the new rows. If clients would not read the base file as Hudi does, the merged rows of the whole slice are
+written instead.
 
 Source: the Iceberg specification, "Position Delete Files".
 """
@@ -34,7 +34,7 @@ from hudi_bridge.storage import Storage
 
 DATA = "data"
 
-# Part of every name: to be raised when slices of the same identity get other files.
+# Part of every name: to be raised when the files for a slice change in form or content.
 FORMAT = 2
 
 _ROWS_PER_GROUP = 131_072
@@ -42,7 +42,7 @@ _ROWS_PER_GROUP = 131_072
 
 @dataclass(frozen=True, kw_only=True)
 class SliceBuilder:
-    """Builds the files of the slices of one snapshot; ``at_once`` slices share the memory for logs."""
+    """Builds the files of the slices of one snapshot; the memory for logs is divided by ``at_once``."""
 
     storage: Storage
     scratch: Scratch
@@ -55,7 +55,7 @@ class SliceBuilder:
 
     @cached_property
     def _identity(self) -> str:
-        """That of all slices together, and of what is made of them here."""
+        """The part of the identity that all slices share."""
         return context_identity(
             self.context,
             FORMAT,
@@ -68,11 +68,11 @@ class SliceBuilder:
         )
 
     def key(self, split: RealtimeFileSplit) -> str:
-        """What stands for the slice's files, whichever of its log blocks count."""
+        """The cache key of a slice, which does not depend on which log blocks count."""
         return slice_identity(split, self._identity)[:32]
 
     def build(self, split: RealtimeFileSplit) -> SliceFiles:
-        """The files of a slice; those that are its own are complete when this returns.
+        """The files of a slice; those in the scratch folder are complete when this returns.
 
         Raises:
             HudiReadError: the slice cannot be read.
@@ -80,17 +80,17 @@ class SliceBuilder:
         with slice_delta_in(self.storage, split, at_once=self.at_once) as delta:
             counted = delta.counted_instants
             name = f"{self.key(split)}-{hashlib.sha256(repr(counted).encode()).hexdigest()[:8]}"
-            where_it_lies = None if delta.base_file is None else self._where_it_lies(split, delta.base_file)
-            if delta.base_file is not None and where_it_lies is not None:
-                files = self._beside(split, delta, delta.base_file, where_it_lies, name)
+            base_data = None if delta.base_file is None else self._base_data_file(split, delta.base_file)
+            if delta.base_file is not None and base_data is not None:
+                files = self._with_base_file(split, delta, delta.base_file, base_data, name)
                 if files is not None:
                     return files
-        # The log files are read again, and need not be in memory twice.
+        # Frees the log records: the log files are read again.
         del delta
         return self._rewritten(split, name, counted)
 
-    def _where_it_lies(self, split: RealtimeFileSplit, base: StoredBaseFile) -> DataFile | None:
-        """The base file as a data file; None if clients would not read it as Hudi does."""
+    def _base_data_file(self, split: RealtimeFileSplit, base: StoredBaseFile) -> DataFile | None:
+        """The base file as a data file; None unless clients read it as Hudi does."""
         if reason_to_rewrite(split, base, self.columns, rewrites_lists=self.rewriting.lists) is not None:
             return None
         partition = self.partitioning.of_file(split, base.schema, base.footer)
@@ -107,15 +107,15 @@ class SliceBuilder:
             partition,
         )
 
-    def _beside(
+    def _with_base_file(
         self, split: RealtimeFileSplit, delta: SliceDelta, base: StoredBaseFile, kept: DataFile, name: str
     ) -> SliceFiles | None:
-        """The base file where it lies, with files of its own for what logs change; None if they change too much."""
+        """The base file with new rows and position deletes; None if ``rewriting`` asks to rewrite the slice."""
         written = self._write_rows(split, f"{name}-rows", delta.rows())
         deleted = delta.deleted_positions
         if self.rewriting.is_due(len(deleted), kept.rows):
             if written is not None:
-                self.scratch.remove(f"{DATA}/{self._own_name(written)}")
+                self.scratch.remove(f"{DATA}/{self._file_name(written)}")
             return None
         deletes = None
         if len(deleted) == kept.rows:
@@ -126,26 +126,26 @@ class SliceBuilder:
             name=name,
             data=tuple(file for file in (kept, written) if file is not None and file.rows),
             deletes=() if deletes is None else (deletes,),
-            own_files=tuple(self._own_name(file) for file in (written, deletes) if file is not None),
+            own_files=tuple(self._file_name(file) for file in (written, deletes) if file is not None),
             counted=delta.counted_instants,
             stored_paths=tuple(path for path, _ in base.fields()) if kept.rows else (),
         )
 
     def _rewritten(self, split: RealtimeFileSplit, name: str, counted: Mapping[str, bool]) -> SliceFiles:
-        """All rows of the slice in a file of its own."""
+        """The merged rows of the slice as one new data file."""
         reader = open_reader_in(self.storage, split, use_threads=False, at_once=self.at_once)
         written = self._write_rows(split, f"{name}-whole", reader.batches())
         return SliceFiles(
             name=name,
             data=() if written is None else (written,),
             deletes=(),
-            own_files=() if written is None else (self._own_name(written),),
+            own_files=() if written is None else (self._file_name(written),),
             counted=counted,
             stored_paths=(),
         )
 
     def _write_rows(self, split: RealtimeFileSplit, stem: str, batches: Iterator[pa.RecordBatch]) -> DataFile | None:
-        """A data file of its own; None if there are no rows."""
+        """A new data file with the rows; None if there are none."""
         schema = self.columns.arrow
         tables = _tables(batches, schema)
         first = next(tables, None)
@@ -164,11 +164,11 @@ class SliceBuilder:
         return data_file(location, size, footer, self.columns.schema, self.columns.ids, partition)
 
     def _write_deletes(self, stem: str, of: DataFile, deleted: "npt.NDArray[np.int64]") -> DataFile:
-        """A file that names the deleted rows of a data file by their positions; it has the partition of that file."""
+        """A position-delete file for a data file, with the partition of that file."""
         path = f"{DATA}/{stem}.parquet"
         paths = pa.repeat(pa.scalar(of.location), len(deleted))
         with self.scratch.appearing(path) as file:
-            # Positions are all different: a dictionary of them makes the file three times as large.
+            # All positions differ: a dictionary of them would make the file three times as large.
             with _parquet_writer(file, POSITION_DELETES, use_dictionary=["file_path"]) as writer:
                 writer.write_table(pa.table([paths, pa.array(deleted, pa.int64())], schema=POSITION_DELETES))
             size = file.tell()
@@ -179,23 +179,23 @@ class SliceBuilder:
             partition=of.partition,
             value_counts={PATH_ID: len(deleted), POSITION_ID: len(deleted)},
             null_counts={PATH_ID: 0, POSITION_ID: 0},
-            # Equal bounds tell clients that the file concerns no other data file.
+            # Equal bounds tell clients that the deletes are for this data file only.
             lower_bounds={PATH_ID: of.location.encode()},
             upper_bounds={PATH_ID: of.location.encode()},
             split_offsets=(),
         )
 
-    def _own_name(self, file: DataFile) -> str:
+    def _file_name(self, file: DataFile) -> str:
         return file.location.rpartition("/")[2]
 
 
-def _parquet_writer(file: BinaryIO, schema: pa.Schema, *, use_dictionary: bool | list[str] = True) -> Any:  # noqa: ANN401 - the stubs know no context manager
-    dictionary: Any = use_dictionary  # of the names of columns, too, which the stubs do not know
+def _parquet_writer(file: BinaryIO, schema: pa.Schema, *, use_dictionary: bool | list[str] = True) -> Any:  # noqa: ANN401 - the stubs lack the context manager
+    dictionary: Any = use_dictionary  # the stubs lack lists of column names
     return pq.ParquetWriter(file, schema, compression="zstd", store_schema=False, use_dictionary=dictionary)
 
 
 def _tables(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows in Iceberg's types, in stretches that make row groups of a good size; no stretch is empty."""
+    """The rows in Iceberg's types, as tables of at least ``_ROWS_PER_GROUP`` rows but for the last; none is empty."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         if batch.num_rows:

@@ -1,4 +1,4 @@
-"""The files of slices that are on disk, so that a slice that has not changed is not looked at again."""
+"""A cache of the files of slices in the scratch folder: slices that have not changed are not read again."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,9 +15,9 @@ _SUFFIX = ".json"
 
 
 class SliceCache:
-    """What belongs to each slice, by its key: one version for each set of log blocks that counted.
+    """The files of each slice by key, in one version for each set of log blocks that counted.
 
-    What is on disk counts once ``forget_without`` has told which data files are there.
+    Cached files on disk are used only after ``forget_without`` has listed the data files that exist.
     """
 
     def __init__(self, scratch: Scratch) -> None:
@@ -31,7 +31,7 @@ class SliceCache:
     def files_of(
         self, splits: Iterable[RealtimeFileSplit], builder: SliceBuilder, builders: Executor, counters: Counters
     ) -> Sequence[SliceFiles]:
-        """The files of slices, in their order; those that have changed are built side by side.
+        """The files of the slices, in the same order; those that have changed are built in parallel.
 
         Raises:
             HudiReadError: a slice cannot be read.
@@ -45,14 +45,14 @@ class SliceCache:
             raise
 
     def forget_but(self, names: set[str]) -> None:
-        """Keep nothing but slices of these names."""
+        """Drop all entries but those with these names."""
         for key in list(self._known):
             self._known[key] = {name: files for name, files in self._known[key].items() if name in names}
             if not self._known[key]:
                 del self._known[key]
 
     def forget_without(self, present: frozenset[str]) -> None:
-        """Keep nothing but slices all of whose data files are among these, also of what is read from disk later."""
+        """Drop entries with data files that are not ``present``, also those that are read from disk later."""
         self._present = present
         for key, known in list(self._known.items()):
             self._known[key] = {name: files for name, files in known.items() if present.issuperset(files.own_files)}
@@ -71,7 +71,7 @@ class SliceCache:
         return files
 
     def _find(self, key: str, builder: SliceBuilder) -> SliceFiles | None:
-        """What was built for the slice when the same log blocks counted."""
+        """The entry of a slice for which the same log blocks counted; None if there is none."""
         for name in self._unread.pop(key, ()):
             text = self._scratch.read(f"{SLICES}/{name}")
             files = None if text is None else _slice_files(text)
@@ -87,7 +87,7 @@ def _key(name: str) -> str:
 
 
 def _slice_files(text: bytes) -> SliceFiles | None:
-    """What a record tells; None for one that is damaged, whose slice is built again."""
+    """The slice files of a cache entry; None if it is damaged, and the slice is built again."""
     try:
         return slice_from_json(text)
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -95,7 +95,7 @@ def _slice_files(text: bytes) -> SliceFiles | None:
 
 
 def _stop(waiting: Sequence["Future[SliceFiles]"]) -> None:
-    """Let what has begun end, and nothing else begin."""
+    """Cancel the tasks that have not started, and wait for the others."""
     for one in waiting:
         one.cancel()
     for one in waiting:

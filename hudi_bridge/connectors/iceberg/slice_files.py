@@ -1,7 +1,7 @@
-"""The files that an Iceberg client reads for one file slice, and how the service remembers them.
+"""The files that an Iceberg client reads for one file slice, and their JSON form for the cache.
 
-What is remembered holds as long as the files of the slice are the same and the same log blocks of theirs count: a block
-may begin to count when its write completes, without any file changing.
+They are valid while the files of the slice are the same and the same log blocks count. A block may begin to count when
+its write completes, without a change of any file.
 """
 
 import json
@@ -19,9 +19,9 @@ _FORMAT = 2
 class SliceFiles:
     """The files of one slice.
 
-    ``name`` tells it apart from all others. ``own_files`` are the names of those that were written for it, the others
-    are the table's. ``counted`` says of the instant of each log block whether it counted. ``stored_paths`` are the
-    dotted paths of the columns of the base file, if clients read it where it lies.
+    ``name`` is unique. ``own_files`` are the names of the files that were written to the scratch folder; the others are
+    the table's. ``counted`` tells for the instant of each log block whether the block counted. ``stored_paths`` are the
+    dotted paths of the base file's columns, if clients read that file.
     """
 
     name: str
@@ -32,12 +32,12 @@ class SliceFiles:
     stored_paths: tuple[str, ...]
 
     def holds(self, counts: Callable[[str], bool]) -> bool:
-        """Whether the same log blocks count still."""
+        """Whether the same log blocks still count."""
         return all(counts(instant) == counted for instant, counted in self.counted.items())
 
 
 def slice_to_json(files: SliceFiles) -> bytes:
-    """The text that ``slice_from_json`` reads."""
+    """The JSON text that ``slice_from_json`` reads."""
     document = {
         "format": _FORMAT,
         "name": files.name,
@@ -51,7 +51,7 @@ def slice_to_json(files: SliceFiles) -> bytes:
 
 
 def slice_from_json(text: bytes) -> SliceFiles | None:
-    """The files that ``slice_to_json`` wrote; None for a text of another release."""
+    """The files that ``slice_to_json`` wrote; None for another format version."""
     document = json.loads(text)
     if document.get("format") != _FORMAT:
         return None

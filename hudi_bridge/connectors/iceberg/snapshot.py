@@ -1,6 +1,6 @@
-"""The table as of one instant, as an Iceberg snapshot; and its record on disk, which makes it visible.
+"""An Iceberg snapshot of the table as of one instant, and its record on disk, which makes it visible.
 
-The record is written when all files of the snapshot are complete. It names them, so that what no record names can be
+The record is written when all files of the snapshot are complete. It lists them; files that no record lists can be
 removed.
 """
 
@@ -23,10 +23,9 @@ _FORMAT = 2
 class IcebergSnapshot:
     """The table as of an instant.
 
-    ``state`` stands for all that the snapshot was made from: the timeline, the properties, and how files are called.
-    ``manifest_list`` and ``manifests`` are names of files; ``slices`` those of ``SliceFiles`` and ``own_files`` those
-    of the data files that were written. ``stored_paths`` are the columns of all base files that are read where they
-    lie.
+    ``state`` is a hash of what the snapshot was made from: the timeline, the table properties, and the settings.
+    ``manifest_list``, ``manifests`` and ``own_files``, the data files that were written, are file names; ``slices`` are
+    the names of ``SliceFiles``. ``stored_paths`` are the columns of all base files that clients read.
     """
 
     instant: str
@@ -46,24 +45,24 @@ class IcebergSnapshot:
 
     @property
     def snapshot_id(self) -> int:
-        """The instant as a number, by which clients can ask for it."""
+        """The instant as a number."""
         return int(self.instant)
 
     @property
     def record_name(self) -> str:
-        """The name of the record; a later state of the same instant replaces it."""
+        """The file name of the record; a later state of the same instant replaces it."""
         return f"{self.instant}.json"
 
     def reads_alike(self, mapping: NameMapping) -> bool:
-        """Whether clients that follow another mapping find the same columns in the base files."""
+        """Whether clients find the same columns in the base files by another mapping."""
         own, other = (names_to_ids(one, self.columns.schema) for one in (self.columns.mapping, mapping))
         return all(own.get(path) == other.get(path) for path in self.stored_paths)
 
 
 def snapshot_to_json(snapshot: IcebergSnapshot) -> bytes:
-    """The text that ``snapshot_from_json`` reads."""
-    plain = {name: getattr(snapshot, name) for name in _PLAIN}
-    document = plain | {
+    """The JSON text that ``snapshot_from_json`` reads."""
+    fields = {name: getattr(snapshot, name) for name in _JSON_FIELDS}
+    document = fields | {
         "format": _FORMAT,
         "schema": snapshot.columns.schema.model_dump(mode="json"),
         "ids": dict(snapshot.columns.ids),
@@ -74,7 +73,7 @@ def snapshot_to_json(snapshot: IcebergSnapshot) -> bytes:
 
 
 def snapshot_from_json(text: bytes) -> IcebergSnapshot | None:
-    """The snapshot that ``snapshot_to_json`` wrote; None for a text of another release."""
+    """The snapshot that ``snapshot_to_json`` wrote; None for another format version."""
     document = json.loads(text)
     if document.pop("format", None) != _FORMAT:
         return None
@@ -83,11 +82,11 @@ def snapshot_from_json(text: bytes) -> IcebergSnapshot | None:
         ids=document["ids"],
         mapping=NameMapping.model_validate(document["mapping"]),
     )
-    plain: dict[str, Any] = {name: _as_tuple(document[name]) for name in _PLAIN}
-    return IcebergSnapshot(**plain, columns=columns, spec=PartitionSpec.model_validate(document["spec"]))
+    fields: dict[str, Any] = {name: _as_tuple(document[name]) for name in _JSON_FIELDS}
+    return IcebergSnapshot(**fields, columns=columns, spec=PartitionSpec.model_validate(document["spec"]))
 
 
-_PLAIN = (
+_JSON_FIELDS = (
     "instant",
     "state",
     "timestamp_ms",

@@ -1,4 +1,4 @@
-"""A query to a Hudi table -> an Iceberg snapshot, with all the files that a client reads for it."""
+"""A query of a Hudi table -> an Iceberg snapshot and its files."""
 
 import hashlib
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from hudi_bridge.table import HudiTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotBuilder:
-    """Builds the snapshots of one table; what has been made of slices and manifests is used again."""
+    """Builds the snapshots of one table; slices and manifests that have not changed are reused."""
 
     storage: Storage
     scratch: Scratch
@@ -44,7 +44,7 @@ class SnapshotBuilder:
     manifests: dict[str, ManifestFile] = field(default_factory=dict)
 
     def build(self, table: HudiTable, dataset: HudiDataset, state: str, known_ids: Ids) -> IcebergSnapshot:
-        """The snapshot of a dataset of the table; ``known_ids`` are those of the columns of earlier snapshots.
+        """The snapshot of a dataset of the table; ``known_ids`` are the column ids of earlier snapshots.
 
         Raises:
             HudiReadError: the table cannot be read.
@@ -101,13 +101,13 @@ class SnapshotBuilder:
                 raise UnsupportedTableError("place of a data file", path, "files below the folders that are served")
 
     def forget_but(self, slices: set[str], manifests: set[str]) -> None:
-        """Keep in mind only slices and manifests of these names."""
+        """Drop all slices and manifests from memory but those with these names."""
         self.slices.forget_but(slices)
         for name in self.manifests.keys() - manifests:
             del self.manifests[name]
 
     def _write_manifest_list(self, snapshot_id: int, manifests: Sequence[tuple[str, ManifestFile]]) -> str:
-        """The name of the manifest list, which tells the manifests that are in it."""
+        """Write the manifest list; its name, which has a hash of its manifests' names."""
         names = hashlib.sha256(repr([name for name, _ in manifests]).encode()).hexdigest()[:16]
         name = f"snap-{snapshot_id}-{names}.avro"
         location = self.locations.uri(self.scratch.storage, f"{METADATA}/{name}")

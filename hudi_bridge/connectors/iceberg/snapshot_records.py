@@ -1,4 +1,4 @@
-"""The snapshots of a table that are on disk, which of them are listed, and which nobody needs any more."""
+"""The snapshots of a table on disk: which are listed, and which can be removed."""
 
 import time
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ TABLES = "tables"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PresentFiles:
-    """The names of the files that are there, folder by folder: a scratch folder may be wiped, or lose files.
+    """The names of the files that exist in each folder: a scratch folder may be wiped, or lose files.
 
-    A listing for each folder tells them, however many there are.
+    One listing a folder finds them.
     """
 
     data: frozenset[str]
@@ -27,19 +27,19 @@ class PresentFiles:
 
     @classmethod
     def of(cls, scratch: Scratch) -> Self:
-        """Those in a folder."""
+        """Lists the files of a scratch folder."""
         data, metadata, tables = (frozenset(scratch.names(folder)) for folder in (DATA, METADATA, TABLES))
         return cls(data=data, metadata=metadata, tables=tables)
 
     def has_all_of(self, snapshot: IcebergSnapshot) -> bool:
-        """Whether clients find all files of a snapshot."""
+        """Whether all files of a snapshot exist."""
         return self.data.issuperset(snapshot.own_files) and self.metadata.issuperset(
             (snapshot.manifest_list, *snapshot.manifests)
         )
 
 
 class SnapshotRecords:
-    """The records of snapshots in a folder; those that another process has written are found by ``refresh``."""
+    """The records of snapshots in a folder; ``refresh`` finds those of other processes."""
 
     def __init__(self, scratch: Scratch) -> None:
         self._scratch = scratch
@@ -48,7 +48,7 @@ class SnapshotRecords:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the records that are not known yet."""
+        """Read new records."""
         names = self._scratch.names(SNAPSHOTS)
         known = {snapshot.record_name: snapshot for snapshot in self._snapshots.values()}
         for name in names:
@@ -58,49 +58,49 @@ class SnapshotRecords:
                 self._snapshots[snapshot.instant] = snapshot
 
     def get(self, instant: str) -> IcebergSnapshot | None:
-        """The snapshot of an instant, None if there is none."""
+        """The snapshot as of an instant; None if there is none."""
         return self._snapshots.get(instant)
 
     def ids(self) -> Ids:
-        """The ids that snapshots have given to columns."""
+        """The column ids of all snapshots, by dotted path."""
         ids: dict[str, int] = {}
         for snapshot in self.all():
             ids |= snapshot.columns.ids
         return ids
 
     def all(self) -> Sequence[IcebergSnapshot]:
-        """All snapshots, by their instants."""
+        """All snapshots, ordered by instant."""
         return [self._snapshots[instant] for instant in sorted(self._snapshots)]
 
     def up_to(self, instant: str, most: int) -> Sequence[IcebergSnapshot]:
-        """The snapshots to list with that of an instant, which is the last."""
+        """The last ``most`` snapshots up to an instant, ordered by instant."""
         return [snapshot for snapshot in self.all() if snapshot.instant <= instant][-most:]
 
     def publish(self, snapshot: IcebergSnapshot) -> None:
-        """Make a snapshot visible, all files of which are complete."""
+        """Make a snapshot visible; its files must be complete."""
         self._scratch.write(f"{SNAPSHOTS}/{snapshot.record_name}", snapshot_to_json(snapshot))
         self._snapshots[snapshot.instant] = snapshot
 
     def use(self, snapshots: Sequence[IcebergSnapshot]) -> None:
-        """Take note that clients have been told of some snapshots."""
+        """Note that clients have been given these snapshots now."""
         self._used |= dict.fromkeys((snapshot.instant for snapshot in snapshots), time.time())
 
     def drop(self, keep: int, keep_seconds: float) -> None:
-        """Remove the records of all snapshots but the newest ones, and those that clients have been told of of late."""
+        """Remove all records but the newest ``keep``, and those that were used within ``keep_seconds``."""
         used_since = time.time() - keep_seconds
         for snapshot in self.all()[:-keep]:
             if self._used.get(snapshot.instant, 0) <= used_since:
                 self.remove([snapshot])
 
     def remove(self, snapshots: Sequence[IcebergSnapshot]) -> None:
-        """Remove the records of some snapshots."""
+        """Remove the records of these snapshots."""
         for snapshot in snapshots:
             self._scratch.remove(f"{SNAPSHOTS}/{snapshot.record_name}")
             del self._snapshots[snapshot.instant]
 
 
 def _snapshot(text: bytes) -> IcebergSnapshot | None:
-    """The snapshot of a record; None for one that is damaged, which is made again."""
+    """The snapshot of a record; None if it is damaged, and the snapshot is built again."""
     try:
         return snapshot_from_json(text)
     except (ValueError, KeyError, TypeError, AttributeError):

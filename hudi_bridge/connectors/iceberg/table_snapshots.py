@@ -1,13 +1,13 @@
-"""A Hudi table -> its Iceberg snapshots, built when they are asked for and kept in a folder as long as they are needed.
+"""The Iceberg snapshots of a Hudi table, built on request and kept in a scratch folder.
 
     data/        rows and position deletes of file slices
-    slices/      what belongs to each slice; written when the slice's files are complete
+    slices/      the cache entry of each slice; written when the slice's files are complete
     metadata/    manifests and manifest lists
-    snapshots/   one record a snapshot; written when its manifests are complete
-    tables/      metadata of the table; written last
+    snapshots/   one record for each snapshot; written when its manifests are complete
+    tables/      Iceberg table metadata; written last
 
-Whatever is on disk has a name that says what it was made from, so that a process that has crashed leaves nothing behind
-that could be mistaken for a snapshot, and what it had finished is used again.
+Data, manifests and table metadata are named after a hash of what they were made from. After a crash, complete files
+are reused, and incomplete ones are not mistaken for a snapshot.
 """
 
 import contextlib
@@ -44,18 +44,18 @@ from hudi_bridge.timeline.instant import InstantLike
 _TABLE_METADATA = ".metadata.json"
 _MOST_TRIES = 3
 _CHECK_SECONDS = 60.0
-"""How often the files of a remote folder are looked for; those of a local one are at each load."""
+"""How often a remote scratch folder is checked for missing files; a local one is checked on each load."""
 _MOST_PUBLISHED = 16
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotSettings:
-    """How snapshots are built: by whom, ``at_once`` slices of all tables at the same time, and how long they are kept.
+    """How snapshots are built, and how long they are kept.
 
-    Data files must lie below the ``roots``, if there are any, once links have been followed. The newest ``keep``
-    snapshots are listed. Files that are not needed any more are kept for ``keep_seconds``: queries that have begun
-    can end.
+    ``builders`` builds up to ``at_once`` slices of all tables in parallel. With ``roots``, data files must lie below
+    one of them when links are resolved. The newest ``keep`` snapshots are listed. Unused files are kept for
+    ``keep_seconds``, so that running queries can finish.
     """
 
     locations: Locations
@@ -70,7 +70,7 @@ class SnapshotSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What a client gets: the metadata of a table as JSON, and what it calls the file in which they stand too."""
+    """What a client gets: the metadata of a table as JSON, and the name and the URI of the metadata file."""
 
     instant: str
     metadata: str
@@ -79,7 +79,7 @@ class Published:
 
 
 class TableSnapshots:
-    """The snapshots of one table for one kind of query. Safe for threads: what one builds, the others wait for."""
+    """The snapshots of one table for one query type. Thread-safe: a load waits for the one before it."""
 
     def __init__(
         self,
@@ -89,10 +89,10 @@ class TableSnapshots:
         settings: SnapshotSettings,
         merging: MergeSettings | None = None,
     ) -> None:
-        """The snapshots of the table in a storage; ``scratch`` is a folder that nobody else writes to.
+        """The snapshots of the table in ``storage``; no other process may write to ``scratch``.
 
         Raises:
-            QueryError: the folder lies in the table.
+            QueryError: the scratch folder lies within the table.
         """
         scratch.require_outside(storage)
         self._storage = storage
@@ -117,7 +117,7 @@ class TableSnapshots:
         self._checked = -math.inf
 
     def load(self, as_of: InstantLike | None = None) -> Published:
-        """The table as of now with its earlier snapshots, or as of an instant alone.
+        """The newest snapshot and the listed earlier ones, or only the snapshot as of an instant.
 
         Raises:
             HudiReadError: the table cannot be read.
@@ -127,13 +127,13 @@ class TableSnapshots:
                 try:
                     return self._load(self._open(), as_of)
                 except (DataFileGoneError, InstantNotReadableError):
-                    # The cleaner was faster; by now the newest instant is another one.
+                    # The cleaner was faster, and there is a newer instant now.
                     if as_of is not None or not remaining:
                         raise
         raise AssertionError
 
     def follow(self) -> None:
-        """Build snapshots of all commits since the newest snapshot, so that clients find them by their times.
+        """Build snapshots of all commits since the newest snapshot, for time travel.
 
         Raises:
             HudiReadError: the table cannot be read.
@@ -146,7 +146,7 @@ class TableSnapshots:
         if newest is not None:
             for commit in commits:
                 if commit > newest:
-                    # Not all instants can be read as of, and the newest need not be among them.
+                    # Not every commit can be read as of its instant; the load below raises for the newest state.
                     with contextlib.suppress(InstantNotReadableError, DataFileGoneError):
                         self.load(commit)
         self.load()
@@ -155,9 +155,9 @@ class TableSnapshots:
         return HudiTable.of(self._storage, self._merging.options, self._merging.payloads)
 
     def _load(self, table: HudiTable, as_of: InstantLike | None) -> Published:
-        # Columns keep their ids, also those of snapshots that are built again.
+        # Taken before snapshots are dropped: columns keep their ids when a snapshot is rebuilt.
         known_ids = self._snapshots.ids()
-        self._forget_what_is_gone()
+        self._forget_missing_files()
         dataset = table.read_optimized(as_of) if self._query_type is QueryType.READ_OPTIMIZED else table.snapshot(as_of)
         state = self._state(table, dataset.instant)
         snapshot = self._snapshots.get(dataset.instant)
@@ -173,8 +173,8 @@ class TableSnapshots:
             self._remove_unused()
         return published
 
-    def _forget_what_is_gone(self) -> None:
-        """Name no file that somebody else has removed; what is asked for is made again."""
+    def _forget_missing_files(self) -> None:
+        """Drop snapshots whose files have been removed by others; they are built again on request."""
         if not self._scratch.storage.is_local and time.monotonic() - self._checked < _CHECK_SECONDS:
             return
         present = PresentFiles.of(self._scratch)
@@ -193,7 +193,7 @@ class TableSnapshots:
         self._published = {key: one for key, one in self._published.items() if one.name in present.tables}
 
     def _state(self, table: HudiTable, instant: str) -> str:
-        """What the snapshot of an instant is made from, without a look at any data file."""
+        """A hash of what a snapshot is made from; no data file is read for it."""
         settings = (self._settings.locations, self._settings.rewriting, self._merging)
         return identity(FORMAT, table.config, table.timeline.instants, instant, *settings)
 
@@ -204,7 +204,7 @@ class TableSnapshots:
             properties = {
                 "hudi.table": self._settings.locations.uri(self._storage),
                 "hudi.query-type": self._query_type.value,
-                # Whoever removes old snapshots must not remove base files with them: they are Hudi's.
+                # Clients that expire snapshots must not remove base files, which are Hudi's.
                 "gc.enabled": "false",
             }
             metadata = table_metadata(location, snapshots, self._retained(table), properties=properties)
@@ -219,7 +219,7 @@ class TableSnapshots:
         return self._published[key]
 
     def _retained(self, table: HudiTable) -> Iterator[tuple[str, int]]:
-        """The commits that the table can be read as of, with their times."""
+        """The instants that the table can be read as of, with their times in milliseconds."""
         earliest = table.earliest_readable_instant or ""
         for commit in table.timeline.commits():
             if commit.requested_time >= earliest:
@@ -241,6 +241,6 @@ class TableSnapshots:
             METADATA: (manifests | lists, (".avro", UNFINISHED)),
             TABLES: (published, (_TABLE_METADATA, UNFINISHED)),
         }
-        gone = remove_orphan_files(self._scratch, needed, self._settings.keep_seconds)
-        self._settings.counters.add("files_removed_total", gone)
+        removed = remove_orphan_files(self._scratch, needed, self._settings.keep_seconds)
+        self._settings.counters.add("files_removed_total", removed)
         self._builder.forget_but(slices, manifests)

@@ -1,1 +1,1 @@
-"""What connectors that write files beside a table share: the folder, its lock, orphan files, what files are called."""
+"""Shared by connectors that publish files: the scratch folder, its lock, orphan files, and URIs for engines."""

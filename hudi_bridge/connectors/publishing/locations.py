@@ -1,4 +1,4 @@
-"""What an engine calls files: the same file may have another URI on its side."""
+"""URIs for engines, which may reach the same file by another URI."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -10,19 +10,19 @@ from hudi_bridge.storage import Storage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Locations:
-    """Prefixes of paths or URIs with what stands for them on the side of the clients, longest first.
+    """Rules that replace a prefix of our path or URI with that of the engine, longest first.
 
-    Without a rule that fits, a local path becomes a file URI, and a URI stays what it is.
+    Without a matching rule, a local path becomes a file URI, and a URI is not changed.
     """
 
     rules: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, texts: tuple[str, ...]) -> Self:
-        """The rules of texts like ``/data=local:///``.
+        """Parses rules such as ``/data=local:///``.
 
         Raises:
-            QueryError: a text is no rule.
+            QueryError: a text is not a rule.
         """
         rules = []
         for text in texts:
@@ -33,7 +33,7 @@ class Locations:
         return cls(rules=tuple(sorted(rules, key=lambda rule: -len(rule[0]))))
 
     def uri(self, storage: Storage, path: str = "") -> str:
-        """What clients call the file, or the folder, of a path relative to a storage."""
+        """The engine's URI of a file or folder; ``path`` is relative to the storage."""
         whole = storage.location(path)
         whole = whole.removeprefix("file://") if storage.is_local else whole
         for ours, theirs in self.rules:

@@ -1,6 +1,6 @@
-"""Orphan files, which nothing refers to any more: kept while a query that has begun may read them, then removed.
+"""Removes orphan files, to which nothing refers any more, when running queries no longer need them.
 
-When a file was first found to be an orphan is noted in the folder itself, so that it holds for later processes, too.
+The time at which a file was first found to be an orphan is kept in the folder itself, for later processes.
 """
 
 import json
@@ -13,9 +13,9 @@ _NOTES = "orphan_files.json"
 
 
 def remove_orphan_files(scratch: Scratch, needed: Mapping[str, tuple[set[str], tuple[str, ...]]], after: float) -> int:
-    """Removes files that have been orphans for so many seconds, and returns how many there were.
+    """Removes files that have been orphans for ``after`` seconds; returns their number.
 
-    ``needed`` says of each folder which names are needed, and how the names of files end that may be removed.
+    ``needed`` has for each folder the names that are needed, and the suffixes of the files that may be removed.
     """
     notes, now = _read(scratch), time.time()
     orphans = {
@@ -34,7 +34,7 @@ def remove_orphan_files(scratch: Scratch, needed: Mapping[str, tuple[set[str], t
 
 
 def _read(scratch: Scratch) -> dict[str, float]:
-    """The notes; none if they are damaged, so that orphan files stay for longer."""
+    """The times, in seconds since the epoch, by file; none if they are damaged, and files then stay longer."""
     try:
         notes = json.loads(scratch.read(_NOTES) or b"{}")
     except ValueError:

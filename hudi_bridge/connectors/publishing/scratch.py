@@ -1,8 +1,7 @@
-"""The folder of a connector's own files: each appears whole or not at all, and none is ever changed.
+"""The scratch folder, to which a connector writes files that appear whole or not at all.
 
-Nothing is written anywhere else, least of all into the Hudi table. On a local disk a file is written under another name
-and renamed; an object store shows an object once its upload is complete, so that what is to be uploaded is written to a
-temporary file first.
+Nothing is ever written into the Hudi table. On a local disk, a file is written under another name and renamed. An
+object store shows an object once its upload is complete, so the content is first written to a temporary file.
 """
 
 import contextlib
@@ -26,13 +25,13 @@ UNFINISHED = ".part"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scratch:
-    """A folder below which files are written; names are relative to it, with slashes."""
+    """A folder for files; names are relative to it, with slashes."""
 
     storage: Storage
 
     @classmethod
     def open(cls, path: PathLike) -> Self:
-        """The folder of a local path or a URI; it need not exist yet.
+        """The folder at a local path or URI; it need not exist yet.
 
         Raises:
             QueryError: no file system can be opened for the path.
@@ -43,10 +42,10 @@ class Scratch:
             raise QueryError("folder for published files", error.path, f"a path or URI ({error.reason})") from error
 
     def require_outside(self, table: Storage) -> None:
-        """Raises unless the folder lies outside of a table.
+        """Raises QueryError unless the folder lies outside of a table.
 
         Raises:
-            QueryError: it lies within.
+            QueryError: the folder lies within the table.
         """
         own, other = (_real_path(storage) for storage in (self.storage, table))
         if f"{own}/".startswith(f"{other}/"):
@@ -54,32 +53,32 @@ class Scratch:
             raise QueryError("folder for published files", found, "a folder elsewhere: nothing is written into a table")
 
     def below(self, name: str) -> "Scratch":
-        """A folder within."""
+        """A subfolder."""
         return Scratch(storage=self.storage.below(name))
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file, None if it is not there."""
+        """The content of a file; None if it does not exist."""
         try:
             return self.storage.read_bytes(name)
         except FileNotFoundError:
             return None
 
     def names(self, folder: str) -> tuple[str, ...]:
-        """The names of the files in a folder, without those that are not complete."""
+        """The names of the complete files in a folder."""
         return tuple(name for name in self.all_names(folder) if not name.endswith(UNFINISHED))
 
     def all_names(self, folder: str) -> tuple[str, ...]:
-        """The names of the files in a folder, also of those that a crash has left unfinished."""
+        """The names of all files in a folder, including incomplete ones of a crash."""
         return tuple(info.name for info in self.storage.list_directory(folder) if not info.is_dir)
 
     def write(self, name: str, content: bytes) -> None:
-        """Make a file appear with this content."""
+        """Write a file, which appears when it is complete."""
         with self.appearing(name) as file:
             file.write(content)
 
     @contextmanager
     def appearing(self, name: str) -> Iterator[BinaryIO]:
-        """A file to write to, which appears under its name when the block ends well, and leaves nothing otherwise."""
+        """Open a file for writing; it appears under its name if the block succeeds, and is discarded otherwise."""
         target = self.storage.resolve(name)
         self._make_folder(target)
         if not self.storage.is_local:
@@ -89,10 +88,10 @@ class Scratch:
                 self._upload(file, target)
             return
         folder, _, last = target.rpartition("/")
-        # Engines that take all files of a folder pass over names that begin with a dot.
+        # Engines that read all files of a folder skip names that begin with a dot.
         part = f"{folder}/.{last}.{os.getpid()}-{uuid4().hex}{UNFINISHED}"
         try:
-            with open(part, "x+b") as file:  # noqa: PTH123 - a path of the file system's
+            with open(part, "x+b") as file:  # noqa: PTH123 - a path of the storage's file system
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -106,7 +105,7 @@ class Scratch:
                 os.unlink(part)  # noqa: PTH108
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file if it exists."""
         with contextlib.suppress(FileNotFoundError):
             self.storage.filesystem.delete_file(self.storage.resolve(name))
 

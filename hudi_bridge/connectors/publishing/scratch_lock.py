@@ -1,8 +1,8 @@
-"""One service a scratch folder: a second one would remove files that clients of the first have been told of.
+"""A lock on the scratch folder: a second service would remove files that clients of the first one need.
 
-On a local disk the operating system keeps the lock, and drops it with the process. Object stores have none: there, the
-holder changes a small file every few seconds, and whoever comes finds the folder free if that file is not there, or has
-stopped changing. No clocks are compared.
+On a local disk, the operating system keeps the lock and releases it when the process ends. Object stores have no
+locks. There, the holder rewrites a small file every few seconds, and the folder is free if the file does not exist or
+no longer changes. Clocks are not compared.
 """
 
 import errno
@@ -34,10 +34,10 @@ _LOG = logging.getLogger(__name__)
 
 @contextmanager
 def locked(scratch: Scratch, on_loss: Callable[[], None]) -> Iterator[None]:
-    """Be the only one that writes to a folder; ``on_loss`` is called if another one has taken it all the same.
+    """Hold the lock on a folder; ``on_loss`` is called if another process takes it nevertheless.
 
     Raises:
-        QueryError: another process holds the folder, or nothing can be written there.
+        QueryError: another process holds the lock, or the folder is not writable.
     """
     with ExitStack() as stack:
         try:
@@ -51,9 +51,9 @@ def locked(scratch: Scratch, on_loss: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def _locked_by_system(scratch: Scratch) -> Iterator[bool]:
-    """Whether the operating system has the lock; it, or the file system, may know none."""
+    """Whether the operating system holds the lock; some systems and file systems have no locks."""
     path = scratch.storage.resolve(_NAME)
-    os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120 - a path of the file system's
+    os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120 - a path of the storage's file system
     with open(path, "a+b") as file:  # noqa: PTH123
         if fcntl is None:
             yield False
@@ -62,20 +62,20 @@ def _locked_by_system(scratch: Scratch) -> Iterator[bool]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             file.seek(0)
-            raise _held(scratch, file.read()) from error
+            raise _already_held(scratch, file.read()) from error
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise
             yield False
             return
         file.truncate(0)
-        file.write(_who())
+        file.write(_new_content())
         file.flush()
         yield True
 
 
 class _Lease:
-    """A file that is changed as long as its holder lives."""
+    """A lock file that its holder rewrites while it lives."""
 
     def __init__(self, scratch: Scratch, on_loss: Callable[[], None]) -> None:
         self._scratch = scratch
@@ -87,11 +87,11 @@ class _Lease:
     def held(self) -> Iterator[None]:
         self._wait_until_free()
         self._renew()
-        # Of two that found it free at the same time, the later one has overwritten the other.
+        # If two processes found it free at the same time, the later one has overwritten the file.
         self._ended.wait(_LOOKING_SECONDS)
         found = self._scratch.read(_NAME)
         if found != self._written:
-            raise _held(self._scratch, found or b"")
+            raise _already_held(self._scratch, found or b"")
         thread = Thread(target=self._keep_renewing, name="hudi-bridge-lock", daemon=True)
         try:
             thread.start()
@@ -112,10 +112,10 @@ class _Lease:
             if found is None:
                 return
             if found != first:
-                raise _held(self._scratch, found)
+                raise _already_held(self._scratch, found)
 
     def _renew(self) -> None:
-        written = _who()
+        written = _new_content()
         self._scratch.write(_NAME, written)
         self._written = written
 
@@ -132,7 +132,7 @@ class _Lease:
                 _LOG.warning("the lock of the scratch folder cannot be renewed: %s", error)
 
 
-def _who() -> bytes:
+def _new_content() -> bytes:
     return json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "nonce": uuid4().hex}).encode()
 
 
@@ -144,6 +144,6 @@ def _holder(content: bytes) -> str:
         return "another process"
 
 
-def _held(scratch: Scratch, content: bytes) -> QueryError:
+def _already_held(scratch: Scratch, content: bytes) -> QueryError:
     found = f"{scratch.storage.shown_path}, which {_holder(content)} writes to"
     return QueryError("--scratch", found, "a folder of its own for each service")

@@ -1,1 +1,1 @@
-"""Hudi tables in Trino by SQL alone: published log records, views over them, and merge rules as Python functions."""
+"""Hudi tables in Trino by SQL: published log records, views, and merge rules as Python functions."""

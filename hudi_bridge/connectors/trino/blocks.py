@@ -1,7 +1,7 @@
-"""The blocks of a table's log files as rows, for looking into them with SQL.
+"""The blocks of a table's log files as rows, so that SQL can inspect them.
 
-A data block of Avro records is cut between records into chunks that the function ``hudi_decode`` takes; of other blocks
-there is one row without a chunk.
+A data block of Avro records is split between records into chunks, one row each, for the function ``hudi_decode``. Other
+blocks have one row without a chunk.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,14 +29,14 @@ _BLOCKS: Mapping[str, pa.DataType] = {
 BLOCKS_SCHEMA = pa.schema(_BLOCKS)
 _LENGTH_BYTES = 4
 _MOST_BYTES, _MOST_RECORDS = 256 << 10, 1000
-"""Of a chunk: what the small memory of Trino's Python can decode."""
+"""Limits of a chunk, so that it can be decoded in the small memory of Trino's Python."""
 
 
 def block_rows(storage: Storage, splits: Iterable[RealtimeFileSplit], publication: str) -> Iterator[pa.RecordBatch]:
-    """One batch for each log file.
+    """The blocks of all log files, one batch for each file.
 
     Raises:
-        CorruptLogFileError: a block is not what its header says.
+        CorruptLogFileError: a block does not match its header.
     """
     for split in splits:
         for _, blocks in groupby(iter_log_blocks(storage, split), key=attrgetter("log_path")):
@@ -45,7 +45,7 @@ def block_rows(storage: Storage, splits: Iterable[RealtimeFileSplit], publicatio
 
 
 def _rows(block: StoredLogBlock) -> Iterator[dict[str, object]]:
-    facts = {
+    of_block = {
         "log_path": block.log_path,
         "block_offset": block.offset,
         "block_type": block.block_type,
@@ -54,7 +54,7 @@ def _rows(block: StoredLogBlock) -> Iterator[dict[str, object]]:
         "writer_schema": block.writer_schema,
     }
     if block.records is None:
-        yield facts
+        yield of_block
         return
     content, starts, ends = memoryview(block.records.content), block.records.starts, block.records.ends
     first, count = 0, len(starts)
@@ -63,5 +63,5 @@ def _rows(block: StoredLogBlock) -> Iterator[dict[str, object]]:
         fits = int(np.searchsorted(ends[first : first + _MOST_RECORDS], limit, side="right"))
         last = first + max(1, fits)
         chunk = content[int(starts[first]) - _LENGTH_BYTES : int(ends[last - 1])]
-        yield facts | {"records": last - first, "chunk": bytes(chunk)}
+        yield of_block | {"records": last - first, "chunk": bytes(chunk)}
         first = last

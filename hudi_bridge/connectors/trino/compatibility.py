@@ -1,7 +1,7 @@
-"""Whether Trino's Hive connector, reading a base file where it lies, sees the values that a read of the table gives.
+"""Whether Trino's Hive connector reads the same values from a base file as Hudi.
 
-The connector finds columns by name, whatever its case, passes over files and folders whose names begin with a dot or an
-underscore, and converts no types. Hudi may know a column by its id, and change its type.
+The connector finds columns by name, ignoring case, skips files and folders whose names begin with a dot or an
+underscore, and converts no types but int to long. Hudi may find a column by its id, and convert its type.
 
 Source: ``HiveUtil``, ``ParquetPageSourceFactory`` and ``HiveFileIterator`` of Trino.
 """
@@ -19,7 +19,7 @@ _KEY_TYPES = (pa.string(), pa.int32(), pa.int64())
 
 
 def why_unreadable(base: StoredBaseFile) -> str | None:
-    """Why the base file cannot be read where it lies, None if it can."""
+    """Why the connector cannot read the base file; None if it can."""
     if any(part.startswith(("_", ".")) for part in base.path.split("/")):
         return "its path has a name that begins with _ or ., which the Hive connector passes over"
     if any(pa.types.is_time32(kind) for field in base.schema for kind in _types_within(field.type)):
@@ -28,7 +28,7 @@ def why_unreadable(base: StoredBaseFile) -> str | None:
 
 
 def why_keys_unreadable(context: ReadContext) -> str | None:
-    """Why SQL cannot make the record keys of base rows as Hudi does, None if it can."""
+    """Why SQL cannot compute the record keys of base rows as Hudi does; None if it can."""
     if context.populates_meta_fields:
         return None
     for name in context.key_columns:
@@ -38,7 +38,7 @@ def why_keys_unreadable(context: ReadContext) -> str | None:
     return None
 
 
-def _types_within(kind: Any) -> Iterator[Any]:  # noqa: ANN401 - the stubs know no attributes of types
+def _types_within(kind: Any) -> Iterator[Any]:  # noqa: ANN401 - the stubs lack the attributes of types
     yield kind
     if pa.types.is_nested(kind):
         for position in range(kind.num_fields):

@@ -1,7 +1,7 @@
-"""Merge rules as SQL conditions: the record keys of base rows, comparisons of ordering values, and unset fields.
+"""Merge rules as SQL expressions: record keys of base rows, comparisons of ordering values, and unset fields.
 
-Numbers, dates and texts compare in SQL as they do in Hudi: texts by their bytes. A missing value is below all, except
-that Hudi 1.x puts 0 in the place of a missing number. Floats compare by their bits, which Trino and Presto can get at.
+Numbers, dates and strings compare in SQL as in Hudi; strings by their bytes. A missing value is below all others,
+except that Hudi 1.x reads a missing number as 0. Floats compare by their bits, with functions of Trino and Presto.
 """
 
 import datetime as dt
@@ -22,9 +22,9 @@ _SIGN = 0x7FFFFFFFFFFFFFFF
 
 
 def why_function(rule: MergeRule | None, *, merges_fields: bool) -> str | None:
-    """What of a rule SQL cannot say, so that a function has to decide on contested rows; None if SQL can say all.
+    """Why a function has to merge contested rows; None if SQL can express the rule.
 
-    ``merges_fields`` is whether partial updates are in the logs.
+    ``merges_fields`` is whether the logs have partial updates.
     """
     if rule is None:
         return None
@@ -40,7 +40,7 @@ def why_function(rule: MergeRule | None, *, merges_fields: bool) -> str | None:
 
 
 def base_key(context: ReadContext, row: str) -> str:
-    """The record key of a base row, which ``row`` names.
+    """The SQL expression of a base row's record key; ``row`` is the alias of the base rows.
 
     Source: ``KeyGenUtils`` of Hudi.
     """
@@ -59,9 +59,9 @@ def base_key(context: ReadContext, row: str) -> str:
 
 
 def log_wins(rule: MergeRule, columns: LogColumns, dialect: Dialect, base: list[str], log: list[str]) -> str:
-    """Whether a log record ``l`` takes the place of its base row, given the expressions of their ordering values.
+    """The SQL condition that the contested log record ``l`` replaces its base row.
 
-    It is one in which the base row has a say: records that win in any case are not asked about.
+    ``base`` and ``log`` are the SQL expressions of their ordering values.
 
     Raises:
         UnsupportedTableError: the dialect cannot compare values of a type.
@@ -75,7 +75,7 @@ def log_wins(rule: MergeRule, columns: LogColumns, dialect: Dialect, base: list[
 
 
 def _not_lower(rule: MergeRule, columns: LogColumns, dialect: Dialect, base: list[str], log: list[str]) -> str:
-    """Whether the log record's ordering values are not lower than the base row's."""
+    """The SQL condition that the log record's ordering values are not lower than the base row's."""
     kinds = [columns.schema.field(name).type for name in columns.ordering]
     condition = ""
     for kind, of_base, of_log in reversed(list(zip(kinds, base, log, strict=True))):
@@ -104,7 +104,7 @@ def _float_rank(value: str, *, nulls_as_zero: bool) -> str:
 
 
 def base_unset(name: str, value: str, kind: ArrowType, rule: MergeRule, default: "pa.Scalar[Any] | None") -> str:
-    """Whether a field of a base row is unset, so that it takes that of a log record which it beats."""
+    """The SQL condition that a field of a base row is unset: it is filled from the log record even if that loses."""
     unset = unset_value(rule, name, kind, default)
     if unset is None:
         return "FALSE"
@@ -113,8 +113,8 @@ def base_unset(name: str, value: str, kind: ArrowType, rule: MergeRule, default:
     return f"COALESCE({value} = {_constant(unset.as_py(), kind, name)}, FALSE)"
 
 
-def _constant(value: Any, kind: ArrowType, name: str) -> str:  # noqa: ANN401 - of any plain type
-    """A value as the stored type of its column."""
+def _constant(value: Any, kind: ArrowType, name: str) -> str:  # noqa: ANN401 - any primitive type
+    """The SQL text of a value, in the stored type of its column."""
     stored = stored_type(kind, Dialect.TRINO, name)
     match value:
         case bool():

@@ -1,8 +1,8 @@
-"""Avro records of a log block -> JSON text, with nothing but the standard library.
+"""Avro records of a log block -> JSON text, with the standard library alone.
 
-The text of this module runs in Trino's Python, for looking into blocks with SQL. It is given a chunk of a data block's
-content, cut between records: for each record its size as four bytes, big-endian, and its bytes. A log record on its own
-is a chunk of one. Bytes become hexadecimal text, numbers that JSON does not have become text.
+The source text of this module runs in Trino's Python. A chunk is a part of a data block's content that holds whole
+records: for each, its size in four bytes, big-endian, and its bytes. In JSON, bytes become hexadecimal text, and NaN
+and infinities become text.
 
 Source: the Avro specification, "Binary Encoding" and "JSON Encoding"; ``HoodieAvroDataBlock`` of Hudi.
 """
@@ -22,7 +22,7 @@ _WIDE = Context(prec=200)
 
 
 def decode_chunk(chunk: bytes, schema_text: str) -> list[str]:
-    """The records of a chunk, each as JSON text."""
+    """The records of a chunk as JSON texts."""
     schema = json.loads(schema_text)
     named: dict[str, Any] = {}
     collect_names(schema, "", named)
@@ -41,13 +41,13 @@ def decode_chunk(chunk: bytes, schema_text: str) -> list[str]:
 
 
 def decode_record(record: bytes, schema: Any, named: dict[str, Any]) -> str:  # noqa: ANN401 - any JSON
-    """One record as JSON text."""
+    """A record as JSON text."""
     value = _Reader(record, named).read(schema, "", 0)
     return json.dumps(value, ensure_ascii=False)
 
 
 def collect_names(schema: Any, namespace: str, named: dict[str, Any]) -> None:  # noqa: ANN401 - any JSON
-    """Put the named types of a schema, with their full names, into a dictionary."""
+    """Add the named types of a schema to ``named``, by full name."""
     if isinstance(schema, list):
         for branch in schema:
             collect_names(branch, namespace, named)
@@ -67,7 +67,7 @@ def collect_names(schema: Any, namespace: str, named: dict[str, Any]) -> None:  
 
 
 def full_name(schema: dict[str, Any], namespace: str) -> tuple[str, str]:
-    """The full name of a named type, and the namespace of what is inside it."""
+    """The full name of a named type, and the namespace of the types inside it."""
     name: str = schema["name"]
     if "." in name:
         return name, name.rpartition(".")[0]
@@ -91,14 +91,14 @@ class _Reader:
             return self.read(schema[self.index(len(schema))], namespace, depth + 1)
         if isinstance(schema, str):
             named = self.named.get(f"{namespace}.{schema}") or self.named.get(schema)
-            return self.plain(schema, {}) if named is None else self.read(named, namespace, depth + 1)
+            return self.primitive(schema, {}) if named is None else self.read(named, namespace, depth + 1)
         kind = schema["type"]
         if isinstance(kind, dict | list):
             return self.read(kind, namespace, depth + 1)
         return self.complex(kind, schema, namespace, depth)
 
     def complex(self, kind: str, schema: dict[str, Any], namespace: str, depth: int) -> object:
-        """The next value of a type that is described by more than its name."""
+        """The next value of a complex type."""
         if kind in ("record", "error"):
             _, inner = full_name(schema, namespace)
             return {field["name"]: self.read(field["type"], inner, depth + 1) for field in schema["fields"]}
@@ -112,9 +112,9 @@ class _Reader:
             return shown_bytes(self.take(schema["size"]), schema)
         if kind in self.named:
             return self.read(self.named[kind], namespace, depth + 1)
-        return self.plain(kind, schema)
+        return self.primitive(kind, schema)
 
-    def plain(self, kind: str, schema: dict[str, Any]) -> object:
+    def primitive(self, kind: str, schema: dict[str, Any]) -> object:
         """The next value of a primitive type."""
         if kind == "null":
             return None
@@ -133,7 +133,7 @@ class _Reader:
         raise ValueError(f"the type {kind!r} is unknown")
 
     def number(self) -> int:
-        """The next number, in zigzag coding."""
+        """The next integer, zigzag encoded."""
         value = shift = 0
         while True:
             byte = self.take(1)[0]
@@ -145,14 +145,14 @@ class _Reader:
                 raise ValueError(f"a number of more than 64 bits before byte {self.position}")
 
     def index(self, choices: int) -> int:
-        """The next number, which picks one of some choices."""
+        """The next index into a number of choices."""
         chosen = self.number()
         if not 0 <= chosen < choices:
             raise ValueError(f"choice {chosen} of {choices} before byte {self.position}")
         return chosen
 
     def entries(self) -> Iterator[int]:
-        """One turn for each entry of an array or a map."""
+        """One number for each entry of an array or a map, block by block."""
         while count := self.number():
             if count < 0:
                 count = -count
@@ -162,11 +162,11 @@ class _Reader:
             yield from range(count)
 
     def text(self) -> str:
-        """The next text."""
+        """The next string."""
         return self.take(self.number()).decode()
 
     def take(self, size: int) -> bytes:
-        """The next bytes."""
+        """The next ``size`` bytes."""
         if size < 0 or self.position + size > len(self.data):
             raise ValueError(f"{size} bytes from byte {self.position} of a record of {len(self.data)}")
         taken = self.data[self.position : self.position + size]

@@ -1,7 +1,7 @@
-"""Which way into Trino fits a table, and what each would cost.
+"""Which routes to Trino fit a table, and what each would cost.
 
-Nothing is written. What is counted is what a first publication would read: the log files, and the record keys of their
-base files. File slices that SQL cannot merge, or base files that it cannot read, count as whole: they are written anew.
+Nothing is written. The counts are those of a first publication, which reads the log files and the record keys of their
+base files. File slices that SQL cannot read or merge would be published whole.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ _ROUTES: Mapping[str, pa.DataType] = {
 }
 ROUTES_SCHEMA = pa.schema(_ROUTES)
 _SECONDS_PER_CALL = 0.0004
-"""Of a function, for each contested row and core, as measured on Trino 476."""
+"""The time of a function for each contested row, on one core, as measured on Trino 476."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +57,9 @@ class _Counts:
 
 def explain_routes(
     table: HudiTable,
-    filesystem: Any = None,  # noqa: ANN401 - of any library
+    filesystem: Any = None,  # noqa: ANN401 - the type of any library
 ) -> pa.Table:
-    """One row for each route: a live Iceberg catalog, SQL with functions, SQL without, and SQL of the standard.
+    """One row for each route: the Iceberg catalog, and SQL in the dialects of Trino, Presto and ANSI.
 
     Raises:
         HudiReadError: the table cannot be read.
@@ -130,7 +130,7 @@ def _counts(slices: Iterable[tuple[RealtimeFileSplit, SliceContent]]) -> _Counts
 def _refusal(
     dialect: Dialect, context: ReadContext, columns: LogColumns, counts: _Counts, reason: str | None
 ) -> str | None:
-    """Why the table cannot be shown in a dialect, None if it can."""
+    """Why a dialect cannot show the table; None if it can."""
     rule = context.merge_rule
     try:
         check_column_names(columns.schema.names)
@@ -149,7 +149,7 @@ def _refusal(
 
 
 def _other_types(context: ReadContext, dialect: Dialect) -> list[str]:
-    """The columns whose values a view shows in another type than the table's."""
+    """The columns that a view shows in another type than the table's."""
     found = []
     for field in context.schema:
         kind = field.type

@@ -1,7 +1,7 @@
 """The merge rules of a table as Trino functions in Python.
 
-A function is the text of ``merge.ordering`` and of the ``*_udf`` modules beside this one, what the table has to say as
-constants, and a handler of a few lines. Nothing else is imported but the standard library.
+A function consists of the source text of ``merge.ordering`` and of a ``*_udf`` module, constants for the table, and a
+handler of a few lines. It imports the standard library alone.
 
 Source: "User-defined functions, Python language" of Trino's documentation.
 """
@@ -28,10 +28,10 @@ _MOST_BYTES = 1 << 19
 
 
 def create_fields_function(names: ObjectNames, context: ReadContext, rule: MergeRule, columns: LogColumns) -> str:
-    """The statement for the function that says which fields of a contested record come from the log.
+    """The statement for the function that returns which fields of a contested record come from the log.
 
-    It takes three flags and the lists of unset fields of both sides, as ``contested_fields`` does, then the ordering
-    values of the base row and those of the log record.
+    Its parameters are the three flags and the two lists of unset fields of ``contested_fields``, then the ordering
+    values of the base row and of the log record.
     """
     as_zero = rule.precedence.nulls_as_zero
     zeros = tuple(as_zero and is_number(columns.schema.field(name).type) for name in columns.ordering)
@@ -55,7 +55,7 @@ def create_fields_function(names: ObjectNames, context: ReadContext, rule: Merge
 
 
 def create_payload_function(names: ObjectNames, context: ReadContext, payload: RecordPayload) -> str:
-    """The statement for the function that makes one row of the rows of a contested record.
+    """The statement for the function that merges the base row and the log record of a contested record.
 
     Raises:
         UnsupportedTableError: the payload cannot run in Trino.
@@ -72,7 +72,7 @@ def create_payload_function(names: ObjectNames, context: ReadContext, payload: R
 
 
 def create_decode_function(names: ObjectNames) -> str:
-    """The statement for ``hudi_decode``: records of a log block, and their writer's schema, to JSON texts."""
+    """The statement for ``hudi_decode``: a chunk of log records and the writer's schema -> JSON texts."""
     handler = f"def {_HANDLER}(chunk, writer_schema):\n    return decode_chunk(chunk, writer_schema)"
     text = "\n\n\n".join((_text_of(decode_udf), handler))
     name = f"{names.of_schema}.{identifier('hudi_decode')}"
@@ -80,7 +80,7 @@ def create_decode_function(names: ObjectNames) -> str:
 
 
 def row_type(schema: pa.Schema) -> str:
-    """The columns of a table as one row, the fields of which are called after their places."""
+    """The SQL row type of a table's columns, with the fields ``c0``, ``c1`` and so on."""
     fields = (f"c{position} {shown_type(field.type, field.name)}" for position, field in enumerate(schema))
     return f"row({', '.join(fields)})"
 
@@ -97,7 +97,7 @@ def _create(name: str, parameters: list[str], returns: str, text: str) -> str:
 
 
 def _text_of(module: ModuleType) -> str:
-    # Annotations are not evaluated there; each module takes its time, once for each query and thread.
+    # Annotations are not evaluated there, and each import costs time in each query and thread.
     return without_imports(inspect.getsource(module), "hudi_bridge", "typing", "collections")
 
 

@@ -1,4 +1,4 @@
-"""The columns of the table of published log records: the Hudi table's own, and those that SQL merges by."""
+"""The columns of published log records: the Hudi table's, and those that SQL needs to merge."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -13,13 +13,13 @@ from hudi_bridge.splits.split import ReadContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogColumns:
-    """The names of the columns that are not the Hudi table's own, and the types of all.
+    """The names of the columns that SQL needs to merge, and the schema of all columns.
 
-    ``file`` is the name of the file that a row is in, ``partition`` the partition path of its slice. ``key`` is the
-    record key, null for rows that meet no base row. ``contested`` marks records whose base row has a say. ``delete`` is
-    whether the record removes its base row if it wins, ``explicit`` whether it is compared as a delete, ``always``
-    whether as one without an ordering value. ``unset`` says of each of the table's columns whether it
-    is unset, ``ordering`` are its ordering values.
+    ``file`` is the name of the published file, ``partition`` the partition path of the slice. ``key`` is the record
+    key, null for rows of slices that are published whole. ``contested`` marks records that have to be compared with
+    their base row. ``delete`` is whether the record removes its base row if it wins, ``explicit`` whether it is
+    compared as a delete, ``always`` whether as one without an ordering value. ``unset`` holds for each of the table's
+    columns whether it is unset, ``ordering`` the ordering values.
     """
 
     file: str
@@ -35,7 +35,7 @@ class LogColumns:
 
     @classmethod
     def of(cls, context: ReadContext) -> Self:
-        """The columns for the tables of a plan."""
+        """The columns for a table's read context."""
         own, rule = context.schema, context.merge_rule
         prefix = unused_prefix(own.names, "_log_")
         texts = {name: f"{prefix}{name}" for name in ("file", "partition", "key")}

@@ -1,8 +1,7 @@
-"""What a Trino function does with a contested record: it says which fields of the row come from the log.
+"""A Trino function that merges a contested record: it returns which fields of the row come from the log.
 
-The text of this module runs behind that of ``merge.ordering`` in Trino's Python, where no package is installed. It is
-called once for each record that both the base file and the logs hold, with their ordering values and the fields that
-are unset in either; the values of the fields stay in SQL.
+The source text of this module runs after that of ``merge.ordering`` in Trino's Python, which has no packages. The
+function gets the ordering values and the unset fields of the base row and the log record; field values stay in SQL.
 
 Source: ``HoodieMergedLogRecordScanner`` and ``PartialUpdateHandler`` of Hudi.
 """
@@ -19,7 +18,7 @@ _ALL_BITS = 0x7FFFFFFFFFFFFFFF
 
 
 def comparable(values: Sequence[Any], zeros: Sequence[bool], *, sequences: bool) -> tuple[object, ...]:
-    """Ordering values as they are compared: ``zeros`` says which count as 0 where they are missing.
+    """Ordering values in a form that compares as in Hudi; ``zeros`` marks those that are 0 if missing.
 
     ``sequences`` is for texts of a file number, a dot and a position, which compare as numbers.
     """
@@ -37,7 +36,7 @@ def comparable(values: Sequence[Any], zeros: Sequence[bool], *, sequences: bool)
 
 
 def sequence_parts(text: str) -> list[int | None]:
-    """The file number and the position in a text like ``000005.1234``; None for a text of another form."""
+    """The file number and the position in a text like ``000005.1234``; both None for a text of another form."""
     file, _, position = text.partition(".")
     if not all(part.isascii() and part.isdigit() and len(part) <= _MOST_DIGITS for part in (file, position)):
         return [None, None]
@@ -45,7 +44,7 @@ def sequence_parts(text: str) -> list[int | None]:
 
 
 def float_rank(value: float) -> int:
-    """A number that compares as a float does in Java: -0.0 below 0.0, and NaN above all."""
+    """An integer that compares as the float does in Java: -0.0 below 0.0, and NaN above all."""
     bits: int
     (bits,) = struct.unpack(">q", struct.pack(">d", math.nan if math.isnan(value) else value))
     return bits if bits >= 0 else bits ^ _ALL_BITS
@@ -61,18 +60,17 @@ def contested_fields(
     unset: Sequence[Sequence[bool] | None],
     ordering: Sequence[Any],
 ) -> list[bool] | None:
-    """For each field of a contested record whether it comes from the log; None if there is no row.
+    """For each field of a contested record, whether it comes from the log; None if the record is deleted.
 
-    ``over_base_row`` is that of the rule's precedence. ``flags`` say of the log version whether it deletes, whether it
-    is compared as a delete, and whether as one without an ordering value.
-    ``unset`` are the unset fields of the base row and of the log version, ``ordering`` the values of the base row, then
-    those of the log version.
+    ``over_base_row`` is that of the rule's precedence. ``flags`` are whether the log version deletes, whether it is
+    compared as a delete, and whether as one without an ordering value. ``unset`` holds the unset fields of the base row
+    and of the log version, ``ordering`` the ordering values of the base row, then those of the log version.
     """
     is_delete, is_explicit, always_deletes = flags
     sides = ordering[: len(zeros)], ordering[len(zeros) :]
     base, log = (comparable(values, zeros, sequences=sequences) for values in sides)
     if sequences:
-        # Of equal ones, the base row wins.
+        # If they are equal, the base row wins.
         base, log = (*base, 1), (*log, 0)
     base_unset, log_unset = (of_side or [False] * len(newest) for of_side in unset)
     return fields_from_log(
@@ -96,10 +94,10 @@ def fields_from_log(
     log_unset: Sequence[bool],
     newest: Sequence[bool],
 ) -> list[bool] | None:
-    """For each field whether it comes from the log; None if there is no row.
+    """For each field, whether it comes from the log; None if the record is deleted.
 
-    ``log`` is the surviving version, ``is_delete`` whether it removes the record if it wins. ``newest`` marks fields
-    that follow the log, whichever wins.
+    ``log`` is the surviving log version, ``is_delete`` whether it removes the record if it wins. ``newest`` marks
+    fields that come from the log even if it loses.
     """
     wins = log_replaces_base(over_base_row, base_ordering, log)
     if is_delete:

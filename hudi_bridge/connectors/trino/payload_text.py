@@ -1,9 +1,9 @@
-"""A user's payload -> the text that defines it where no package is installed.
+"""A user's payload -> Python text that defines it without this package.
 
-That is the module of its class, without what it imports from this package. The text has to keep within what Trino's
-Python has: modules of its standard library, and a small memory.
+The text is the module of the payload's class, without its imports from this package. It may import only what Trino's
+Python has, with its small memory: modules of the standard library.
 
-Source: trino-wasm-python, which brings CPython 3.13 without threads, sockets and C extensions.
+Source: trino-wasm-python, which has CPython 3.13 without threads, sockets and C extensions.
 """
 
 import ast
@@ -30,7 +30,7 @@ def payload_text(payload: RecordPayload) -> str:
     """Python text that ends with the payload under the name ``PAYLOAD``.
 
     Raises:
-        UnsupportedTableError: the payload needs more than its text, or what Trino's Python does not have.
+        UnsupportedTableError: the payload needs more than its text, or modules that Trino's Python lacks.
     """
     kind = type(payload)
     if getattr(payload, "__dict__", {}):
@@ -51,7 +51,7 @@ def payload_text(payload: RecordPayload) -> str:
 
 
 def without_imports(text: str, *packages: str) -> str:
-    """Python text without its docstring and without what it imports from the packages named."""
+    """Python text without its docstring and without its ``from`` imports of these packages."""
     tree = ast.parse(text)
     lines = text.splitlines()
     for number, node in enumerate(tree.body):
@@ -63,7 +63,7 @@ def without_imports(text: str, *packages: str) -> str:
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:
-    """The top-level modules that a text imports, wherever it does."""
+    """The top-level modules that a text imports, also inside functions."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)

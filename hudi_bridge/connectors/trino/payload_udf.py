@@ -1,16 +1,16 @@
-"""What a Trino function does with a contested record of a table with a payload of the user's own: it asks the payload.
+"""A Trino function that merges a contested record with a user's payload.
 
-The text of this module runs in Trino's Python, behind that of the payload. Rows arrive as tuples, whose fields are put
-under their names, and maps as dictionaries, which become lists of pairs: as a read of the table hands them over.
+The source text of this module runs in Trino's Python, after that of the payload. Trino passes rows as tuples and maps
+as dictionaries; the payload gets dictionaries and lists of pairs, as in a read of the table.
 
-A shape is None for a plain value, ``("row", ((name, shape), ...))``, ``("array", shape)`` or ``("map", shape)``.
+A shape is None for a primitive value, ``("row", ((name, shape), ...))``, ``("array", shape)`` or ``("map", shape)``.
 """
 
 from typing import Any
 
 
-def to_payload(value: Any, shape: Any) -> Any:  # noqa: ANN401 - values and shapes of any type
-    """A value of SQL as the payload takes it."""
+def to_payload(value: Any, shape: Any) -> Any:  # noqa: ANN401 - any value and shape
+    """A value of Trino as the payload expects it."""
     if value is None or shape is None:
         return value
     kind, inner = shape
@@ -21,8 +21,8 @@ def to_payload(value: Any, shape: Any) -> Any:  # noqa: ANN401 - values and shap
     return [to_payload(item, inner) for item in value]
 
 
-def from_payload(value: Any, shape: Any) -> Any:  # noqa: ANN401 - values and shapes of any type
-    """A value of the payload as SQL takes it."""
+def from_payload(value: Any, shape: Any) -> Any:  # noqa: ANN401 - any value and shape
+    """A value of the payload as Trino expects it."""
     if value is None or shape is None:
         return value
     kind, inner = shape
@@ -34,7 +34,7 @@ def from_payload(value: Any, shape: Any) -> Any:  # noqa: ANN401 - values and sh
     return [from_payload(item, inner) for item in value]
 
 
-def combined(payload: Any, base: Any, log: Any, shape: Any) -> Any:  # noqa: ANN401 - of any type
-    """What the base row and the log version become; None if there is no row."""
+def combined(payload: Any, base: Any, log: Any, shape: Any) -> Any:  # noqa: ANN401 - any payload and row
+    """The merged row of a base row and a log version; None if the record is deleted."""
     answer = payload.combine_and_get_update_value(to_payload(base, shape), to_payload(log, shape))
     return from_payload(answer, shape)

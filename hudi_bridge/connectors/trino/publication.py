@@ -1,14 +1,14 @@
-"""What is published of a table, as plain files in a folder of its own, for SQL views over the table's base files.
+"""A publication: files from which SQL views add the log records to a table's base files.
 
 ::
 
-    current.json                         the newest publication, and what a view has to know of the table
-    <fingerprint>/slices/<id>.parquet    a publication: its file slices, with their base and published files
-    <fingerprint>/log/<slice>.parquet    the log records of a slice, or all of its rows
-    <fingerprint>/blocks/<id>.parquet    the blocks of all log files, if asked for
+    current.json                         the newest publication, and the read context for views
+    <fingerprint>/slices/<id>.parquet    the file slices of a publication, with their base and published files
+    <fingerprint>/log/<slice>.parquet    the log records of a slice, or all of its merged rows
+    <fingerprint>/blocks/<id>.parquet    the blocks of all log files (optional)
 
-No file but ``current.json`` is ever changed: a view, which names its publication, goes on to give the same rows.
-The fingerprint stands for the table's schema and merge rule: all files of a folder have the same columns.
+Only ``current.json`` is ever changed: a view names its publication, and its rows stay the same. The fingerprint is a
+hash of the table's schema and merge rule, so that all files of a folder have the same columns.
 """
 
 import json
@@ -45,17 +45,17 @@ _SLICE_FIELDS: Mapping[str, pa.DataType] = {
     "key": pa.string(),
     "counted": pa.string(),
 }
-_OF_PLACE = ("publication", "number")
+_PUBLICATION_FIELDS = ("publication", "number")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedSlice:
     """One file slice of a publication.
 
-    ``base_uri`` is its base file as the engine calls it, None if the file is not read; ``log_uri`` the published file,
-    None if there is none. ``key`` stands for the slice's files, and ``counted`` says of the instants of its log blocks
-    whether they count, as JSON: a slice for which both are the same has not changed. ``path_values`` are the values of
-    the columns that come from the partition path.
+    ``base_uri`` is the engine's URI of the base file, None if the file is not read; ``log_uri`` that of the published
+    file, None if there is none. ``key`` is the identity of the slice, and ``counted`` holds for the instants of its log
+    blocks whether they count, as JSON: if both are the same, the slice has not changed. ``path_values`` are the values
+    of the columns that come from the partition path.
     """
 
     partition_path: str
@@ -75,9 +75,9 @@ class PublishedSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """The newest publication. URIs are as the engine calls the table's folder and that of the published files.
+    """A publication. ``table_uri`` and ``own_uri`` are the engine's URIs of the table and of the published files.
 
-    ``context`` is that of the table's splits, without the instants of the timeline. ``history`` names the publications
+    ``context`` is that of the table's splits, without the instants of the timeline. ``history`` lists the publications
     that are kept, as folder and id, oldest first.
     """
 
@@ -105,10 +105,10 @@ class Publication:
 
     @classmethod
     def read(cls, scratch: Scratch, payloads: Mapping[str, RecordPayload] | None = None) -> Self | None:
-        """The newest publication of a folder, None before the first.
+        """The newest publication of a folder; None before the first.
 
         Raises:
-            QueryError: ``current.json`` is not one of this program's, or the table needs a payload that is not given.
+            QueryError: ``current.json`` was not written by this package, or a payload is missing.
         """
         content = scratch.read(CURRENT)
         if content is None:
@@ -129,12 +129,12 @@ class Publication:
 
 
 def path_columns(context: ReadContext) -> dict[str, str]:
-    """The columns of the table of slices that hold values of the partition path, by the columns that they are for."""
+    """The columns of the slices table for values of the partition path, by the table's column."""
     return {name: f"{_PATH_COLUMN}{position}" for position, name in enumerate(context.path_columns)}
 
 
 def slices_schema(context: ReadContext) -> pa.Schema:
-    """The columns of the table of slices."""
+    """The schema of the slices table."""
     own = [pa.field(name, kind) for name, kind in _SLICE_FIELDS.items()]
     from_path = (
         pa.field(stored, published_type(context.schema.field(name).type))
@@ -146,11 +146,11 @@ def slices_schema(context: ReadContext) -> pa.Schema:
 def write_slices(
     scratch: Scratch, folder: str, publication: str, slices: Iterable[PublishedSlice], context: ReadContext
 ) -> None:
-    """Make the file of a publication appear."""
+    """Write the slices file of a publication."""
     schema = slices_schema(context)
     stored = tuple(path_columns(context).values())
     rows = [
-        {name: getattr(one, name) for name in _SLICE_FIELDS if name not in _OF_PLACE}
+        {name: getattr(one, name) for name in _SLICE_FIELDS if name not in _PUBLICATION_FIELDS}
         | dict(zip(stored, one.path_values, strict=False))
         | {"publication": publication, "number": number}
         for number, one in enumerate(slices)
@@ -163,7 +163,7 @@ def read_slices(scratch: Scratch, folder: str, publication: str, context: ReadCo
     """The file slices of a publication.
 
     Raises:
-        QueryError: the file is gone or damaged.
+        QueryError: the file is missing or damaged.
     """
     name = f"{folder}/{SLICES}/{publication}.parquet"
     content = scratch.read(name)
@@ -177,5 +177,5 @@ def read_slices(scratch: Scratch, folder: str, publication: str, context: ReadCo
 
 
 def _published_slice(row: dict[str, Any], stored: Sequence[str]) -> PublishedSlice:
-    own = {name: row[name] for name in _SLICE_FIELDS if name not in _OF_PLACE}
+    own = {name: row[name] for name in _SLICE_FIELDS if name not in _PUBLICATION_FIELDS}
     return PublishedSlice(**own, path_values=tuple(row[name] for name in stored))

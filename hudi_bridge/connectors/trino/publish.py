@@ -1,7 +1,7 @@
-"""Publishes what the log files of a table say, file slice by file slice, for SQL views over its base files.
+"""Publishes the log records of a table, one file slice at a time, for SQL views over its base files.
 
-A slice that has not changed since the last publication is not read. Files are written first and the publication that
-names them last, so that one that is broken off leaves nothing that a view could see.
+A slice that has not changed since the last publication is not read. The publication is written after its files, so that
+views never see an incomplete one.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ from hudi_bridge.table import HudiTable
 from hudi_bridge.threads import map_in_threads
 
 _FORMAT = 2
-"""Of the published files of slices: to be raised when slices of the same identity get other ones."""
+"""To be raised when the published files for a slice change in form or content."""
 
 _SUFFIX = ".parquet"
 _EMPTY = f"empty{_SUFFIX}"
@@ -48,7 +48,7 @@ _EMPTY = f"empty{_SUFFIX}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What a call has done: ``built`` slices were read, ``reused`` ones had not changed."""
+    """The result of a call: ``built`` slices were read, ``reused`` ones had not changed."""
 
     publication: Publication
     built: int
@@ -64,17 +64,17 @@ def publish_log_records(
     keep: int = 2,
     leave_seconds: float = 3600,
     blocks: bool = False,
-    filesystem: Any = None,  # noqa: ANN401 - of any library
+    filesystem: Any = None,  # noqa: ANN401 - the type of any library
 ) -> Published:
-    """Publish a table as of its newest commit to a folder, which must not lie within the table.
+    """Publish a table as of its newest commit to a folder, which must lie outside of the table.
 
-    ``locations`` says what the engine calls the table and the folder; ``keep`` is how many publications stay for views
-    that name them, this one among them, and ``leave_seconds`` for how long files stay that none of these names: as long
-    as a query, or another publication, may take. With ``blocks``, the blocks of the log files are published too, to be
-    looked into. ``filesystem`` is that of the table, as for ``HudiTable.open``.
+    ``locations`` maps the table and the folder to the engine's URIs. The newest ``keep`` publications are kept for
+    views. Other files are kept for ``leave_seconds``, which must cover the longest query or publication. With
+    ``blocks``, the blocks of the log files are published too. ``filesystem`` is that of the table, as for
+    ``HudiTable.open``.
 
     Raises:
-        QueryError: the folder lies within the table, or holds something else.
+        QueryError: the folder lies within the table, or holds the publications of another table.
         UnsupportedTableError: the table has no columns, or cannot be merged.
         HudiReadError: the table cannot be read.
     """
@@ -97,11 +97,11 @@ class _Publisher:
         self._columns = LogColumns.of(self._context)
         uris = (locations.uri(storage), locations.uri(scratch.storage))
         self._identity = context_identity(self._context, _FORMAT, *uris)
-        # All files of a folder have the same columns, and values that are made in the same way.
+        # All files of a folder have the same columns, with values computed in the same way.
         self._folder = self._identity[:8]
 
     def publish(self, keep: int, *, blocks: bool, leave_seconds: float) -> Published:
-        """Publish, and remove what nothing refers to any more."""
+        """Publish, and remove orphan files."""
         last = self._last()
         known = self._known(last)
         reused = [known.get(self._key(split)) for split in self._splits]
@@ -132,7 +132,7 @@ class _Publisher:
         return last
 
     def _known(self, last: Publication | None) -> Mapping[str, PublishedSlice]:
-        """The slices of the last publication of which the same log blocks count, by what stands for their files."""
+        """The slices of the last publication for which the same log blocks count, by identity."""
         if last is None or last.folder != self._folder:
             return {}
         slices = read_slices(self._scratch, last.folder, last.publication, last.context)
@@ -174,7 +174,7 @@ class _Publisher:
         return self._locations.uri(self._scratch.storage, "/".join((self._folder, *parts)))
 
     def _write(self, name: str, content: SliceContent) -> bool:
-        """Make the published file of a slice appear; False if there is nothing to publish."""
+        """Write the published file of a slice; False if there is nothing to publish."""
         batches = (batch for batch in content.batches if batch.num_rows)
         first = next(iter(batches), None)
         if first is None:
@@ -184,11 +184,11 @@ class _Publisher:
             pq.ParquetWriter(file, self._columns.schema, compression="zstd", store_schema=False) as writer,
         ):
             for batch in chain([first], batches):
-                writer.write_batch(self._placed(batch, name))
+                writer.write_batch(self._with_file_name(batch, name))
         return True
 
-    def _placed(self, batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
-        """The batch with the name of its file."""
+    def _with_file_name(self, batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+        """The batch with the name of its file in the ``file`` column."""
         position = batch.schema.get_field_index(self._columns.file)
         return batch.set_column(position, self._columns.file, pa.repeat(pa.scalar(name), batch.num_rows))
 
@@ -202,7 +202,7 @@ class _Publisher:
                 writer.write_batch(batch)
 
     def _write_empty(self) -> None:
-        """A file without rows: engines ask for a folder with at least one file."""
+        """Write a file without rows: engines need a folder with at least one file."""
         name = f"{self._folder}/{LOG}/{_EMPTY}"
         if not self._scratch.storage.exists(name):
             with self._scratch.appearing(name) as file:
@@ -231,7 +231,7 @@ class _Publisher:
         )
 
     def _remove(self, publication: Publication, leave_seconds: float) -> int:
-        """Remove files that no kept publication names; how many there were."""
+        """Remove files that no kept publication lists; returns their number."""
         needed = {}
         folders = {info.name for info in self._scratch.storage.list_directory("") if info.is_dir}
         for folder in sorted(folders | {self._folder}):

@@ -1,16 +1,16 @@
 """The query behind the realtime view of a publication.
 
-It is the union of two parts, of which none looks at rows of the other:
+It is the union of two parts:
 
-* base rows, each beside its log record if it has one. Those without one are as they are, those whose record wins in any
-  case are left out. The others are contested: where an ordering decides, SQL compares it; where fields are merged, or a
-  payload of the user's own decides, a Python function does.
-* log records, and rows of slices that are published whole, in which no base row has a say.
+* the base rows, joined with their log records. Rows without a log record are not changed; rows whose log record always
+  wins are left out. The others are contested: SQL compares ordering values, and a Python function merges fields or
+  calls a user's payload.
+* the log records that are not contested, and the rows of slices that are published whole.
 
-Two more parts have no rows: they fail where a file of the publication is gone, whose rows would be missing without a
-word.
+Two more parts have no rows. They fail if a file of the publication is missing, whose rows would otherwise be left out
+silently.
 
-Within the query, columns are called after their places, so that no name of the table's can meet another.
+Within the query, columns are named by position (``c0``, ``c1``), so that they cannot clash with names of the query.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,10 +36,11 @@ _FLAGS = ("contested", "delete", "explicit", "always")
 
 @dataclass(frozen=True, kw_only=True)
 class RealtimeView:
-    """Writes the query.
+    """Builds the query.
 
-    ``base_table`` is a table of the rows of the latest base files, None for the external table over all base files, of
-    which the publication says which are the latest. ``calls_function`` is whether a function decides on contested rows.
+    ``base_table`` is a table of the rows of the latest base files; if it is None, the query reads the external table
+    over all base files, and the publication selects the latest ones. ``calls_function`` is whether a function merges
+    contested rows.
     """
 
     publication: Publication
@@ -57,7 +58,7 @@ class RealtimeView:
         return self.publication.context.schema
 
     def query(self) -> str:
-        """The text."""
+        """The SQL text of the query."""
         rule = self.publication.context.merge_rule
         if rule is not None and self.publication.contested:
             base_rows = self._merged_base_rows(rule)
@@ -101,11 +102,12 @@ class RealtimeView:
         columns.append(f"l.{identifier(own.unset)} AS unset")
         columns += [f"l.{identifier(name)} AS o{position}" for position, name in enumerate(own.ordering)]
         columns += [f"l.{identifier(name)} AS c{position}" for position, name in enumerate(self._schema.names)]
-        met = f"l.{_PATH} = slice.log_uri" if self.base_table is None else f"l.{identifier(own.file)} = slice.log_file"
-        return _named("log", columns, f"{self.names.of_part(LOG)} l JOIN slice ON {met}")
+        by_path, by_name = f"l.{_PATH} = slice.log_uri", f"l.{identifier(own.file)} = slice.log_file"
+        of_slice = by_path if self.base_table is None else by_name
+        return _named("log", columns, f"{self.names.of_part(LOG)} l JOIN slice ON {of_slice}")
 
     def _shown(self, alias: str) -> str:
-        """The columns that the view shows, of rows that have them as they are stored."""
+        """The columns of the view, from rows in the stored types."""
         return ",\n  ".join(
             f"{shown(f'{alias}.c{position}', field.type, self.dialect)} AS {identifier(field.name)}"
             for position, field in enumerate(self._schema)
@@ -125,24 +127,24 @@ class RealtimeView:
         return f"SELECT\n  {self._shown('l')}\nFROM log l\nWHERE NOT l.is_contested AND NOT l.is_delete"
 
     def _merged_base_rows(self, rule: MergeRule) -> str:
-        """The base rows, of which the contested ones are merged with their log records."""
+        """The base rows; contested ones are merged with their log records."""
         if rule.payload is not None:
             return self._combined()
         return self._merged(rule) if self.calls_function else self._compared(rule)
 
     def _compared(self, rule: MergeRule) -> str:
-        """Of contested rows SQL says which side wins."""
+        """Base rows, where SQL compares ordering values to pick the side of contested ones."""
         base, log = self._ordering(rule)
         wins = f"l.record_key IS NOT NULL AND {log_wins(rule, self._columns, self.dialect, base, log)}"
-        picked = (self._pick(position, "m.wins") for position in self._places)
+        picked = (self._pick(position, "m.wins") for position in self._positions)
         return (
-            f"SELECT\n  {self._of_both(picked)}\nFROM (\n"
-            f"  SELECT\n    {self._sides()},\n    l.is_delete,\n    {wins} AS wins\n  {self._meeting()}\n) m\n"
+            f"SELECT\n  {self._picked_columns(picked)}\nFROM (\n"
+            f"  SELECT\n    {self._sides()},\n    l.is_delete,\n    {wins} AS wins\n  {self._join()}\n) m\n"
             "WHERE NOT (m.wins AND m.is_delete)"
         )
 
     def _merged(self, rule: MergeRule) -> str:
-        """Of contested rows a function says where each field comes from."""
+        """Base rows, where a function picks the side of each field of contested ones."""
         base, log = self._ordering(rule)
         unset = "CAST(NULL AS array(boolean))"
         if rule.fill is not None:
@@ -153,17 +155,17 @@ class RealtimeView:
             )
             unset = f"ARRAY[{', '.join(each)}]"
         arguments = ", ".join(("l.is_delete", "l.is_explicit", "l.is_always", unset, "l.unset", *base, *log))
-        picked = (self._pick(position, f"m.from_log[{position + 1}]") for position in self._places)
+        picked = (self._pick(position, f"m.from_log[{position + 1}]") for position in self._positions)
         return (
-            f"SELECT\n  {self._of_both(picked)}\nFROM (\n"
-            f"  SELECT\n    {self._sides()},\n    {self._asked(arguments, 'from_log')}"
+            f"SELECT\n  {self._picked_columns(picked)}\nFROM (\n"
+            f"  SELECT\n    {self._sides()},\n    {self._function_call(arguments, 'from_log')}"
         )
 
     def _combined(self) -> str:
-        """Of contested rows a function makes one row."""
+        """Base rows, where a function merges both sides of contested ones."""
         kind = row_type(self._schema)
         sides = (
-            f"CAST(ROW({', '.join(self._shown_values(alias))}) AS {kind})"  # a row has no names of its own
+            f"CAST(ROW({', '.join(self._shown_values(alias))}) AS {kind})"  # the cast names the fields
             for alias in ("b", "l")
         )
         columns = ",\n  ".join(
@@ -171,30 +173,33 @@ class RealtimeView:
             f" ELSE m.made.c{position} END AS {identifier(field.name)}"
             for position, field in enumerate(self._schema)
         )
-        own = ",\n    ".join(f"b.c{position} AS b{position}" for position in self._places)
-        return f"SELECT\n  {columns}\nFROM (\n  SELECT\n    {own},\n    {self._asked(', '.join(sides), 'made')}"
+        own = ",\n    ".join(f"b.c{position} AS b{position}" for position in self._positions)
+        return f"SELECT\n  {columns}\nFROM (\n  SELECT\n    {own},\n    {self._function_call(', '.join(sides), 'made')}"
 
-    def _asked(self, arguments: str, answer: str) -> str:
-        """The end of a query that calls the function for contested rows; without an answer, the row is deleted."""
+    def _function_call(self, arguments: str, answer: str) -> str:
+        """The end of a query that calls the function for contested rows; if it returns NULL, the row is deleted."""
         call = f"CASE WHEN l.record_key IS NOT NULL THEN {self.names.of_part(MERGE)}({arguments}) END"
         return (
             f"l.record_key,\n    {call} AS {answer}\n"
-            f"  {self._meeting()}\n) m\nWHERE m.record_key IS NULL OR m.{answer} IS NOT NULL"
+            f"  {self._join()}\n) m\nWHERE m.record_key IS NULL OR m.{answer} IS NOT NULL"
         )
 
     def _missing_publication(self) -> str:
-        """No rows, and an error if the slices of the publication are gone."""
+        """No rows, and an error if slices of the publication are missing."""
         counted = "(SELECT count(*) AS slices FROM slice) n"
         wanted = self.publication.slices
         what = f"CAST(n.slices AS varchar) || {literal(f' of {wanted} file slices')}"
         return self._failing(f"n.slices < {wanted}", what, counted, {})
 
     def _missing_files(self) -> str:
-        """No rows, and an error that names a file of the publication that is gone; all of them have rows."""
+        """No rows, and an error that names a missing file of the publication.
+
+        A file is found by the paths of its rows: each file has rows.
+        """
         bases, logs = (f"SELECT {_PATH} AS path FROM {self.names.of_part(part)}" for part in (BASE, LOG))
         groups = path_columns(self.publication.context)
         columns = ", ".join(("u.uri", *(f"slice.{name}" for name in groups.values())))
-        # Which files to look for comes from the right side, as a dynamic filter.
+        # The right side becomes a dynamic filter on the paths, so that no other files are read.
         files = (
             f"(\n    SELECT DISTINCT path FROM ({bases} UNION ALL {logs})\n  ) found\n  RIGHT JOIN (\n"
             f"    SELECT {columns}\n    FROM slice CROSS JOIN UNNEST(ARRAY[slice.base_uri, slice.log_uri]) AS u(uri)\n"
@@ -203,15 +208,15 @@ class RealtimeView:
         return self._failing("found.path IS NULL", "wanted.uri", files, groups)
 
     def _failing(self, condition: str, what: str, source: str, groups: Mapping[str, str]) -> str:
-        """A part without rows, which ends the query where the condition holds; ``what`` names what is gone then.
+        """A part without rows that fails if the condition holds; ``what`` is the SQL text of what is missing.
 
-        Its columns are such that no condition on them keeps this one from being asked. Only those that have a column of
-        ``groups`` may leave out what it is asked of.
+        Its columns are computed from the failure, so that filters on the view cannot skip the check. Only filters on
+        columns of ``groups`` may skip the check for files whose partition they exclude.
         """
-        gone = f"fail({literal('gone, so that the table has to be published again: ')} || {what})"
-        failure = f"max(CASE WHEN {condition} THEN CAST({gone} AS bigint) END)"
+        call = f"fail({literal('gone, so that the table has to be published again: ')} || {what})"
+        failure = f"max(CASE WHEN {condition} THEN CAST({call} AS bigint) END)"
         columns = ",\n  ".join(
-            f"{shown(self._of_nothing(field, groups), field.type, self.dialect)} AS {identifier(field.name)}"
+            f"{shown(self._null_column(field, groups), field.type, self.dialect)} AS {identifier(field.name)}"
             for field in self._schema
         )
         of_group = "".join(f"{name}, " for name in groups.values())
@@ -221,40 +226,40 @@ class RealtimeView:
             "WHERE f.failure IS NOT NULL"
         )
 
-    def _of_nothing(self, field: "pa.Field[Any]", groups: Mapping[str, str]) -> str:
+    def _null_column(self, field: "pa.Field[Any]", groups: Mapping[str, str]) -> str:
         if field.name in groups:
             return f"f.{groups[field.name]}"
         return f"element_at(ARRAY[CAST(NULL AS {stored_type(field.type, self.dialect, field.name)})], f.failure)"
 
     @property
-    def _places(self) -> range:
+    def _positions(self) -> range:
         return range(len(self._schema))
 
     def _shown_values(self, alias: str) -> list[str]:
         return [shown(f"{alias}.c{position}", field.type, self.dialect) for position, field in enumerate(self._schema)]
 
-    def _of_both(self, picked: Iterable[str]) -> str:
-        """The columns that the view shows, of values that were picked from either side."""
+    def _picked_columns(self, picked: Iterable[str]) -> str:
+        """The columns of the view, from values that were picked from either side."""
         return ",\n  ".join(
             f"{shown(f'({value})', field.type, self.dialect)} AS {identifier(field.name)}"
             for value, field in zip(picked, self._schema, strict=True)
         )
 
     def _sides(self) -> str:
-        sides = (f"b.c{position} AS b{position}, l.c{position} AS l{position}" for position in self._places)
+        sides = (f"b.c{position} AS b{position}, l.c{position} AS l{position}" for position in self._positions)
         return ",\n    ".join(sides)
 
     def _pick(self, position: int, condition: str) -> str:
-        """A column of the log record, if the condition holds, or else of the base row.
+        """A column of the log record if the condition holds, or else of the base row.
 
-        Where both have the same value, it is that of the base row, so that conditions on it reach the base files.
+        If both always have the same value, it is that of the base row, so that filters reach the base files.
         """
         context, name = self.publication.context, self._schema.field(position).name
         is_same = name in context.path_columns or (context.populates_meta_fields and name in context.key_columns)
         return f"m.b{position}" if is_same else f"CASE WHEN {condition} THEN m.l{position} ELSE m.b{position} END"
 
     def _ordering(self, rule: MergeRule) -> tuple[list[str], list[str]]:
-        """The ordering values of both sides."""
+        """The SQL expressions of the ordering values of the base row and of the log record."""
         fields = rule.ordering_fields if rule.orders_base else ()
         paths = [ordering_path(name) for name in fields]
         base = [
@@ -263,10 +268,10 @@ class RealtimeView:
         ]
         return base, [f"l.o{position}" for position in range(len(fields))]
 
-    def _meeting(self) -> str:
-        """Base rows with their log records, but those whose log record takes their place in any case."""
-        met = "LEFT JOIN log l ON l.place = b.place AND l.record_key = b.record_key"
-        return f"FROM base b {met}\n  WHERE l.record_key IS NULL OR l.is_contested"
+    def _join(self) -> str:
+        """Base rows with their log records, without those whose log record always wins."""
+        join = "LEFT JOIN log l ON l.place = b.place AND l.record_key = b.record_key"
+        return f"FROM base b {join}\n  WHERE l.record_key IS NULL OR l.is_contested"
 
 
 def _named(name: str, columns: Iterable[str], source: str) -> str:

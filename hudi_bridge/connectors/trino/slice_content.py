@@ -1,8 +1,8 @@
-"""A file slice -> what is published of it, so that SQL can merge it with its base file.
+"""A file slice -> the rows that are published, so that SQL can merge them with the base file.
 
-That is the winning log version of each record key, with what a merge with a base row has to know of it. The versions
-are folded by the code that reads snapshots; of the base file, no more than the record keys are read. Where SQL cannot
-read the base file or merge the slice, the merged rows of the whole slice are published instead.
+They are the surviving log version of each record key, with the columns that a merge needs. The log versions are merged
+by the code that reads snapshots; of the base file, only the record keys are read. If SQL cannot read the base file or
+merge the slice, the merged rows of the whole slice are published instead.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,17 +21,17 @@ from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
 _MOST_ROW_BYTES = 300_000
-"""Of a row that a Python function is given: it gets two of them, and its memory is small."""
+"""The limit of a row for a Python function, which gets two rows and has a small memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceContent:
-    """What is published of a slice: nothing if its base file says all.
+    """The published rows of a slice; none if no log record counts.
 
-    ``why_whole`` is why all of its rows are published, None if SQL merges them with those of its base file;
-    ``reads_base`` is whether there are any. ``counted_instants`` are those of its log blocks, and whether they count.
-    ``contested`` is how many of its ``records`` base rows have a say in, and ``merges_fields`` whether both sides then
-    give fields to the row that comes of it.
+    ``why_whole`` is why all rows of the slice are published; None if SQL merges log records with the base file.
+    ``reads_base`` is whether SQL reads the base file. ``counted_instants`` holds for the instants of the log blocks
+    whether they count. ``contested`` is how many of the ``records`` have to be compared with their base row, and
+    ``merges_fields`` whether the merged row then has fields of both.
     """
 
     batches: Iterable[pa.RecordBatch] = ()
@@ -44,9 +44,9 @@ class SliceContent:
 
 
 def slice_content(storage: Storage, split: RealtimeFileSplit, columns: LogColumns, at_once: int = 1) -> SliceContent:
-    """What is published of a slice; ``at_once`` slices share the memory for logs.
+    """The content to publish of a slice; the memory for logs is divided by ``at_once``.
 
-    The column of the name of the file is left null.
+    The ``file`` column is null.
 
     Raises:
         HudiReadError: the slice cannot be read.
@@ -72,7 +72,7 @@ class _SliceReader:
     at_once: int
 
     def whole(self, reason: str) -> SliceContent:
-        """All rows of the slice, merged."""
+        """The merged rows of the whole slice."""
         return SliceContent(batches=self._merged_rows(), why_whole=reason)
 
     def _merged_rows(self) -> Iterator[pa.RecordBatch]:
@@ -81,7 +81,7 @@ class _SliceReader:
             yield self._published(rows, {})
 
     def records(self, delta: SliceDelta) -> SliceContent:
-        """The winning log versions."""
+        """The surviving log records, or the whole slice if SQL cannot merge them."""
         rule = self.split.context.merge_rule
         if (
             rule is not None
@@ -118,7 +118,7 @@ class _SliceReader:
         return self._published(log.rows, values)
 
     def _published(self, rows: pa.RecordBatch, values: "dict[str, pa.Array[Any]]") -> pa.RecordBatch:
-        """Rows with the columns to merge by, of which those without values get what rows that meet nothing have."""
+        """Rows with all log columns; those without ``values`` are false or null, as for rows without a base row."""
         columns, count = self.columns, rows.num_rows
         of_all = {
             columns.partition: pa.repeat(pa.scalar(self.split.partition_path), count),
@@ -138,7 +138,7 @@ def _false(count: int) -> "pa.Array[Any]":
 
 
 def _unset(log: SurvivingLogRecords) -> "pa.Array[Any]":
-    """For each record a list that says of each column whether it is unset; null for deletes."""
+    """For each record, a list of whether each column is unset; null for deletes."""
     names, nothing = log.rows.schema.names, np.zeros(len(log), dtype=np.bool_)
     rows = len(log) - int(log.is_delete.sum())
     unset = np.stack([log.unset.get(name, nothing)[:rows] for name in names], axis=1)
@@ -150,10 +150,10 @@ def _unset(log: SurvivingLogRecords) -> "pa.Array[Any]":
 
 
 def _widest_row(rows: pa.RecordBatch) -> int:
-    """The bytes of texts and binaries in the row that has most of them, at the top level."""
+    """The size in bytes of the strings and binaries in the widest row; nested ones are not counted."""
     sizes = np.zeros(rows.num_rows, dtype=np.int64)
     for column in rows.columns:
         if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
-            lengths: Any = pc.binary_length(column)  # type: ignore[call-overload]  # of any texts
+            lengths: Any = pc.binary_length(column)  # type: ignore[call-overload]  # the stubs lack strings
             sizes += np.asarray(lengths.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
     return int(sizes.max(initial=0))

@@ -1,7 +1,7 @@
-"""Names and values of a table -> SQL text in which they can be nothing but names and values.
+"""Quotes names and values for SQL.
 
-Identifiers and texts come from a table's schema, paths and properties, which is outside input. They are quoted; those
-that an engine's catalog cannot hold are refused.
+They come from a table's schema, paths and properties, which are untrusted input. Those that an engine's catalog cannot
+hold are refused.
 
 Source: Trino's grammar (``SqlBase.g4``); ``HiveMetadata`` of Trino for column names.
 """
@@ -15,14 +15,14 @@ from typing import Any
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
-# Names of tables become folders of a metastore that lives in files.
+# A file metastore makes folders of table names.
 _OBJECT_NAME = re.compile(r"[^\W_][\w$-]*")
-# Hive writes the type of a struct as text, with the names of its fields as they are.
+# Hive writes struct types as text, with unquoted field names.
 _FIELD_NAME = re.compile(r"[^\W\d][\w ]*\Z")
 
 
 class Dialect(StrEnum):
-    """Whose SQL: Trino's with Python functions, Presto's, or what the standard has."""
+    """SQL dialects: Trino's with Python functions, Presto's, and the standard's."""
 
     TRINO = "trino"
     PRESTO = "presto"
@@ -31,10 +31,10 @@ class Dialect(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectNames:
-    """What the objects of one table are called: ``view`` is the realtime view, others begin with its name.
+    """The names of a table's SQL objects: ``view`` is the realtime view, and the others begin with its name.
 
-    ``fingerprint`` tells the objects of different table schemas apart, so that a view goes on to work beside those that
-    take its place.
+    ``fingerprint`` is part of the names of the others, so that a view still works while objects for a new table schema
+    are created.
     """
 
     catalog: str
@@ -43,31 +43,31 @@ class ObjectNames:
     fingerprint: str
 
     def __post_init__(self) -> None:
-        """Refuse names that a catalog would not take."""
+        """Refuse names that a catalog would not accept."""
         for argument, name in (("catalog", self.catalog), ("schema", self.schema), ("name", self.view)):
             if not _OBJECT_NAME.fullmatch(name):
                 raise QueryError(argument, repr(name), "letters, digits, - _ and $, with a letter or digit first")
 
     @property
     def of_schema(self) -> str:
-        """The schema."""
+        """The quoted name of the schema."""
         return f"{identifier(self.catalog)}.{identifier(self.schema)}"
 
     @property
     def of_view(self) -> str:
-        """The realtime view."""
+        """The quoted name of the realtime view."""
         return f"{self.of_schema}.{identifier(self.view)}"
 
     def of_part(self, part: str) -> str:
-        """A table or function that belongs to the view."""
+        """The quoted name of a table or function for the view."""
         return f"{self.of_schema}.{identifier(f'{self.view}__{part}_{self.fingerprint}')}"
 
 
 def identifier(name: str) -> str:
-    """A name in quotation marks.
+    """A quoted name.
 
     Raises:
-        UnsupportedTableError: it has a control character, or nothing.
+        UnsupportedTableError: the name is empty or has a control character.
     """
     if not name or _CONTROL.search(name):
         raise UnsupportedTableError("name in SQL", repr(name), "names without control characters")
@@ -76,10 +76,10 @@ def identifier(name: str) -> str:
 
 
 def literal(text: str) -> str:
-    """A text in apostrophes.
+    """A string literal.
 
     Raises:
-        UnsupportedTableError: it holds half of a character, or a null byte, which no engine takes.
+        UnsupportedTableError: the text has a lone surrogate or a null byte, which no engine accepts.
     """
     if re.search(r"[\x00\ud800-\udfff]", text):
         raise UnsupportedTableError("text in SQL", repr(text), "Unicode text without null bytes")
@@ -88,15 +88,15 @@ def literal(text: str) -> str:
 
 
 def comment(text: str) -> str:
-    """A comment of one line."""
+    """A one-line comment."""
     return f"-- {_CONTROL.sub(' ', text)}"
 
 
 def check_column_names(names: Iterable[str]) -> None:
-    """Raises unless a Hive table can have columns of these names.
+    """Raises UnsupportedTableError unless a Hive table can have columns with these names.
 
     Raises:
-        UnsupportedTableError: it cannot.
+        UnsupportedTableError: a name has a comma or outer spaces, or two names differ in case alone.
     """
     seen: dict[str, str] = {}
     for name in names:
@@ -109,10 +109,10 @@ def check_column_names(names: Iterable[str]) -> None:
 
 
 def field_identifier(name: str) -> str:
-    """The name of a field within a struct, in quotation marks.
+    """The quoted name of a struct field.
 
     Raises:
-        UnsupportedTableError: a Hive table cannot have a field of this name.
+        UnsupportedTableError: a Hive table cannot have a field with this name.
     """
     if not _FIELD_NAME.match(name) or name != name.strip():
         raise UnsupportedTableError("field name in Trino", repr(name), "letters, digits, _ and spaces")
@@ -120,15 +120,15 @@ def field_identifier(name: str) -> str:
 
 
 def python_literal(value: Any) -> str:  # noqa: ANN401 - tuples of texts, numbers, booleans and None
-    """A value as Python text of ASCII characters without a dollar sign, which could end a function's body in SQL."""
+    """A Python literal in ASCII without dollar signs, which could end a function's body in SQL."""
     return ascii(value).replace("$", "\\x24")
 
 
 def body(text: str) -> str:
-    """The body of a function, between its delimiters.
+    """The body of a function, between dollar signs.
 
     Raises:
-        UnsupportedTableError: it would end too early.
+        UnsupportedTableError: the text contains the delimiter.
     """
     if "$$" in text:
         raise UnsupportedTableError("text of a Python function", "two dollar signs in a row", "text without them")
@@ -136,7 +136,7 @@ def body(text: str) -> str:
 
 
 def unused_prefix(names: Iterable[str], wanted: str) -> str:
-    """A prefix that no name has, whatever its case."""
+    """A prefix that no name has, ignoring case."""
     taken = [name.lower() for name in names]
     while any(name.startswith(wanted) for name in taken):
         wanted = f"_{wanted}"

@@ -1,7 +1,7 @@
 """Arrow types -> the types of Hive tables in Trino and Presto, and of the columns that a view shows.
 
-Hive has no time of day and no instant with a time zone. A time is stored as a number of microseconds and an instant as
-a timestamp in UTC; for Trino, the view turns both back into what they are.
+Hive has neither times of day nor timestamps with a time zone. The former are stored as microseconds, the latter as
+timestamps in UTC; the view for Trino converts them back.
 
 Source: ``HiveTypeTranslator`` of Trino.
 """
@@ -17,7 +17,7 @@ from hudi_bridge.errors import UnsupportedTableError
 
 ArrowType: TypeAlias = Any
 
-_PLAIN: Mapping[pa.DataType, str] = {
+_PRIMITIVES: Mapping[pa.DataType, str] = {
     pa.bool_(): "boolean",
     pa.int8(): "tinyint",
     pa.int32(): "integer",
@@ -41,7 +41,7 @@ def stored_type(kind: ArrowType, dialect: Dialect, path: str) -> str:
 
 
 def shown_type(kind: ArrowType, path: str) -> str:
-    """The type of a column of a view in Trino.
+    """The type of a view's column in Trino.
 
     Raises:
         UnsupportedTableError: Hive has no type to store it in.
@@ -67,18 +67,18 @@ def _type(kind: ArrowType, path: str, *, time: str, timestamp: str, instant: str
     if pa.types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision:
         return f"decimal({kind.precision}, {kind.scale})"
     if pa.types.is_fixed_size_binary(kind):
-        return _PLAIN[pa.binary()]
+        return _PRIMITIVES[pa.binary()]
     if pa.types.is_time(kind) and kind.unit in ("ms", "us"):
         return time
     if pa.types.is_timestamp(kind) and kind.unit in ("ms", "us"):
         return instant if kind.tz is not None else timestamp
-    if kind not in _PLAIN:
+    if kind not in _PRIMITIVES:
         raise UnsupportedTableError("column type in Trino", f"{path} of type {kind}", "types of Hive tables")
-    return _PLAIN[kind]
+    return _PRIMITIVES[kind]
 
 
 def shown(expression: str, kind: ArrowType, dialect: Dialect, depth: int = 0) -> str:
-    """A stored value as a view shows it."""
+    """The SQL expression that converts a stored value to the type of the view's column."""
     if dialect is not Dialect.TRINO or not _changes(kind):
         return expression
     if pa.types.is_time(kind):
@@ -106,7 +106,7 @@ def _changes(kind: ArrowType) -> bool:
 
 
 def published_type(kind: ArrowType) -> ArrowType:
-    """The Arrow type in which values of a type are published: one that Trino reads from Parquet as the stored type."""
+    """The Arrow type in which values are published: Trino reads it from Parquet as the stored type."""
     if pa.types.is_struct(kind):
         fields = [kind.field(position) for position in range(kind.num_fields)]
         return pa.struct([pa.field(one.name, published_type(one.type)) for one in fields])

@@ -1,4 +1,4 @@
-"""A publication -> the SQL statements that show it as one table: external tables, functions, and the realtime view."""
+"""A publication -> the SQL statements for its external tables, functions and realtime view."""
 
 import pyarrow as pa
 
@@ -34,14 +34,14 @@ def statements(
     dialect: Dialect = Dialect.TRINO,
     base_table: str | None = None,
 ) -> tuple[str, ...]:
-    """The statements, in their order, each without a semicolon; running them again changes nothing.
+    """The statements in the order to run them, without semicolons; running them again changes nothing.
 
-    ``base_table`` is for the ANSI dialect alone, and needed there: a table, as SQL names it, of the rows of the latest
-    base files. In that dialect the tables of published files are the engine's to make.
+    ``base_table`` is required for the ANSI dialect, and refused for others: the SQL name of a table with the rows of
+    the latest base files. In that dialect, the user creates the tables over the published files.
 
     Raises:
-        QueryError: a name is not one that a catalog takes, or ``base_table`` does not fit the dialect.
-        UnsupportedTableError: the table cannot be shown in this dialect; the message names why.
+        QueryError: a catalog would not accept a name, or ``base_table`` does not fit the dialect.
+        UnsupportedTableError: the dialect cannot show the table; the message says why.
     """
     names = ObjectNames(catalog=catalog, schema=schema, view=view, fingerprint=publication.folder)
     context, columns = publication.context, LogColumns.of(publication.context)
@@ -84,7 +84,7 @@ def _refuse_in_ansi(publication: Publication) -> None:
 def _create_tables(
     publication: Publication, names: ObjectNames, dialect: Dialect, columns: LogColumns
 ) -> tuple[str, ...]:
-    """External tables over the folder of the Hudi table and over those of the published files."""
+    """External tables over the folders of the Hudi table and of the published files."""
     context = publication.context
     stored = pa.schema([field for field in context.schema if field.name not in context.path_columns])
     own = f"{publication.own_uri.rstrip('/')}/{publication.folder}"
@@ -117,7 +117,7 @@ def _create_function(publication: Publication, names: ObjectNames, columns: LogC
 
 
 def _create_blocks(publication: Publication, names: ObjectNames, dialect: Dialect) -> tuple[str, ...]:
-    """The table of log blocks, a view of those of this publication and, for Trino, the function to decode them."""
+    """The table of log blocks, a view of this publication's blocks and, for Trino, the function that decodes them."""
     table = names.of_part(BLOCKS)
     location = f"{publication.own_uri.rstrip('/')}/{publication.folder}/{BLOCKS}"
     columns = ", ".join(identifier(name) for name in BLOCKS_SCHEMA.names if name != "publication")
