@@ -1,4 +1,4 @@
-"""The description on the package index: README.md with links that work from there. All else is in pyproject.toml."""
+"""The long description: README.md with absolute links. Everything else is in pyproject.toml."""
 
 import re
 import tomllib
@@ -11,7 +11,7 @@ REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
 def description() -> str:
-    """README.md with its relative links turned into links to the repository."""
+    """README.md with relative links replaced by links to the repository."""
     return re.sub(
         r"\]\((?![a-z]+://)([^)\s]+)\)",
         lambda link: f"]({REPOSITORY}/blob/main/{link[1]})",

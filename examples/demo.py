@@ -1,9 +1,9 @@
-"""What a merge-on-read table says without its logs, and what it says with them.
+"""Compares the rows of a merge-on-read table with and without its logs.
 
     python examples/demo.py [TABLE]
 
-Without a table, one that Apache Hudi 1.2.0 wrote is taken from the archives of the tests, and the rows found are
-compared with those that Hudi itself returned.
+The default table was written by Apache Hudi 1.2.0 and comes from the archives of the tests. Its rows are also compared
+with those that Hudi returned.
 """  # noqa: INP001 - a script
 
 import sys
@@ -36,7 +36,7 @@ console = Console(width=WIDTH, highlight=False)
 
 
 def main() -> None:
-    """Show the table named on the command line, or the one that comes with the tests."""
+    """Shows the table given on the command line, or one from the tests."""
     if len(sys.argv) > 1:
         show(sys.argv[1], None)
         return
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def show(path: str, answer_of_hudi: Path | None) -> None:
-    """Attach the table to DuckDB, and let SQL speak."""
+    """Attaches the table to DuckDB and shows queries with their results."""
     with duckdb.connect() as connection:
         trips = attach(connection, path, "trips")
         config = trips.table.config
@@ -82,7 +82,7 @@ FROM trips_files GROUP BY kind ORDER BY kind""",
 
 
 def difference_view(connection: duckdb.DuckDBPyConnection, trips: Attached) -> str:
-    """The statement that sets the two views side by side, with the columns that differ most."""
+    """The statement that joins both views, with the columns that differ most."""
     compared = most_different_columns(connection, trips)
     values = "".join(
         f",\n       old.{quote_identifier(name)} AS {quote_identifier('old ' + name)}"
@@ -100,7 +100,7 @@ WHERE old._hoodie_commit_time IS DISTINCT FROM new._hoodie_commit_time"""
 
 
 def most_different_columns(connection: duckdb.DuckDBPyConnection, trips: Attached) -> list[str]:
-    """The user's columns in which the two views differ most often."""
+    """The columns (without meta columns) in which the two views differ most often."""
     names = [name for name in trips.table.schema.names if not name.startswith("_hoodie_")]
     counts = ", ".join(
         f"count(*) FILTER (old.{quote_identifier(name)} IS DISTINCT FROM new.{quote_identifier(name)})"
@@ -113,7 +113,7 @@ def most_different_columns(connection: duckdb.DuckDBPyConnection, trips: Attache
 
 
 def show_rows(connection: duckdb.DuckDBPyConnection, verdict: str, meaning: str) -> None:
-    """A few of the differences of one kind."""
+    """Shows a few differences of one kind."""
     console.print(f"\n[bold]{meaning}[/bold]")
     show_query(
         connection,
@@ -123,7 +123,7 @@ WHERE verdict = '{verdict}' ORDER BY key LIMIT {ROWS_SHOWN}""",
 
 
 def compare_with_hudi(connection: duckdb.DuckDBPyConnection, answer: Path) -> None:
-    """Whether the snapshot is, row by row, what Hudi on Spark returned."""
+    """Shows whether the snapshot has the same rows as Hudi on Spark returned."""
     connection.execute(f"CREATE VIEW hudi AS FROM read_parquet('{answer}')")
     console.print("\nWhat did Apache Hudi on Spark return for the same table?\n")
     show_query(
@@ -135,7 +135,7 @@ def compare_with_hudi(connection: duckdb.DuckDBPyConnection, answer: Path) -> No
 
 
 def show_query(connection: duckdb.DuckDBPyConnection, query: str) -> None:
-    """The query, and what it returns."""
+    """Shows a query and its result."""
     result = connection.execute(print_sql(query))
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name, *_ in result.description or ():
@@ -146,7 +146,7 @@ def show_query(connection: duckdb.DuckDBPyConnection, query: str) -> None:
 
 
 def print_sql(statement: str) -> str:
-    """The statement itself, once it has been shown."""
+    """Prints a statement and returns it."""
     console.print(Panel(Syntax(statement, "sql", background_color="default", word_wrap=True), border_style="dim"))
     return statement
 

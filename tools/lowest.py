@@ -1,6 +1,6 @@
-"""Prints constraints that hold each dependency at the lowest version that pyproject.toml promises.
+"""Prints constraints that pin each dependency to the lowest version that pyproject.toml allows.
 
-All else stays at the versions of constraints.txt, but for what releases of that age do not run with.
+Other packages stay at the versions of constraints.txt, except those that such old releases do not work with.
 """
 
 import re
@@ -8,15 +8,15 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-OF_THEIR_AGE = {
-    "click": "8.2.0",  # Typer 0.16 imports names that Click has deprecated since
+OLD_COMPANIONS = {
+    "click": "8.2.0",  # Typer 0.16 imports names that later releases of Click deprecate
 }
-NOT_TRIED = {"pyspark"}
-"""Tried by `make spark`, in an environment of its own."""
+EXCLUDED = {"pyspark"}
+"""Tested by `make spark`, in a separate environment."""
 
 
 def floors() -> dict[str, str]:
-    """The lowest version of each dependency, by name."""
+    """The lowest allowed version of each dependency, by name."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
     found = {}
@@ -25,16 +25,16 @@ def floors() -> dict[str, str]:
         if not bounds:
             raise SystemExit(f"no lowest version in {requirement}")
         found[bounds[1]] = bounds[2]
-    return {name: version for name, version in found.items() if name not in NOT_TRIED}
+    return {name: version for name, version in found.items() if name not in EXCLUDED}
 
 
 def main() -> None:
-    """Print one line for each package."""
-    held = floors() | OF_THEIR_AGE
-    for name, version in sorted(held.items()):
+    """Prints one constraint for each package."""
+    pinned = floors() | OLD_COMPANIONS
+    for name, version in sorted(pinned.items()):
         print(f"{name}=={version}")
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
-        if line.partition("==")[0] not in held:
+        if line.partition("==")[0] not in pinned:
             print(line)
 
 

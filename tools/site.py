@@ -1,8 +1,8 @@
-"""What mkdocs.yml cannot say: pages from outside docs/, one page for each public name, and links out of the pages.
+"""MkDocs hooks: pages from outside docs/, one page for each public name, and rewritten links.
 
-Pages link to files of the checkout, as on a forge. Where the file is a page of the site, the link leads there,
-otherwise to the repository; a file that is not there is an error. Public names are those in ``__all__``, read without
-importing anything.
+Pages link to files by relative paths, as on GitHub. A link leads to the page of the site that the file has become,
+otherwise to the repository; a missing file is an error. Public names are those in ``__all__``, read without importing
+the module.
 """
 
 import ast
@@ -25,7 +25,7 @@ PAGES = {
     "benchmarks/README.md": "benchmarks.md",
     "tests/golden/README.md": "golden-tables.md",
 }
-"""Files outside docs/ that are pages, by their names there."""
+"""Files outside docs/ that become pages, and the names of the pages."""
 MODULES: Mapping[str, tuple[str, ...]] = {
     "hudi_bridge": (),
     "hudi_bridge.inspection": (),
@@ -37,7 +37,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "hudi_bridge.connectors.trino.views": ("statements",),
     "hudi_bridge.connectors.trino.explain": ("explain_routes",),
 }
-"""Modules of the API; the public names of those that have no ``__all__``."""
+"""Modules of the API; where a module has no ``__all__``, its public names."""
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:)([^)\s]+)(?=\))")
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _INFO = re.compile(r"\A(```\w+) [^\n]*")
@@ -45,7 +45,7 @@ _log = logging.getLogger("mkdocs.hooks.site")
 
 
 def public_names(module: str) -> list[str]:
-    """The names that a module has for users: its ``__all__``, or its functions and classes without an underscore."""
+    """The public names of a module: from ``MODULES`` or ``__all__``, else its functions and classes without ``_``."""
     if chosen := MODULES[module]:
         return list(chosen)
     path = ROOT.joinpath(*module.split("."))
@@ -59,7 +59,7 @@ def public_names(module: str) -> list[str]:
 
 
 def on_config(config: Any) -> Any:  # noqa: ANN401 - mkdocs has no types for hooks
-    """Put the pages of the API into the navigation."""
+    """Adds the pages of the API to the navigation."""
     entries = [{module: [{name: page_of(module, name)} for name in public_names(module)]} for module in MODULES]
     for section in config["nav"]:
         if "API" in section:
@@ -68,7 +68,7 @@ def on_config(config: Any) -> Any:  # noqa: ANN401 - mkdocs has no types for hoo
 
 
 def on_files(files: Files, config: Any) -> Files:  # noqa: ANN401
-    """Add the pages that are not in docs/."""
+    """Adds the pages that are not in docs/."""
     for source, name in PAGES.items():
         files.append(File.generated(config, name, content=(ROOT / source).read_text(encoding="utf-8")))
     overview = ["# API\n", "All public names. What is not here may change without notice.\n"]
@@ -83,13 +83,13 @@ def on_files(files: Files, config: Any) -> Files:  # noqa: ANN401
 
 
 def on_page_markdown(markdown: str, page: Any, **_: object) -> str:  # noqa: ANN401
-    """The page with its links as the site needs them."""
+    """The page with rewritten links."""
     name = page.file.src_uri
     if name.startswith("api/"):
         return markdown
     source = next((ours for ours, theirs in PAGES.items() if theirs == name), f"docs/{name}")
     parts = _FENCE.split(markdown)
-    # Every second part is a block of code; words after its language are for the test that runs it.
+    # Every second part is a code block; words after its language are for the test that runs the block.
     return "".join(
         _INFO.sub(r"\1", part) if number % 2 else _LINK.sub(lambda link: rewritten(link[1], source, name), part)
         for number, part in enumerate(parts)
@@ -97,12 +97,12 @@ def on_page_markdown(markdown: str, page: Any, **_: object) -> str:  # noqa: ANN
 
 
 def page_of(module: str, name: str) -> str:
-    """The page of a public name."""
+    """The path of the page of a public name."""
     return f"api/{module}.{name}.md"
 
 
 def rewritten(link: str, source: str, name: str) -> str:
-    """A link of a file of the checkout, as the page that it has become needs it."""
+    """A link in the file ``source``, rewritten for the page ``name`` of the site."""
     path, _, anchor = link.partition("#")
     if not path:
         return link

@@ -1,9 +1,9 @@
-"""Builds the sdist and the wheel, and tries the wheel in fresh environments: bare, and with each extra.
+"""Builds the sdist and the wheel, and tests the wheel in fresh environments: without extras, and with each extra.
 
     python tools/try_wheel.py [--python PYTHON] [EXTRA...]
 
-Versions are those of constraints.txt. Every environment reads a golden table that was unpacked beside it; each extra
-does what it is for. The first thing that fails ends it all.
+Versions are those of constraints.txt. Every environment reads a golden table and runs a short test of its extra. The
+first failure ends the run.
 """
 
 import argparse
@@ -52,7 +52,7 @@ from hudi_bridge.connectors.spark.data_source import HudiBridgeDataSource
 assert HudiBridgeDataSource.name() == "hudi_bridge" and spark.read and spark.register
 """,
 }
-"""What is run in the environment of each extra, in a folder that has the table ``trips``."""
+"""The program to run in the environment of each extra, in a folder with the table ``trips``."""
 COMMANDS = {
     "cli": (
         ("--version",),
@@ -60,11 +60,11 @@ COMMANDS = {
         ("sql", "trips", "SELECT count(*) FROM trips"),
     )
 }
-"""Command lines that have to end well."""
+"""Command lines that must exit with 0."""
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", type=Path, default=Path(sys.executable), help="the Python of the environments")
     parser.add_argument("extras", nargs="*", help="try these alone")
@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def built() -> Path:
-    """The wheel, which is made from the sdist, as on an index."""
+    """Builds the sdist and, from it, the wheel; returns the wheel."""
     for old in DIST.glob("*"):
         old.unlink()
     run(sys.executable, "-m", "build", "--outdir", str(DIST), str(ROOT))
@@ -97,7 +97,7 @@ def built() -> Path:
 
 
 def check_description(wheel: Path) -> None:
-    """Exit unless the page of an index has links that work from there, and the wheel holds the package alone."""
+    """Exits unless the description has absolute links only, and the wheel holds only the package."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
@@ -112,7 +112,7 @@ def check_description(wheel: Path) -> None:
 
 
 def try_out(wheel: Path, extra: str, python: Path) -> None:
-    """Install the wheel with an extra into an environment of its own, and use it."""
+    """Installs the wheel with an extra into a fresh environment and runs its trial."""
     with tempfile.TemporaryDirectory(prefix="hudi-bridge-dist-") as name:
         folder = Path(name)
         run(str(python), "-m", "venv", str(folder / "venv"))
@@ -129,7 +129,7 @@ def try_out(wheel: Path, extra: str, python: Path) -> None:
 
 
 def run(*command: str, cwd: Path = ROOT) -> None:
-    """Run a command; exit as it does if it fails."""
+    """Runs a command; exits if it fails."""
     done = subprocess.run(command, cwd=cwd, check=False)
     if done.returncode:
         raise SystemExit(f"failed with {done.returncode}: {' '.join(command)}")

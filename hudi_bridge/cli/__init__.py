@@ -1,1 +1,1 @@
-"""The command line ``hudi-bridge``: asks the library, prints what it says."""
+"""The command line ``hudi-bridge``: calls the library and prints the results."""

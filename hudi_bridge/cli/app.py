@@ -1,4 +1,4 @@
-"""The commands of ``hudi-bridge``, put together."""
+"""The Typer application with all commands of ``hudi-bridge``."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""``changes``: how records have changed in a range of commits, once or for as long as nobody interrupts."""
+"""``changes``: the changes of records in a range of commits, read once or followed until interrupted."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -75,7 +75,7 @@ def changes(
 
 
 class _Counted:
-    """Batches that are counted as they pass; ``ended`` is whether there are no more."""
+    """Counts the rows of batches during iteration; ``ended`` is true once all batches have been read."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
         self._batches = batches

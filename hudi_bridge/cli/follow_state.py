@@ -1,4 +1,4 @@
-"""Where a reader of changes stands: a small JSON file that is replaced as a whole."""
+"""The position of a reader of changes, in a small JSON file that is replaced atomically."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -12,7 +12,7 @@ _EXPECTED = "the state of changes of this table, as --state-file writes it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowState:
-    """The ``after`` to carry on with, and how many bytes of the output file were written by then, None without one."""
+    """The ``after`` to continue with, and the size of the output file at that point; None without an output file."""
 
     table: str
     after: str
@@ -20,10 +20,10 @@ class FollowState:
 
 
 def read_state(path: Path, table: str) -> FollowState | None:
-    """What ``write_state`` wrote for a table, None if there is no such file yet.
+    """The state that ``write_state`` wrote for a table; None if the file does not exist.
 
     Raises:
-        QueryError: the file holds something else, or the state of another table.
+        QueryError: the file holds the state of another table, or no state at all.
     """
     try:
         text = path.read_bytes()
@@ -42,10 +42,10 @@ def read_state(path: Path, table: str) -> FollowState | None:
 
 
 def write_state(path: Path, state: FollowState) -> None:
-    """Replace the file; whoever reads it, even after a crash, finds the old state or the new one.
+    """Replaces the file; a reader finds the old state or the new one, even after a crash.
 
     Raises:
-        UnwritableFileError: it cannot be written.
+        UnwritableFileError: the file cannot be written.
     """
     with appearing(path) as file:
         file.write(json.dumps(asdict(state)).encode())

@@ -1,8 +1,8 @@
-"""Changes as they happen: looks at the table again and again, and writes what is new, until it is interrupted.
+"""Follows the changes of a table: polls for new commits and writes their changes until interrupted.
 
-After each look the output is flushed, and only then the state is written. A reader that ends in between, by force, has
-written changes that its state does not know of: those in a file are cut off when it carries on, so that no change is
-lost or there twice; those in a pipe come again.
+After each poll the output is flushed first, then the state is written. If the process is killed in between, the output
+holds changes that the state does not include. On the next start, such changes are truncated from a file, so that none
+is lost or duplicated; in a pipe they are repeated.
 """
 
 import os
@@ -25,8 +25,8 @@ from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import QueryError
 from hudi_bridge.table import HudiTable
 
-_TO_FILES = (Format.CSV, Format.JSON)
-_TO_PIPES = (Format.TABLE, Format.CSV, Format.JSON, Format.ARROW)
+_FILE_FORMATS = (Format.CSV, Format.JSON)
+_PIPE_FORMATS = (Format.TABLE, Format.CSV, Format.JSON, Format.ARROW)
 
 
 def follow_changes(
@@ -37,15 +37,15 @@ def follow_changes(
     interval: float,
     state_file: Path | None,
 ) -> None:
-    """Write the changes after a state, then those that come, until Ctrl-C or a signal to end.
+    """Writes the changes after a state, then new ones as they are committed, until Ctrl-C or SIGTERM.
 
-    The look that is under way is finished; a second Ctrl-C breaks it off.
+    The current poll is completed first; a second Ctrl-C interrupts it.
 
     Raises:
-        QueryError: the format cannot be carried on with.
+        QueryError: output in this format cannot be appended to.
         InstantNotReadableError: files of changes were cleaned before they were read.
     """
-    possible = _TO_PIPES if destination.path is None else _TO_FILES
+    possible = _PIPE_FORMATS if destination.path is None else _FILE_FORMATS
     if destination.format not in possible:
         raise QueryError("--format", f"{destination.format}, which cannot be carried on with", " or ".join(possible))
     with _stopping() as stopped, _open(destination, state) as (sink, written_bytes):
@@ -68,7 +68,7 @@ def follow_changes(
 
 
 class _Following:
-    """One reader that goes from look to look."""
+    """Polls the table and keeps the state."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class _Following:
         self._stopped = stopped
 
     def looks(self) -> Iterator[HudiDataset]:
-        """The changes of each look that has found commits; asked for the next one, those before are written."""
+        """The changes of each poll that found commits; the caller must write them before it asks for the next."""
         while True:
             dataset = self._table.changes(self._state.after, format=self._change_format)
             if dataset.next_after != self._state.after:
@@ -101,10 +101,10 @@ class _Following:
             self._table = self._table.refresh()
 
     def batches(self, schema: pa.Schema, *, is_typed: bool) -> Generator[pa.RecordBatch, None, None]:
-        """The changes of all looks.
+        """The changes of all polls.
 
         Raises:
-            QueryError: the columns have changed, and the format has their types at its beginning.
+            QueryError: the columns have changed, and the format (``is_typed``) states their types at its start.
         """
         for dataset in self.looks():
             if is_typed and dataset.schema != schema:
@@ -126,7 +126,7 @@ class _Following:
 
 @contextmanager
 def _open(destination: Destination, state: FollowState) -> Iterator[tuple[Sink, int | None]]:
-    """The place to write to; a file that is there already goes on where the state says that it ends."""
+    """The sink and its current size; an existing file is truncated to the size in the state, if it has one."""
     path = destination.path
     if path is None:
         output = StandardOutput()
@@ -148,21 +148,21 @@ def _open(destination: Destination, state: FollowState) -> Iterator[tuple[Sink, 
 
 
 class _Stop:
-    """Whether to stop, as told by a signal; an Event, which takes a lock, could wait for itself for ever."""
+    """A flag for signal handlers. ``threading.Event`` takes a lock, so setting it in a handler could deadlock."""
 
     def __init__(self) -> None:
         self._signals: SimpleQueue[None] = SimpleQueue()
 
     def set(self) -> None:
-        """Stop."""
+        """Sets the flag."""
         self._signals.put(None)
 
     def is_set(self) -> bool:
-        """Whether to stop."""
+        """Whether the flag is set."""
         return not self._signals.empty()
 
     def wait(self, seconds: float) -> bool:
-        """Whether to stop, known after so many seconds at most."""
+        """Waits for the flag; returns whether it was set within ``seconds``."""
         try:
             self._signals.get(timeout=seconds)
         except Empty:
@@ -173,7 +173,7 @@ class _Stop:
 
 @contextmanager
 def _stopping() -> Iterator[_Stop]:
-    """What a signal to end sets; Ctrl-C for a second time interrupts what is under way."""
+    """Yields a flag that SIGINT and SIGTERM set; a second Ctrl-C raises KeyboardInterrupt."""
     stopped = _Stop()
 
     def stop(number: int, frame: FrameType | None) -> None:

@@ -1,7 +1,7 @@
-"""Rows -> a table on the screen that fits its width: cells are cut, columns left out.
+"""Prints rows as a table that fits the width of the terminal: cells are truncated, columns left out.
 
-Columns that tell rows apart stay longest, and cells without blanks, such as file ids, are cut in the middle: how they
-end says as much as how they begin. A last line says how much is not shown.
+Columns that identify rows are left out last. Cells without blanks, such as file ids, are truncated in the middle, since
+their ends are as significant as their beginnings. A footer says how much is not shown.
 """
 
 import re
@@ -25,11 +25,11 @@ from hudi_bridge.cli.values import is_nested, readable_values, to_json
 
 _WIDEST_CELL = 40
 _NEVER_CUT = 17
-"""The length of an instant."""
+"""The length of an instant time."""
 _NARROWEST_CUT = 12
-_WIDEST_OF_ANY = 1 << 20
+_UNLIMITED_WIDTH = 1 << 20
 _PADDING = 3
-"""Of a column: a blank on both sides and a line."""
+"""Of a column: a blank on both sides and a border."""
 _ELLIPSIS = "…"
 _SIZE = "size_bytes"
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
@@ -39,7 +39,7 @@ _META_PREFIX = "_hoodie_"
 
 @dataclass(kw_only=True)
 class _Column:
-    """A column to be shown ``width`` characters wide, or, with None, not."""
+    """A column, shown ``width`` characters wide, or left out if ``width`` is None."""
 
     name: str
     cells: tuple[str | None, ...]
@@ -57,7 +57,7 @@ class _Column:
 
     @property
     def least_width(self) -> int:
-        """As narrow as it may get: numbers are whole, names break at underscores."""
+        """The minimum width: numbers are never truncated, names break at underscores."""
         name = max(map(cell_len, _pieces(self.name)))
         is_whole = self.is_number or self.cells_width <= _NEVER_CUT
         return max(name, self.cells_width if is_whole else _NARROWEST_CUT)
@@ -65,27 +65,27 @@ class _Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What a table on the screen takes care of.
+    """How a table is shown on a terminal.
 
-    Columns named in ``keep`` are the last to be left out, the first of them last; in structs they come first. With
-    ``sizes``, columns of bytes are shown to people in units that they can take in; in a pipe they stay bytes.
+    Columns named in ``keep`` are left out last, the first of them last of all; in structs they come first. With
+    ``sizes``, columns of sizes are shown in KiB, MiB, …; in a pipe they stay in bytes.
     """
 
     keep: Sequence[str] = ()
     sizes: bool = False
 
 
-_PLAIN = Look()
+_DEFAULT_LOOK = Look()
 
 
-def print_grid(rows: pa.Table, limit: int | None = None, look: Look = _PLAIN) -> None:
-    """The rows, or the first of them, on standard output; in a pipe nothing is cut."""
+def print_grid(rows: pa.Table, limit: int | None = None, look: Look = _DEFAULT_LOOK) -> None:
+    """Prints the first ``limit`` rows, or all; in a pipe nothing is truncated."""
     is_terminal = sys.stdout.isatty()
     columns = [
-        _column(field, rows.column(position).slice(0, limit), look if is_terminal else _PLAIN)
+        _column(field, rows.column(position).slice(0, limit), look if is_terminal else _DEFAULT_LOOK)
         for position, field in enumerate(rows.schema)
     ]
-    room = shutil.get_terminal_size().columns if is_terminal else _WIDEST_OF_ANY
+    room = shutil.get_terminal_size().columns if is_terminal else _UNLIMITED_WIDTH
     _fit(columns, room, look.keep)
     console = Console(width=room, highlight=False)
     if columns:
@@ -95,7 +95,7 @@ def print_grid(rows: pa.Table, limit: int | None = None, look: Look = _PLAIN) ->
 
 
 def print_properties(properties: Mapping[str, str]) -> None:
-    """Names with their values, one below the other: in a box on a terminal, aligned in a pipe; nothing is cut."""
+    """Prints one name and value per line, in a box on a terminal and aligned in a pipe; nothing is truncated."""
     shown = {plain(name): plain(value) for name, value in properties.items()}
     if sys.stdout.isatty():
         grid = Table(box=box.ROUNDED, show_header=False)
@@ -115,7 +115,7 @@ def size_text(size_bytes: int) -> str:
     if size_bytes < _UNIT:
         return f"{size_bytes} B"
     size, units = size_bytes / _UNIT, list(_UNITS)
-    # What would be rounded up to 1024.0 is one of the next unit.
+    # A size that rounds to 1024.0 is shown as 1.0 of the next unit.
     while round(size, 1) >= _UNIT and len(units) > 1:
         size, units = size / _UNIT, units[1:]
     return f"{size:,.1f} {units[0]}"
@@ -137,7 +137,7 @@ def _column(field: "pa.Field[Any]", values: "pa.ChunkedArray[Any]", look: Look) 
 def _cells(column: "pa.ChunkedArray[Any]", keep: Sequence[str]) -> list[str | None]:
     values = [value for chunk in column.chunks for value in readable_values(chunk)]
     if keep and types.is_struct(column.type):
-        # What comes last is cut: Hudi's own fields, which would come first.
+        # Cells are truncated at the end: Hudi's meta fields, which come first in the schema, go last.
         names = sorted(column.type.names, key=lambda name: _rank(name, keep))
         values = [value and {name: value[name] for name in names} for value in values]
     to_text = to_json if is_nested(column.type) else _scalar_text
@@ -153,7 +153,7 @@ def _scalar_text(value: object) -> str:
 
 
 def _fit(columns: Sequence[_Column], room: int, keep: Sequence[str]) -> None:
-    """Decide which columns are shown, and how wide: those to keep are the last to be left out, and to be cut."""
+    """Sets the width of each column; columns in ``keep`` are left out and truncated last."""
     for column in columns:
         column.width = min(column.natural_width, _WIDEST_CELL)
     meta = [column for column in columns if column.name.startswith(_META_PREFIX) and column.name not in keep]
@@ -181,7 +181,7 @@ def _fit(columns: Sequence[_Column], room: int, keep: Sequence[str]) -> None:
 def _narrow(
     columns: Sequence[_Column], room: int, least: Callable[[_Column], int], every: Sequence[_Column] | None = None
 ) -> None:
-    """Take from the widest columns what is too much, for these and ``every`` other column."""
+    """Narrows the widest of ``columns`` until ``every`` column (by default these) fits."""
     excess = _needed(every or columns) - room
     while excess > 0:
         widths = [(column.width, column) for column in columns if column.width and column.width > least(column)]
@@ -206,7 +206,7 @@ def _needed(columns: Sequence[_Column]) -> int:
 
 
 def _shown(columns: Sequence[_Column]) -> Iterator[_Column | None]:
-    """The columns, with one None for each run of those left out."""
+    """The shown columns, with one None for each run of columns left out."""
     was_left_out = False
     for column in columns:
         is_left_out = column.width is None
@@ -246,7 +246,7 @@ def _cell(column: _Column | None, row: int) -> Text:
 
 
 def _cut_in_middle(text: str, width: int) -> str:
-    """A text, with an ellipsis for what of its middle is too much."""
+    """The text, with its middle replaced by an ellipsis if it is wider than ``width``."""
     if cell_len(text) <= width:
         return text
     head, tail = (width - 1) - (width - 1) // 2, (width - 1) // 2
@@ -254,7 +254,7 @@ def _cut_in_middle(text: str, width: int) -> str:
 
 
 def _head(text: str, width: int) -> str:
-    """As much of a text as a width has room for."""
+    """The longest prefix of a text that fits a width."""
     end = 0
     while end < len(text) and cell_len(text[: end + 1]) <= width:
         end += 1
@@ -266,7 +266,7 @@ def _pieces(name: str) -> list[str]:
 
 
 def _wrapped(name: str, width: int) -> list[str]:
-    """A name in lines of a width, broken after underscores."""
+    """A name broken after underscores into lines of at most ``width``."""
     lines = [""]
     for piece in _pieces(name):
         if lines[-1] and cell_len(lines[-1] + piece) > width:

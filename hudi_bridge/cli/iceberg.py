@@ -1,7 +1,6 @@
 """``serve iceberg`` and ``publish iceberg``: Hudi tables for engines that read Iceberg.
 
-The connector takes a second to import and has dependencies of its own, so that only these commands load it. What they
-ask of it is plain.
+The connector takes a second to import and needs its own extra, so it is imported only when these commands run.
 """
 
 import logging

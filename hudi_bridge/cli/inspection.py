@@ -1,4 +1,4 @@
-"""``info``, ``schema``, ``timeline``, ``slices`` and ``splits``: what there is to know of a table beside its rows."""
+"""``info``, ``schema``, ``timeline``, ``slices`` and ``splits``: everything about a table except its rows."""
 
 import sys
 
@@ -105,7 +105,7 @@ def splits(
 
 
 def _properties(row: pa.Table) -> dict[str, str]:
-    """A single row as names and values to read, sizes in units on a terminal and in bytes elsewhere."""
+    """The names and values of a single row; sizes are in KiB, MiB, … on a terminal and in bytes elsewhere."""
     is_terminal = sys.stdout.isatty()
     properties = {}
     for column, value in row.to_pylist()[0].items():

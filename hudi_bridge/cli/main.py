@@ -1,8 +1,8 @@
-"""Runs the command line and turns every way in which it can end into an exit code.
+"""Runs the command line and maps its outcome to an exit code.
 
-0  all went well, or the reader of the output has had enough
-1  it could not be done: no table, one that cannot be read, SQL that fails, a file that cannot be written
-2  called in a wrong way: a command, an option or an argument that there is not, or a value that it cannot have
+0  success, or the reader of the output closed the pipe
+1  failure: no table, an unreadable table, a failed SQL statement, a file that cannot be written
+2  usage error: an unknown command, option or argument, or an invalid value
 130  Ctrl-C
 """
 
@@ -29,17 +29,17 @@ WRONG_CALL = 2
 INTERRUPTED = 130
 
 _DEBUG = "--debug"
-_NOT_OF_THE_CALL = ("table", "publication")
-"""What errors of a query are about that no other call would mend: a table without columns, a publication in pieces."""
+_NOT_USAGE_ERRORS = ("table", "publication")
+"""Arguments of a QueryError that is no usage error: a table without columns, an incomplete publication."""
 
 
 def main() -> None:
-    """Run the command line of this process, and end it."""
+    """Runs the command line of this process and exits."""
     code = run(sys.argv[1:])
-    # A connection that hangs on to a cycle of an error and its frames would have DuckDB complain when Python ends.
+    # DuckDB complains at exit about a connection that a reference cycle of an error and its frames keeps alive.
     gc.collect()
     if has_abandoned_call():
-        # Arrow would have the end of the process wait for calls to a store that does not answer.
+        # A normal exit would wait for Arrow's calls to a store that does not answer.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
@@ -47,12 +47,12 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """The exit code of a command line; ``--debug`` may stand anywhere in it."""
+    """Runs a command line and returns its exit code; ``--debug`` may stand anywhere in it."""
     debug = _DEBUG in arguments or bool(os.environ.get("HUDI_BRIDGE_DEBUG"))
     try:
         app([one for one in arguments if one != _DEBUG], prog_name="hudi-bridge")
     except SystemExit as ending:
-        # Typer ends on its own after every command, with 2 for wrong usage.
+        # Typer exits after every command, with 2 for a usage error.
         return ending.code if isinstance(ending.code, int) else FAILED
     except OutputClosedError:
         return 0
@@ -67,7 +67,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _is_wrong_call(error: Exception) -> bool:
-    """Whether an option or argument has a value that it cannot have; an instant may be right, and its files gone."""
+    """Whether an option or argument has an invalid value. An instant whose files were removed is not invalid."""
     if isinstance(error, InstantNotReadableError):
         return False
-    return isinstance(error, QueryError) and error.argument not in _NOT_OF_THE_CALL
+    return isinstance(error, QueryError) and error.argument not in _NOT_USAGE_ERRORS

@@ -1,4 +1,4 @@
-"""Tables as commands open them: with what they do not say of their merging themselves."""
+"""Opens tables for commands, with the values of ``--option`` and ``--payload``."""
 
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
@@ -16,29 +16,29 @@ def open_table(path: str, option: list[str] | None, payload: list[str] | None) -
     """The table in a folder, opened with the values of ``--option`` and ``--payload``.
 
     Raises:
-        QueryError: a value is not what it should be.
+        QueryError: a value is invalid.
         HudiReadError: the table cannot be opened.
     """
     return HudiTable.open(path, options=parse_options(option), payloads=load_payloads(payload))
 
 
 def note_empty_past(table: HudiTable, as_of: str | None) -> None:
-    """Say so where nothing is read because the instant lies before the first commit: Hudi reads that as an empty table.
+    """Prints a note if ``as_of`` is before the first commit, where Hudi reads an empty table.
 
     Raises:
-        QueryError: the instant is none.
+        QueryError: ``as_of`` is not an instant.
     """
     commits = table.timeline.commits()
     if as_of is None or not commits:
         return
     first = commits[0].requested_time
-    # Files may be older than the active timeline.
+    # File slices may be older than the active timeline.
     if parse_query_instant(as_of, table.config.timeline_timezone) < first and not table.file_slices(as_of):
         print_note(f"as of {as_of} there is nothing yet: the first commit on the timeline is {first}")
 
 
 def rows_look(table: HudiTable) -> Look:
-    """How rows of a table are shown: with the columns that make up its record keys and partitions."""
+    """Keeps the columns of the record key and of the partition visible."""
     keys = table.config.record_key_fields
     if not keys or any("." in key for key in keys):
         keys = ("_hoodie_record_key",)
@@ -46,10 +46,10 @@ def rows_look(table: HudiTable) -> Look:
 
 
 def parse_options(texts: list[str] | None) -> dict[str, str]:
-    """The options of texts like ``hoodie.payload.delete.field=op``.
+    """Parses options such as ``hoodie.payload.delete.field=op``.
 
     Raises:
-        QueryError: a text is no such thing.
+        QueryError: a text has another form.
     """
     found = {}
     for text in texts or ():
@@ -61,10 +61,10 @@ def parse_options(texts: list[str] | None) -> dict[str, str]:
 
 
 def load_payloads(texts: list[str] | None) -> dict[str, RecordPayload]:
-    """The payloads of texts like ``com.acme.Counter=payloads.py:Counter``, by their Java classes.
+    """Loads payloads such as ``com.acme.Counter=payloads.py:Counter``; returns them by Java class.
 
     Raises:
-        QueryError: a text is no such thing, or the file does not hold the class.
+        QueryError: a text has another form, or the file does not hold the class.
     """
     found = {}
     for text in texts or ():
@@ -84,7 +84,7 @@ def _class_in(path: Path, name: str) -> object:
     if spec is None or spec.loader is None or not path.is_file():
         raise QueryError("--payload", str(path), "a Python file")
     module = module_from_spec(spec)
-    # The text of a class is found through the module that it says it is from.
+    # ``inspect`` finds the source of a class through ``sys.modules``.
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return getattr(module, name, None)

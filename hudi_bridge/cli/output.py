@@ -1,7 +1,7 @@
-"""Record batches -> a table on the screen, CSV, JSON lines, Parquet or Arrow, batch by batch.
+"""Writes record batches as a table on the screen, CSV, JSON lines, Parquet or Arrow.
 
-CSV is as pyarrow writes it: text in quotes, nulls empty, so that the two differ; nested values are JSON in quotes.
-Arrow is the IPC file format in a file and the IPC stream format in a pipe, in which nobody can seek.
+CSV is written by pyarrow: text is quoted and nulls are empty, so that an empty text differs from null; nested values
+are quoted JSON. Arrow is the IPC file format in a file, and the IPC stream format in a pipe, which cannot seek.
 """
 
 import sys
@@ -23,13 +23,13 @@ from hudi_bridge.cli.values import Array, ArrowType, is_nested, readable_values,
 from hudi_bridge.errors import QueryError
 
 ROWS_IN_TABLE = 50
-_PLAIN = Look()
+_DEFAULT_LOOK = Look()
 
 Batches: TypeAlias = Generator[pa.RecordBatch, None, None]
 
 
 class Format(StrEnum):
-    """How rows are written."""
+    """An output format."""
 
     TABLE = "table"
     CSV = "csv"
@@ -52,7 +52,7 @@ _FORMAT_BY_SUFFIX = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """A format, and a file or, if None, standard output; with ``no_clobber`` a file that is there already is kept."""
+    """A format and a file, or standard output if ``path`` is None; ``no_clobber`` keeps an existing file."""
 
     format: Format
     path: Path | None
@@ -62,10 +62,10 @@ class Destination:
     def of(
         cls, wanted: Format | None, path: Path | None, *, no_clobber: bool = False, in_pipe: Format = Format.CSV
     ) -> Self:
-        """The destination that options stand for; ``in_pipe`` is the format where none is asked for and none is shown.
+        """The destination for the given options; ``in_pipe`` is the default format of a pipe.
 
         Raises:
-            QueryError: the format does not go with the destination.
+            QueryError: the format does not fit the destination, or the file name implies none.
         """
         is_terminal = path is None and sys.stdout.isatty()
         if wanted is None and path is None:
@@ -82,9 +82,9 @@ class Destination:
 
 
 def write(
-    reader: pa.RecordBatchReader, destination: Destination, *, limit: int | None = None, look: Look = _PLAIN
+    reader: pa.RecordBatchReader, destination: Destination, *, limit: int | None = None, look: Look = _DEFAULT_LOOK
 ) -> None:
-    """All batches, or the first ``limit`` rows of them; ``look`` is for a table on the screen."""
+    """Writes the first ``limit`` rows, or all; ``look`` applies to a table on the screen."""
     with closing(_head(reader, limit)) as batches:
         if destination.format is Format.TABLE:
             print_grid(pa.Table.from_batches(batches, reader.schema), look=look)
@@ -96,16 +96,16 @@ def write(
 
 
 def write_rows(
-    reader: pa.RecordBatchReader, destination: Destination, *, limit: int | None = None, look: Look = _PLAIN
+    reader: pa.RecordBatchReader, destination: Destination, *, limit: int | None = None, look: Look = _DEFAULT_LOOK
 ) -> None:
-    """As ``write``, for rows that there may be many of: they are counted as they pass, and a table shows the first."""
+    """Like ``write``, for large results: shows progress, and by default a table shows only the first rows."""
     is_grid = destination.format is Format.TABLE
     is_output_elsewhere = destination.path is not None or not sys.stdout.isatty()
     with counting_rows(reader, show=is_grid or is_output_elsewhere) as counted:
         if not is_grid:
             write(counted, destination, limit=limit)
             return
-        # One row more than is shown tells whether there are more.
+        # One row beyond those shown tells whether there are more.
         with closing(_head(counted, ROWS_IN_TABLE + 1 if limit is None else limit)) as batches:
             rows = pa.Table.from_batches(batches, reader.schema)
     print_grid(rows, ROWS_IN_TABLE if limit is None else limit, look)
@@ -114,7 +114,7 @@ def write_rows(
 def write_stream(
     batches: Batches, schema: pa.Schema, sink: Sink, output_format: Format, *, begins: bool = True
 ) -> None:
-    """All batches, as they come, in a format that can be carried on with; ``begins`` says whether nothing precedes."""
+    """Writes batches as they arrive; ``begins`` is false if the sink already holds rows (CSV gets no header then)."""
     if output_format is Format.CSV:
         _write_csv(batches, schema, sink, with_header=begins)
     else:
@@ -140,8 +140,8 @@ def _write_csv(batches: Batches, schema: pa.Schema, sink: Sink, *, with_header: 
 
 
 def _csv_type(kind: ArrowType) -> pa.DataType:
-    plain = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
-    return kind if plain or types.is_date(kind) else pa.string()
+    is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    return kind if is_number or types.is_boolean(kind) or types.is_date(kind) else pa.string()
 
 
 def _csv_column(column: Array, kind: ArrowType) -> Array:

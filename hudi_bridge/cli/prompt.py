@@ -1,4 +1,4 @@
-"""A prompt for SQL: lines are gathered until a semicolon ends them, errors do not end it."""
+"""An interactive SQL prompt. A semicolon ends a statement; errors do not end the prompt."""
 
 import re
 import sys
@@ -24,7 +24,7 @@ except ImportError:  # not on Windows
 _HISTORY = Path("~/.hudi_bridge_history")
 _LINES_IN_HISTORY = 1000
 _QUIT = (".quit", ".exit", r"\q")
-_QUIT_AT_FIRST = ("quit", "exit")
+_QUIT_AS_FIRST_LINE = ("quit", "exit")
 _HINT = "SQL ends with a semicolon. .help says more, .quit or Ctrl-D ends."
 _HELP_WORDS = (".help", "help", r"\?", r"\h")
 _HELP = f"""\
@@ -49,7 +49,7 @@ _INSTEAD = {
     ".mode": _TO_FILE,
     ".output": _TO_FILE,
 }
-"""What does here what a command of psql or DuckDB does there."""
+"""Replacements for commands of psql and the DuckDB shell."""
 _DESCRIBING = (r"\d", ".schema")
 _QUOTED = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|(\$\w*\$).*?\1""",
@@ -59,7 +59,7 @@ _OPEN = re.compile(r"""['"]|/\*|\$\w*\$""")
 
 
 def iter_statements(lines: Iterable[str]) -> Iterator[str]:
-    """The statements in lines of text, each of which ends at a line whose last character is a semicolon."""
+    """Splits lines into statements; a statement ends at a line that ends with a semicolon."""
     gathered = ""
     for line in lines:
         gathered += line
@@ -71,20 +71,20 @@ def iter_statements(lines: Iterable[str]) -> Iterator[str]:
 
 
 def is_complete(text: str) -> bool:
-    """Whether the text ends with a semicolon that is not inside of quotes or a comment."""
+    """Whether the text ends with a semicolon outside quotes and comments."""
     rest = _QUOTED.sub("", text)
     return rest.rstrip().endswith(";") and _OPEN.search(rest) is None
 
 
 class Prompt:
-    """Asks for statements and hands them on until the user has had enough."""
+    """Reads statements from the user and executes them until the user quits."""
 
     def __init__(self, session: Session, execute: Callable[[str], None]) -> None:
         self._session = session
         self._execute = execute
 
     def ask_until_end(self) -> None:
-        """Ask until the end of the input."""
+        """Runs the prompt until the end of the input."""
         attached = self._session.attached
         print_note(f"{attached.table.config.name} as of {attached.instant}, here named {attached.name} or {SHORT_NAME}")
         print_note(_HINT)
@@ -112,7 +112,7 @@ class Prompt:
 
 
 def _advice(command: str) -> str:
-    """What to type instead of a command that there is not."""
+    """The advice for an unknown command."""
     word, _, argument = command.partition(" ")
     name = word.rstrip("+")
     if name in _DESCRIBING and argument.strip():
@@ -137,7 +137,7 @@ def _ask() -> str | None:
             continue
         text = "\n".join(lines)
         word = text.strip()
-        if lines[-1].strip() in _QUIT or word.rstrip(";") in _QUIT_AT_FIRST:
+        if lines[-1].strip() in _QUIT or word.rstrip(";") in _QUIT_AS_FIRST_LINE:
             return None
         if not word or word.startswith((".", "\\")) or word in _HELP_WORDS or is_complete(text):
             return text

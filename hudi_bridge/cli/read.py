@@ -61,7 +61,7 @@ def read(
         write_rows(rows, destination, limit=limit, look=look)
     else:
         view = quote_identifier(table_name(opened) + suffix)
-        # Line ends keep a comment at the end of the condition from reaching what follows.
+        # With the line break, a comment at the end of the condition does not hide the closing parenthesis.
         statement = f"SELECT {', '.join(map(quote_identifier, names))} FROM {view} WHERE (\n{where}\n)"
         with open_session(opened, as_of, after, up_to) as session:
             session.run(
@@ -74,7 +74,7 @@ def read(
 
 
 def _column_names(text: str | None, dataset: HudiDataset) -> list[str]:
-    """The names in a list with commas; those with commas in them stand in double quotes."""
+    """The names in a comma-separated list; names with commas are in double quotes."""
     if text is None:
         return list(dataset.schema.names)
     names = next(csv.reader([text], skipinitialspace=True), [])
@@ -85,6 +85,6 @@ def _column_names(text: str | None, dataset: HudiDataset) -> list[str]:
 
 
 def _with_schema(rows: pa.RecordBatchReader, schema: pa.Schema) -> pa.RecordBatchReader:
-    """The rows in the table's own types: DuckDB returns some columns in a wider one."""
+    """The rows in the types of the table: DuckDB returns some columns in wider types."""
     batches: Iterator[pa.RecordBatch] = (batch.cast(schema) for batch in rows)
     return pa.RecordBatchReader.from_batches(schema, batches)

@@ -1,7 +1,7 @@
-"""``schema`` with ``--history``, ``--file`` or ``--infer``: the versions of a schema, a file's columns, a proposal.
+"""``schema`` with ``--history``, ``--file`` or ``--infer``: schema versions, the columns of a file, a proposed history.
 
-On a screen and as CSV there is a line for each change, elsewhere a row for each version with all its columns. A
-proposal is, as JSON, the text that Hudi itself would keep in ``.hoodie/.schema``.
+A table on the screen and CSV have one row per change; other formats have one row per version, with all its columns. As
+JSON, a proposal is the text that Hudi stores in ``.hoodie/.schema``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -76,10 +76,10 @@ FILE_COLUMNS_SCHEMA = pa.schema(
 def write_schema_history(
     table: HudiTable, destination: Destination, *, history: bool, file: str | None, infer: bool, as_of: str | None
 ) -> None:
-    """Whatever one of the three options asks for.
+    """Writes the output of one of the three options.
 
     Raises:
-        QueryError: the options do not go together.
+        QueryError: the options contradict each other.
     """
     if history + infer + (file is not None) > 1:
         raise QueryError("--history, --file, --infer", "more than one of them", "one")
@@ -111,7 +111,7 @@ def _write_proposal(proposal: SchemaProposal, destination: Destination) -> None:
     _write_versions([(instant, schema, True, changes) for instant, schema, changes in steps], destination)
 
 
-# Instant, schema, whether its ids say which columns are the same, and what it has changed.
+# Instant, schema, whether its column ids identify columns across versions, and its changes.
 _Version: TypeAlias = tuple[str, InternalSchema, bool, tuple[SchemaChange, ...]]
 
 

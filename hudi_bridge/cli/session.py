@@ -1,4 +1,4 @@
-"""A DuckDB connection that has one table attached, for SQL given on the command line."""
+"""An in-memory DuckDB connection with one table attached."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -19,16 +19,16 @@ _NOT_IN_NAMES = re.compile(r"\W+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """An open connection in which the table goes by its own name and by a short one."""
+    """An open connection with views of the table under its own name and under ``SHORT_NAME``."""
 
     connection: duckdb.DuckDBPyConnection
     attached: Attached
 
     def run(self, statement: str, take: Callable[[pa.RecordBatchReader], None]) -> None:
-        """Run a statement, and hand the rows that it returns, if any, on as they come.
+        """Runs a statement and passes its rows, if any, to ``take`` as they arrive.
 
-        Ctrl-C stops the query; on its own, DuckDB would take no notice of it while it streams. Errors of the table are
-        raised as what they were before DuckDB wrapped them.
+        Ctrl-C stops the query; DuckDB alone would ignore it while it streams. Errors of the table are raised as they
+        were before DuckDB wrapped them.
         """
         workers = Workers([lambda: self._run(statement, take)], 1, 1)
         try:
@@ -36,7 +36,7 @@ class Session:
             list(workers.items())
         except KeyboardInterrupt:
             workers.stopped = True
-            # A query that is just about to begin would not be stopped by the first call.
+            # Repeated, since an interrupt before the query starts has no effect.
             workers.end(self.connection.interrupt)
             raise
         finally:
@@ -60,8 +60,8 @@ class Session:
 def open_session(
     table: HudiTable, as_of: str | None, after: str | None = None, up_to: str | None = None
 ) -> Iterator[Session]:
-    """A session in memory; its time zone is UTC, so that results do not depend on where they are computed."""
-    # Python variables of this program are no tables.
+    """Opens a session; its time zone is UTC, so that results do not depend on the machine."""
+    # Without this, DuckDB would find Python variables of this program as tables.
     with closing(duckdb.connect(config={"python_enable_replacements": "false"})) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET enable_progress_bar = false")
@@ -72,6 +72,6 @@ def open_session(
 
 
 def table_name(table: HudiTable) -> str:
-    """The table's name with nothing in it that SQL would want quoted."""
+    """The name of the table, turned into a SQL identifier that needs no quotes."""
     name = _NOT_IN_NAMES.sub("_", table.config.name).strip("_").lower()
     return f"t_{name}" if not name or name[0].isdigit() else name

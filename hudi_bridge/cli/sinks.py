@@ -1,4 +1,4 @@
-"""Where output goes: standard output, or a file that appears whole or not at all."""
+"""Sinks for output: standard output, or a file that is written atomically."""
 
 import codecs
 import errno
@@ -16,11 +16,11 @@ _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 class OutputClosedError(Exception):
-    """Raised when nobody reads standard output any more (``| head``); not an OSError, which Typer would report."""
+    """Raised when the reader of standard output closed the pipe (``| head``); not an OSError, which Typer reports."""
 
 
 class UnwritableFileError(Exception):
-    """Raised when a file that the user has named cannot be written; ``path`` is as it was named."""
+    """Raised when a file cannot be written; ``path`` is the one that the user gave."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(path, reason)
@@ -32,7 +32,7 @@ class UnwritableFileError(Exception):
 
 
 class StandardOutput(RawIOBase):
-    """Standard output as a binary file. On a terminal, control characters are shown as escapes."""
+    """Standard output as a binary file. On a terminal, control characters are written as escapes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,10 +44,10 @@ class StandardOutput(RawIOBase):
         return True
 
     def write(self, data: Any, /) -> int:  # noqa: ANN401 - of any kind of buffer
-        """Write all of it.
+        """Writes all of ``data``.
 
         Raises:
-            OutputClosedError: nobody reads any more.
+            OutputClosedError: the reader closed the pipe.
         """
         content = written = bytes(data)
         if self._decoder is not None:
@@ -57,10 +57,10 @@ class StandardOutput(RawIOBase):
         return len(written)
 
     def flush(self) -> None:
-        """Pass on what is buffered.
+        """Flushes the buffer.
 
         Raises:
-            OutputClosedError: nobody reads any more.
+            OutputClosedError: the reader closed the pipe.
         """
         with _noticing_closed_pipe():
             self._stream.flush()
@@ -71,7 +71,7 @@ Sink: TypeAlias = Any
 
 
 class OutputFile(FileIO):
-    """A file whose errors name it as the user did, whatever it is called while it is written."""
+    """A file whose errors name the path that the user gave, even while it has a temporary name."""
 
     def __init__(self, file: Path, mode: str, named: Path) -> None:
         with naming(named):
@@ -79,10 +79,10 @@ class OutputFile(FileIO):
         self._named = named
 
     def write(self, data: Any, /) -> int:  # noqa: ANN401 - of any kind of buffer
-        """Write all of it.
+        """Writes all of ``data``.
 
         Raises:
-            UnwritableFileError: there is no room, or whatever else the system says.
+            UnwritableFileError: the system reports an error, such as a full disk.
         """
         content = memoryview(data).cast("B")
         written = 0
@@ -92,10 +92,10 @@ class OutputFile(FileIO):
         return written
 
     def sync(self) -> None:
-        """Wait until what is written would survive a loss of power.
+        """Waits until the written bytes are on disk.
 
         Raises:
-            UnwritableFileError: it cannot be made sure of.
+            UnwritableFileError: the system reports an error.
         """
         with naming(self._named):
             os.fsync(self.fileno())
@@ -103,10 +103,10 @@ class OutputFile(FileIO):
 
 @contextmanager
 def open_sink(path: Path | None, *, no_clobber: bool = False) -> Iterator[Sink]:
-    """A place to write to; without a path, standard output. A regular file is replaced once all is written.
+    """Opens a file, or standard output without a path. A regular file is replaced once all is written.
 
     Raises:
-        UnwritableFileError: the file cannot be written or, with ``no_clobber``, is there already.
+        UnwritableFileError: the file cannot be written or, with ``no_clobber``, exists.
     """
     if path is None:
         output = StandardOutput()
@@ -124,10 +124,10 @@ def open_sink(path: Path | None, *, no_clobber: bool = False) -> Iterator[Sink]:
 
 @contextmanager
 def appearing(path: Path, *, no_clobber: bool = False) -> Iterator[OutputFile]:
-    """A file that takes its name, from another one if need be, once all is written; not if that fails.
+    """Opens a temporary file that is renamed to ``path`` once all is written, and removed if that fails.
 
     Raises:
-        UnwritableFileError: it cannot be written or, with ``no_clobber``, another has appeared meanwhile.
+        UnwritableFileError: the file cannot be written or, with ``no_clobber``, ``path`` exists by then.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -143,10 +143,10 @@ def appearing(path: Path, *, no_clobber: bool = False) -> Iterator[OutputFile]:
 
 
 def refuse_existing(path: Path) -> None:
-    """Raises if there is a file of that name.
+    """Raises if the path exists.
 
     Raises:
-        UnwritableFileError: there is.
+        UnwritableFileError: the path exists.
     """
     if os.path.lexists(path):
         raise UnwritableFileError(path, "it is there already, and --no-clobber keeps it")
@@ -154,10 +154,10 @@ def refuse_existing(path: Path) -> None:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Errors of the system within are those of a file, by the name that the user has given it.
+    """Turns an OSError into an error that names the path that the user gave.
 
     Raises:
-        UnwritableFileError: such an error.
+        UnwritableFileError: the body raised an OSError.
     """
     try:
         yield
@@ -174,7 +174,7 @@ def _rename_to_nothing(part: Path, path: Path) -> None:
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        # Without links there is a moment in which another file may appear.
+        # Without hard links, another process may create the file between these two calls.
         refuse_existing(path)
         part.replace(path)
 
@@ -184,6 +184,6 @@ def _noticing_closed_pipe() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError as error:
-        # Python flushes standard output once more at its end, and would complain.
+        # Python flushes standard output again at exit, which would print an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise OutputClosedError from error

@@ -1,4 +1,4 @@
-"""``sql``: statements over a table, from the command line, from a pipe, or typed at a prompt."""
+"""``sql``: SQL over a table, from the command line, a pipe or a prompt."""
 
 import sys
 from typing import Annotated

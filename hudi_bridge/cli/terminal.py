@@ -1,7 +1,7 @@
-"""What is said to a person: text without control characters, notes and errors on standard error, progress.
+"""Terminal output: escaped text, notes and errors on standard error, progress.
 
-Names of columns, files and tables, and the rows themselves, come from outside. Control characters in them could move
-the cursor, change colours or retitle the window, and are shown as escapes instead.
+Rows and the names of columns, files and tables are untrusted. Control characters in them could move the cursor, change
+colours or retitle the window, so they are shown as escapes.
 """
 
 import re
@@ -23,22 +23,22 @@ _TRACEBACK = re.compile(r"\.? (?:Detail: Python exception: Traceback|At:\n).*", 
 
 
 def plain(text: str, *, keep_lines: bool = False) -> str:
-    """The text with its control characters shown as escapes; line ends and tabs may be kept."""
+    """The text with control characters replaced by escapes; ``keep_lines`` keeps line breaks and tabs."""
     pattern = _CONTROL_BUT_LINES if keep_lines else _CONTROL
     return pattern.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def print_note(text: str) -> None:
-    """Say something beside the output."""
-    _say(Text(plain(text), style="dim"))
+    """Prints a note on standard error."""
+    _print(Text(plain(text), style="dim"))
 
 
 def print_error(error: BaseException) -> None:
-    """Say what went wrong; of an error of the SQL engine also where in the statement."""
+    """Prints an error on standard error; an error of DuckDB includes its place in the statement."""
     text = _TRACEBACK.sub("", _sentence(error)).strip() or type(error).__name__
     if isinstance(error, (MemoryError, RecursionError, AssertionError, TypeError, AttributeError, LookupError)):
         text = f"{type(error).__name__}: {text}; this should not happen, --debug shows where"
-    _say(Text.assemble(("hudi-bridge: ", "bold red"), plain(text, keep_lines=True)))
+    _print(Text.assemble(("hudi-bridge: ", "bold red"), plain(text, keep_lines=True)))
 
 
 def _sentence(error: BaseException) -> str:
@@ -51,7 +51,7 @@ def _sentence(error: BaseException) -> str:
 
 @contextmanager
 def counting_rows(batches: pa.RecordBatchReader, *, show: bool) -> Iterator[pa.RecordBatchReader]:
-    """The same batches, with a count of the rows on standard error while they are read, if it is a terminal."""
+    """The same batches; shows the number of rows read on standard error, if ``show`` and it is a terminal."""
     if not (show and sys.stderr.isatty()):
         yield batches
         return
@@ -67,7 +67,7 @@ def counting_rows(batches: pa.RecordBatchReader, *, show: bool) -> Iterator[pa.R
         yield pa.RecordBatchReader.from_batches(batches.schema, counted())
 
 
-def _say(text: Text) -> None:
+def _print(text: Text) -> None:
     _stderr().print(text, soft_wrap=True)
 
 

@@ -1,4 +1,4 @@
-"""``trace``: the story of one record, as a timeline to read or as facts to query."""
+"""``trace``: the history of one record, as text to read or as rows to query."""
 
 import shutil
 import sys
@@ -24,7 +24,7 @@ _WIDTH_IN_PIPE = 80
 _INDENT = 4
 _MOST_GROUPS = 20
 _Line = tuple[int, Text]
-"""How far a line is indented, and what it says."""
+"""The indentation of a line, and its text."""
 
 
 def trace(
@@ -51,7 +51,7 @@ def trace(
     if destination.format is not Format.TABLE:
         write(history.to_table().to_reader(), destination)
     elif history.file_groups:
-        _print_story(history)
+        _print_history(history)
     if not history.file_groups:
         for line in _search_lines(history):
             print_note(line)
@@ -59,7 +59,7 @@ def trace(
         raise typer.Exit(1)
 
 
-def _print_story(history: RecordHistory) -> None:
+def _print_history(history: RecordHistory) -> None:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH_IN_PIPE
     console = Console(width=width, highlight=False)
     console.print(_text(f"{history.record_key} as of {history.instant}", "bold"))
@@ -89,12 +89,12 @@ def _group_lines(group: FileGroupHistory) -> Iterator[_Line]:
 
 
 def _version_lines(mark: str, version: RecordVersion, style: str) -> Iterator[_Line]:
-    facts = [f"{version.kind:<14}", version.instant_time]
+    parts = [f"{version.kind:<14}", version.instant_time]
     if version.ordering:
-        facts.append("no ordering" if version.always_deletes else f"ordering {ordering_text(version.ordering)}")
+        parts.append("no ordering" if version.always_deletes else f"ordering {ordering_text(version.ordering)}")
     if version.delete is not None:
-        facts.append(f"by {version.delete}")
-    yield 0, _text(f"{mark}  {'  '.join(facts)}", style)
+        parts.append(f"by {version.delete}")
+    yield 0, _text(f"{mark}  {'  '.join(parts)}", style)
     if version.commit_time not in (None, version.instant_time):
         yield _INDENT, _text(f"written by {version.commit_time}", "dim")
     yield _INDENT, _text(_name(version.path), "dim")
@@ -119,7 +119,7 @@ def _result_lines(group: FileGroupHistory) -> Iterator[_Line]:
 
 
 def _search_lines(history: RecordHistory) -> Iterator[str]:
-    """Where a key was looked for, and how."""
+    """Which file groups were searched for a key, and how."""
     asked = history.asked
     yield f"{history.record_key} is not in the table as of {history.instant}; asked {_count(len(asked), 'file group')}:"
     for check, groups in Counter(group.base_check for group in asked).items():

@@ -1,4 +1,4 @@
-"""``trino sql``, ``trino explain`` and ``publish log-records``: Hudi tables in Trino and Presto by SQL."""
+"""``trino sql``, ``trino explain`` and ``publish log-records``: Hudi tables in Trino and Presto."""
 
 import sys
 from functools import wraps
@@ -117,6 +117,6 @@ def log_records(
 
 @wraps(log_records)
 def delta(**given: Any) -> None:  # noqa: ANN401 - what log_records takes
-    """``publish log-records`` by its former name."""
+    """The former name of ``publish log-records``."""
     print_note("publish delta is now called publish log-records; the old name goes with the next release")
     log_records(**given)

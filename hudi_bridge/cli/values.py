@@ -1,7 +1,7 @@
-"""Arrow columns -> Python values that JSON has words for; what it has none for becomes text.
+"""Converts Arrow columns to Python values that JSON can represent.
 
-Times are written as ``2026-01-31 12:00:00.000000``, with a ``Z`` if they are points in time, decimals with all their
-digits, bytes in hexadecimal. Maps become objects.
+Times become text such as ``2026-01-31 12:00:00.000000``, with a ``Z`` if the type has a time zone. Decimals become text
+with all digits, bytes hexadecimal text, and maps objects.
 """
 
 import datetime as dt
@@ -22,12 +22,12 @@ _Convert = Callable[[Any], Any]
 
 
 def readable_values(column: Array) -> list[Any]:
-    """The values of a column, made of what JSON can say; floats that are no numbers are left as they are."""
+    """The values of a column as JSON types; NaN and infinities stay floats."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         storage: Array = column.cast(kind.storage_type)
         return readable_values(storage)
-    if types.is_decimal(kind) or _is_plain_time(kind):
+    if types.is_decimal(kind) or _is_cast_to_text(kind):
         return pc.cast(column, pa.string()).to_pylist()
     if types.is_float32(kind):
         return [None if text is None else float(text) for text in pc.cast(column, pa.string()).to_pylist()]
@@ -37,7 +37,7 @@ def readable_values(column: Array) -> list[Any]:
 
 
 def to_json(value: object) -> str:
-    """A readable value as JSON; a float that is no number is a string."""
+    """A value of ``readable_values`` as JSON; NaN and infinities become strings."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except ValueError:
@@ -45,18 +45,18 @@ def to_json(value: object) -> str:
 
 
 def is_nested(kind: ArrowType) -> bool:
-    """Whether values of the type are made of other values."""
+    """Whether values of the type contain other values."""
     return types.is_nested(kind)
 
 
-def _is_plain_time(kind: ArrowType) -> bool:
+def _is_cast_to_text(kind: ArrowType) -> bool:
     if types.is_timestamp(kind):
         return kind.tz in (None, "UTC")
     return types.is_date(kind) or types.is_time(kind)
 
 
 def _converter(kind: ArrowType) -> _Convert | None:
-    """The function that makes values of a type readable, None if they are so already."""
+    """The function that converts values of a type; None if they need no conversion."""
     if types.is_dictionary(kind):
         return _converter(kind.value_type)
     if types.is_map(kind):
@@ -71,7 +71,7 @@ def _converter(kind: ArrowType) -> _Convert | None:
     if types.is_timestamp(kind):
         return _timestamp_text
     if types.is_float32(kind):
-        return _shortest_of_single
+        return _shortest_float32
     if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or _is_text(kind):
         return None
     return str
@@ -93,8 +93,8 @@ def _timestamp_text(moment: dt.datetime) -> str:
     return moment.astimezone(dt.UTC).replace(tzinfo=None).isoformat(" ", "microseconds") + "Z"
 
 
-def _shortest_of_single(value: float) -> float:
-    """The number of the fewest digits that is the same single precision float."""
+def _shortest_float32(value: float) -> float:
+    """The number with the fewest digits that rounds to the same single-precision float."""
     return float(str(np.float32(value)))
 
 

@@ -1,8 +1,8 @@
 """A Hudi table as views of a DuckDB connection.
 
-DuckDB hands the columns that a query needs, and the conditions that it has understood, to the ``scanner`` of a
-``pyarrow.dataset.Dataset``, and does not check these conditions again. A scan yields record batches as DuckDB asks for
-them, so that a query holds no more of the table than its operators do.
+DuckDB passes the columns of a query, and the conditions that it can push down, to the ``scanner`` of a
+``pyarrow.dataset.Dataset``. It does not check these conditions again. A scan yields record batches as DuckDB asks for
+them, so the memory of a query depends on its operators, not on the size of the table.
 
     trips               the snapshot: base files merged with their logs
     trips_ro            read optimized: base files alone
@@ -10,7 +10,7 @@ them, so that a query holds no more of the table than its operators do.
     trips_file_slices   the file slices of the snapshot
     trips_files         the base and log files of the snapshot
     trips_incremental   the rows that a range of commits wrote, for a table attached with ``after``
-    trips_changes       how records have changed in that range, with the images before and after
+    trips_changes       the changes of records in that range, with the images before and after
 """
 
 import copy
@@ -47,7 +47,7 @@ with needing_extra("duckdb", "duckdb"):
 
 READ_OPTIMIZED, TIMELINE, FILE_SLICES, FILES = "_ro", "_timeline", "_file_slices", "_files"
 INCREMENTAL, CHANGES = "_incremental", "_changes"
-"""What the names of the other views end in."""
+"""Suffixes of the names of views."""
 _ERRORS_KEPT = 16
 
 _Errors = deque[HudiReadError]
@@ -64,20 +64,20 @@ def attach(
     after: InstantLike | None = None,
     up_to: InstantLike | None = None,
 ) -> "Attached":
-    """Views of a table under a name of your choice, and names derived from it.
+    """Creates views of a table, named ``name`` and ``name`` with a suffix.
 
-    All of them show the table as of its newest instant at the time of this call, or as of ``as_of``, until
-    ``refresh``. Views that have these names are replaced. In an in-memory database the connection's cursors see the
-    views, too; in a database file they are temporary, and each connection or cursor attaches the table for itself.
+    Until ``refresh``, all views show the table as of ``as_of`` or, without it, as of its newest instant at the time of
+    this call. Existing views with these names are replaced. In an in-memory database, cursors of the connection see the
+    views, too. In a database file the views are temporary: each connection or cursor attaches the table itself.
 
-    ``path_or_table`` is a path, or text with a URI, as for ``HudiTable.open``, or a table that is open already.
-    ``filesystem`` and ``as_of`` are those of ``HudiTable.open`` and ``HudiTable.snapshot``. With ``after``, and
-    with ``up_to`` if you like, there are views of that range of commits as well, as of ``HudiTable.incremental`` and
-    ``HudiTable.changes``.
+    ``path_or_table`` is a path or URI as for ``HudiTable.open``, or an open table. ``filesystem`` and ``as_of`` are
+    those of ``HudiTable.open`` and ``HudiTable.snapshot``. With ``after``, and optionally ``up_to``, there are also
+    views of that range of commits, as for ``HudiTable.incremental`` and ``HudiTable.changes``.
 
     Raises:
-        QueryError: one of the names belongs to a table, or no columns are known before the first commit.
-        InstantNotReadableError: files of an instant or of the range are gone, or not yet all there.
+        QueryError: the connection has a table with one of the names, or the Hudi table has no columns before its first
+            commit.
+        InstantNotReadableError: files of the instant or of the range have been removed, or are incomplete.
         TableNotFoundError: there is no Hudi table.
         UnsupportedTableError: the table uses something that cannot be read correctly.
     """
@@ -85,12 +85,12 @@ def attach(
     if up_to is not None and after is None:
         raise QueryError("up_to", repr(up_to), "an after as well, where the range begins")
     attached = Attached(connection, table, name, as_of, None if after is None else (after, up_to))
-    attached._create()  # noqa: SLF001 - the one place that makes one
+    attached._create()  # noqa: SLF001 - the only caller
     return attached
 
 
 class Attached:
-    """The views of a ``table`` in a DuckDB ``connection``; made by ``attach``."""
+    """The views of a ``table`` in a DuckDB ``connection``, as returned by ``attach``."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Attached:
         commits: tuple[InstantLike, InstantLike | None] | None,
     ) -> None:
         self.connection = connection
-        self._place = _Place.of(connection)
+        self._view_schema = _ViewSchema.of(connection)
         self._as_of = as_of
         self._commits = commits
         self._next_after: str | None = None
@@ -114,51 +114,51 @@ class Attached:
         return f"<Attached {self.name!r}: {len(self.names)} views of {self.table.path!r} as of {self.instant}>"
 
     def _repr_html_(self) -> str:
-        facts = (("path", self.table.path), ("instant", self.instant), ("views", self.names))
-        return html_of_facts("Attached", facts)
+        properties = (("path", self.table.path), ("instant", self.instant), ("views", self.names))
+        return html_of_facts("Attached", properties)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all views."""
-        of_range = (INCREMENTAL, CHANGES) if self._commits else ()
-        suffixes = ("", READ_OPTIMIZED, TIMELINE, FILE_SLICES, FILES, *of_range)
+        range_suffixes = (INCREMENTAL, CHANGES) if self._commits else ()
+        suffixes = ("", READ_OPTIMIZED, TIMELINE, FILE_SLICES, FILES, *range_suffixes)
         return tuple(self.name + suffix for suffix in suffixes)
 
     @property
     def instant(self) -> str:
-        """The instant that the views show."""
+        """The instant as of which the views show the table."""
         return self._instant
 
     @property
     def next_after(self) -> str | None:
-        """The ``after`` of the range that follows that of the views of changes; None without one."""
+        """The ``after`` for the next range of commits; None if the table was attached without ``after``."""
         return self._next_after
 
     def refresh(self) -> None:
-        """Show the table as of its newest instant; one attached with ``as_of`` stays where it is.
+        """Shows the table as of its newest instant; with ``as_of``, the instant stays the same.
 
-        A range without ``up_to`` reaches to the newest instant from then on.
+        A range without ``up_to`` is extended to the newest instant.
         """
         self.table = self.table.refresh()
         self._create()
 
     def detach(self) -> None:
-        """Remove the views."""
+        """Removes the views."""
         for name in self.names:
-            self._place.drop(self.connection, name)
+            self._view_schema.drop(self.connection, name)
 
     def cause_of(self, error: BaseException) -> HudiReadError | None:
-        """The error of this table that an error of a query stems from, None for any other.
+        """The error of this table that caused an error of a query; None if there is no such cause.
 
-        DuckDB raises its own error class, which has the text of the original, but not its type and facts.
+        DuckDB raises its own error class, which has the text of the original, but not its type and attributes.
         """
         return next((known for known in reversed(self._errors) if str(known) in str(error)), None)
 
     def _create(self) -> None:
         sources, instant = self._sources(), self.table.snapshot(self._as_of).instant
-        self._place.refuse_tables(self.connection, sources)
+        self._view_schema.refuse_tables(self.connection, sources)
         for name, source in sources.items():
-            self._place.create(self.connection, name, source)
+            self._view_schema.create(self.connection, name, source)
         self._instant = instant
 
     def _sources(self) -> dict[str, "_Source"]:
@@ -183,14 +183,14 @@ class Attached:
         return dict(zip(self.names, sources, strict=True))
 
     def _read_changes(self) -> _Read:
-        """The changes of the range, planned when they are first asked for: files that they take may be gone."""
+        """Reads the changes of the range; planned at the first query, since their files may have been removed."""
         table, commits = self.table, self._commits or (EARLIEST, None)
         plan = cache(lambda: table.changes(*commits))
         return lambda columns, row_filter: plan().to_batches(list(columns), row_filter)
 
 
 class _Source(ds.Dataset):
-    """What DuckDB scans: batches that are read anew for each query. Errors of the table are noted as they pass."""
+    """A dataset for DuckDB that reads its batches anew for each query and records errors of the table."""
 
     def __init__(self, schema: pa.Schema, read: _Read, errors: _Errors) -> None:
         self._schema = schema
@@ -212,11 +212,11 @@ class _Source(ds.Dataset):
         return BatchScanner(schema, lambda: self._batches(names, filter))
 
     def _batches(self, names: Sequence[str], row_filter: pc.Expression | None) -> BatchGenerator:
-        with self._noting_errors():
+        with self._recording_errors():
             yield from self._read(names, row_filter)
 
     @contextmanager
-    def _noting_errors(self) -> Iterator[None]:
+    def _recording_errors(self) -> Iterator[None]:
         try:
             yield
         except HudiReadError as error:
@@ -226,10 +226,10 @@ class _Source(ds.Dataset):
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where views are made: a schema of an in-memory database, or else the connection's temporary views.
+class _ViewSchema:
+    """The schema of the views: that of an in-memory database, otherwise the connection's temporary schema.
 
-    A view over a Python object must not get into a database file, where it would outlive the object.
+    A database file must not hold a view over a Python object: the view would outlive the object.
     """
 
     database: str
@@ -237,7 +237,7 @@ class _Place:
     is_in_memory: bool
 
     @classmethod
-    def of(cls, connection: duckdb.DuckDBPyConnection) -> "_Place":
+    def of(cls, connection: duckdb.DuckDBPyConnection) -> "_ViewSchema":
         query = (
             "SELECT database_name, current_schema(), path IS NULL FROM duckdb_databases() "
             "WHERE database_name = current_database()"
@@ -246,7 +246,7 @@ class _Place:
         return cls(database, schema, is_in_memory)
 
     def refuse_tables(self, connection: duckdb.DuckDBPyConnection, names: Mapping[str, Any]) -> None:
-        """Raises if a table has one of the names: DuckDB would fail half-way, or hide the user's table."""
+        """Raises QueryError if a table has one of the names: DuckDB would fail half-way, or hide the table."""
         query = (
             "SELECT table_name FROM duckdb_tables() WHERE list_contains($names, lower(table_name)) "
             "AND (temporary OR (database_name = $database AND schema_name = $schema))"
@@ -274,8 +274,8 @@ class _Place:
 
     @contextmanager
     def _entered(self, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-        """Make this the current schema, which is where DuckDB makes views over Python objects."""
-        current = _Place.of(connection)
+        """Makes this the current schema: DuckDB creates views over Python objects there."""
+        current = _ViewSchema.of(connection)
         if current == self:
             yield
             return
@@ -290,7 +290,7 @@ class _Place:
 
 
 def quote_identifier(name: str) -> str:
-    """A name as SQL takes it, whatever characters it has."""
+    """A name quoted for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -1,4 +1,4 @@
-"""What an engine that is not installed is answered with: the extra that brings it."""
+"""Import errors that name the extra to install."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def needing_extra(extra: str, *packages: str) -> Iterator[None]:
-    """Imports of some packages, all of which an extra of ours installs; the extra is named as the connector is.
+    """Guards imports of ``packages``, which ``extra`` installs; the connector has the same name as the extra.
 
     Raises:
-        ModuleNotFoundError: one of them is not installed; the text says which extra to install.
+        ModuleNotFoundError: one of the packages is not installed; the message names the extra.
     """
     try:
         yield

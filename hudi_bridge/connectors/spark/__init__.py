@@ -1,7 +1,7 @@
 """Hudi tables in PySpark, without the Hudi bundle.
 
-``register`` makes the format ``hudi_bridge`` known to a session (PySpark 4.0 or later); ``read`` makes a DataFrame that
-reads no more than the columns asked for, and ``locate_keys`` finds the file groups of record keys (PySpark 3.5, too).
+``register`` adds the format ``hudi_bridge`` to a session (PySpark 4.0 or later). ``read`` returns a DataFrame of chosen
+columns and rows, and ``locate_keys`` finds the file groups of record keys; both work with PySpark 3.5 too.
 """
 
 from hudi_bridge.connectors.extras import needing_extra

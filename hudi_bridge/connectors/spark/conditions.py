@@ -1,8 +1,8 @@
-"""A condition in SQL -> the columns that it refers to, and the comparisons that rows must meet to pass it.
+"""Parses a SQL condition into the columns it refers to and the comparisons that can be pushed down.
 
-Spark parses and optimises the condition over a table without rows, and tells the result as JSON: a tree of expressions,
-written node by node. Of those that are joined by ``AND``, comparisons of a column with literals become conditions;
-Spark checks all of them itself as well, so the rest need not.
+Spark parses and optimises the condition over an empty table and returns the plan as JSON: a tree of expressions in
+pre-order. Comparisons of a column with literals that are joined by ``AND`` become conditions. Other parts are skipped:
+Spark evaluates the whole condition again.
 """
 
 import json
@@ -25,13 +25,13 @@ _MIRRORED = {
     "LessThan": "GreaterThan",
     "LessThanOrEqual": "GreaterThanOrEqual",
 }
-# Types whose values Spark writes as Arrow reads them.
-_PLAIN_TYPES = ("boolean", "integer", "long", "float", "double", "string", "date", "decimal")
+# Types whose literals Spark writes in a form that Arrow parses.
+_LITERAL_TYPES = ("boolean", "integer", "long", "float", "double", "string", "date", "decimal")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedFilter:
-    """What a condition in SQL refers to, and conditions that rows which pass it meet."""
+    """The columns of a SQL condition, and conditions that every matching row meets."""
 
     columns: tuple[str, ...]
     conditions: tuple[Condition, ...]
@@ -45,13 +45,13 @@ class _Tree:
 
 
 def parse_filter(spark: SparkSession, schema: StructType, text: str) -> ParsedFilter:
-    """A condition over columns.
+    """Parses a SQL condition over the columns of a schema.
 
     Raises:
-        pyspark.errors.AnalysisException: it is no condition over them.
+        pyspark.errors.AnalysisException: the text is not a condition over these columns.
     """
     empty = spark.createDataFrame(spark.sparkContext.emptyRDD(), schema)
-    execution = empty.where(text)._jdf.queryExecution()  # noqa: SLF001 - the one way to Spark's parser
+    execution = empty.where(text)._jdf.queryExecution()  # noqa: SLF001 - the only access to Spark's parser
     named = {
         node["name"]
         for tree in _conditions(execution.analyzed())
@@ -141,9 +141,9 @@ def _path(tree: _Tree) -> tuple[str, ...] | None:
 
 
 def _literal(tree: _Tree) -> str | None:
-    """The text of a literal, None for anything else and for null."""
+    """The text of a literal; None for null and for any other expression."""
     if tree.kind != "Literal":
         return None
     kind = tree.node["dataType"]
-    plain = isinstance(kind, str) and kind.partition("(")[0] in _PLAIN_TYPES
-    return tree.node["value"] if plain else None
+    is_supported = isinstance(kind, str) and kind.partition("(")[0] in _LITERAL_TYPES
+    return tree.node["value"] if is_supported else None

@@ -1,8 +1,8 @@
-"""The format ``hudi_bridge`` of a Spark session, from PySpark 4.0 on.
+"""The Spark data source ``hudi_bridge`` (PySpark 4.0 or later).
 
-Spark makes the data source when a DataFrame is made, in a Python process of the driver: this pins the table. When a
-query is planned, another process of the driver lists the files and makes the tasks, once for all actions of that
-DataFrame. Executors get the reader, and a task each.
+Spark creates the data source in a Python process of the driver when a DataFrame is created: this pins the table. When
+Spark plans a query, another process of the driver lists the files and makes the tasks, once for all actions of that
+DataFrame. Each executor gets the reader and one task at a time.
 
 Source: ``PythonDataSourceV2`` and ``plan_data_source_read`` of Spark.
 """
@@ -26,16 +26,16 @@ from hudi_bridge.errors import QueryError
 
 FORMAT = "hudi_bridge"
 
-# Up to Spark 4.3, filters that are handed to ``pushFilters`` for one query stay in force for the next one over the same
-# DataFrame, and for its other uses in the same query: ``df.where(...).count(); df.count()`` counts the same rows twice.
-# The release that mends this is the one that brings ``pushLimit``.
+# Up to Spark 4.3, filters passed to ``pushFilters`` for one query also apply to later queries over the same DataFrame,
+# and to its other uses in the same query: in ``df.where(...).count(); df.count()`` both counts are filtered.
+# The release that fixes this also adds ``pushLimit``.
 KEEPS_FILTERS_APART = hasattr(DataSourceReader, "pushLimit")
 
 
 class HudiBridgeDataSource(DataSource):
-    """A table, pinned when the columns are first asked for.
+    """A table, pinned when Spark first asks for its schema.
 
-    ``parallelism`` is how many tasks run at the same time, None for the cores of the driver's machine.
+    ``parallelism`` is the number of tasks that run at the same time; None for the cores of the driver's machine.
     """
 
     parallelism: ClassVar[int | None] = None
@@ -46,7 +46,7 @@ class HudiBridgeDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What ``format()`` takes."""
+        """The name for ``format()``."""
         return FORMAT
 
     def schema(self) -> StructType:
@@ -92,7 +92,7 @@ class HudiBridgeReader(DataSourceReader):
             return self._query.plan(self._columns, self._conditions, self._parallelism)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Spark pickles a reader for its executors before it asks for the partitions. They need no plan.
+        # Spark pickles a reader for its executors before it asks for the partitions. They do not need the plan.
         return {"_reading": self._plan.reading}
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -101,17 +101,17 @@ class HudiBridgeReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
-        # Where there are no tasks, Spark makes one of its own, of nothing.
+        # Without tasks, Spark runs one of its own with no value.
         return iter(()) if partition.value is None else read_task(self._reading, partition.value)
 
     _reading: Any
 
 
 class FilteringReader(HudiBridgeReader):
-    """Takes the filters of Spark that mean the same to Arrow."""
+    """Also takes the filters that mean the same in Spark and in Arrow."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """The filters that Spark has to apply itself."""
+        """The filters that Spark must apply itself."""
         for pushed in filters:
             condition = condition_of(pushed)
             if condition is None or expression_of(condition, self._query.full_schema) is None:
@@ -121,7 +121,7 @@ class FilteringReader(HudiBridgeReader):
 
 
 def _require_types(schema: StructType, table: pa.Schema) -> None:
-    """Raises unless the columns that a user has declared are those of the table."""
+    """Raises QueryError unless the declared columns have the types of the table."""
     expected = spark_schema(selected(table, schema.names))
     for declared, actual in zip(schema.fields, expected.fields, strict=True):
         if declared.dataType.simpleString() != actual.dataType.simpleString():

@@ -1,7 +1,7 @@
-"""Errors of a table across the border between Python workers and the driver.
+"""Carries errors of a table from Python workers to the driver.
 
-Spark passes an error of a worker on as its own, with the text of the traceback. A note, which is part of that text,
-carries the facts of the original; another one says once more what has happened, so that a long text ends with it.
+Spark raises an error of a worker as its own, with the text of the traceback. A note in that text holds the arguments
+of the original error. A second note repeats its message, so that a long text ends with the cause.
 """
 
 import json
@@ -13,31 +13,31 @@ import hudi_bridge.errors
 from hudi_bridge.errors import HudiReadError
 
 _NOTE = "hudi_bridge: "
-_FACTS = re.compile(re.escape(_NOTE) + r"(\{.*\})")
+_NOTE_PATTERN = re.compile(re.escape(_NOTE) + r"(\{.*\})")
 
 
 @contextmanager
 def noting_facts() -> Iterator[None]:
-    """Errors of a table leave with a note that ``cause_of`` understands."""
+    """Adds a note that ``cause_of`` understands to errors of a table."""
     try:
         yield
     except HudiReadError as error:
-        # What it is made again from: the ``args`` of an OSError do not hold all of it.
-        facts = error.__reduce__()[1]
+        # The constructor's arguments; ``args`` of an OSError does not hold all of them.
+        arguments = error.__reduce__()[1]
         if not any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ())):
-            error.add_note(_NOTE + json.dumps({"error": type(error).__name__, "facts": facts}))
+            error.add_note(_NOTE + json.dumps({"error": type(error).__name__, "facts": arguments}))
             error.add_note(f"{type(error).__name__}: {error}")
         raise
 
 
 def cause_of(error: BaseException) -> HudiReadError | None:
-    """The error of a table that an error of Spark stems from, with all its facts; None for any other.
+    """The error of a table that caused an error of Spark, with all its attributes; None if there is no such cause.
 
     Spark raises its own error classes, on the driver and for a streaming query, with the text of the original.
     """
     if isinstance(error, HudiReadError):
         return error
-    for text in _FACTS.findall(str(error)):
+    for text in _NOTE_PATTERN.findall(str(error)):
         try:
             document = json.loads(text)
             kind = getattr(hudi_bridge.errors, document["error"])

@@ -1,8 +1,8 @@
-"""Conditions that Spark hands over -> expressions of Arrow that select the same rows.
+"""Converts filters that Spark pushes down into Arrow expressions that select the same rows.
 
-A condition is a comparison of one column, or of a field of a struct, with literals. Where Arrow would decide otherwise
-than Spark, the condition is not taken: Spark counts NaN as the greatest number and as equal to itself, and what is
-compared with null is neither true nor false.
+A condition compares one column, or a field of a struct, with literals. A condition for which Arrow and Spark could
+select different rows is not taken: in Spark, NaN is the greatest number and equals itself, and a comparison with null
+is neither true nor false.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,10 +31,10 @@ _TEXT = {"StringStartsWith": pc.starts_with, "StringEndsWith": pc.ends_with, "St
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """A comparison, by the name that it has in Spark's data source API: ``EqualTo``, ``In``, ``IsNull``, ….
+    """A comparison, named as in Spark's data source API: ``EqualTo``, ``In``, ``IsNull``, ….
 
-    ``path`` leads from a column to a field. ``values`` are what is compared with, as Python values or, whatever the
-    column's type, as text; none for null tests.
+    ``path`` leads from a column to a field. ``values`` are the literals, as Python values or as text (for a column of
+    any type); empty for null tests.
     """
 
     name: str
@@ -43,8 +43,8 @@ class Condition:
     is_negated: bool = False
 
 
-def condition_of(pushed: Any) -> Condition | None:  # noqa: ANN401 - a class that PySpark has from 4.1 on
-    """A filter of ``pyspark.sql.datasource``; None for one that is no comparison with literals."""
+def condition_of(pushed: Any) -> Condition | None:  # noqa: ANN401 - a class of PySpark 4.1 or later
+    """The condition of a filter of ``pyspark.sql.datasource``; None unless it compares with literals."""
     name = type(pushed).__name__
     if name == "Not":
         inner = condition_of(pushed.child)
@@ -61,7 +61,7 @@ def condition_of(pushed: Any) -> Condition | None:  # noqa: ANN401 - a class tha
 
 
 def expression_of(condition: Condition, schema: pa.Schema) -> pc.Expression | None:
-    """The expression that is true for exactly the rows for which the condition is; None if there is none."""
+    """The expression that selects exactly the rows that meet the condition; None if Arrow cannot express it."""
     kind = _type_at(condition.path, schema)
     if kind is None:
         return None
@@ -77,7 +77,7 @@ def expression_of(condition: Condition, schema: pa.Schema) -> pc.Expression | No
         return None
     expression: pc.Expression = holds
     if condition.is_negated:
-        # What is compared with null is unknown, and so is its opposite; ``<=>`` alone knows.
+        # A comparison with null is unknown, and so is its negation. Only ``<=>`` is true or false.
         expression = ~holds & ~column.is_null()
         if condition.name == "EqualNullSafe":
             expression = pc.or_kleene(~holds, column.is_null())
@@ -103,13 +103,13 @@ def _holds(
 
 
 def _scalars(values: Sequence[Literal], kind: pa.DataType) -> "list[pa.Scalar[Any]] | None":
-    """Literals in the type of a column; None if one is null or NaN, or is no value of that type."""
+    """Literals in the type of a column; None if one is null, NaN, or not a value of that type."""
     scalars: list[pa.Scalar[Any]] = []
     for value in values:
         if value is None or value != value or (isinstance(value, Decimal) and not value.is_finite()):  # noqa: PLR0124 - NaN
             return None
         try:
-            # A text stands for a value of any type; a value stands for itself.
+            # A text may hold a value of any type.
             scalar = pa.scalar(value).cast(kind) if isinstance(value, str) else pa.scalar(value, kind)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             return None

@@ -1,8 +1,8 @@
-"""A table -> a DataFrame that reads no more than the columns asked for.
+"""Reads a table as a DataFrame, with column pruning and filter pushdown.
 
-Spark does not tell sources in Python which columns a query uses, so ``read`` takes them. It also takes the condition
-that rows must meet, which then reaches partitions, row groups and executors; Spark checks it once more. The tasks are
-rows of a DataFrame that ``mapInArrow`` turns into the rows of the table, which every release from 3.5 on can do.
+Spark does not tell data sources in Python which columns a query uses, so ``read`` takes them as an argument. It also
+takes a condition, which prunes partitions and row groups and filters rows on the executors; Spark checks it again. The
+tasks are rows of a DataFrame that ``mapInArrow`` turns into the rows of the table (PySpark 3.5 or later).
 """
 
 import pickle
@@ -26,7 +26,7 @@ from hudi_bridge.storage import PathLike, path_text
 T = TypeVar("T")
 
 _TASKS = StructType([StructField("task", BinaryType(), nullable=False)])
-_EVERYTHING = ParsedFilter(columns=(), conditions=())
+_NO_FILTER = ParsedFilter(columns=(), conditions=())
 
 
 def read(
@@ -37,24 +37,25 @@ def read(
     query_type: str | None = None,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """A table as a DataFrame with some columns, by default all, of the rows that meet a condition in SQL.
+    """A table as a DataFrame of ``columns`` (all by default) and of the rows that meet ``filter``, a SQL condition.
 
     ``query_type`` is ``snapshot``, ``read_optimized``, ``incremental`` or ``splits``; ``options`` are those of
     ``spark.read.format("hudi_bridge")``.
 
     Raises:
-        QueryError: a column, an option or the query does not fit the table, or local workers run another Python.
+        QueryError: a column, an option or the query does not fit the table, or local workers run another version of
+            Python.
         TableNotFoundError: there is no Hudi table.
         UnsupportedTableError: the table uses something that cannot be read correctly.
         pyspark.errors.AnalysisException: the condition does not fit the table.
     """
-    # On a cluster, what this machine calls so says nothing of the executors.
+    # On a cluster, the Python of this machine says nothing about that of the executors.
     if (spark.sparkContext.master or "").startswith("local"):
         require_same_python(spark)
     given = {**(options or {}), "path": path_text(path)} | ({} if query_type is None else {QUERY_TYPE: query_type})
     query = PinnedQuery.of(parse_options(given))
     wanted = selected(query.full_schema, query.options.columns if columns is None else columns).names
-    parsed = _EVERYTHING
+    parsed = _NO_FILTER
     if filter is not None:
         parsed = parse_filter(spark, spark_schema(query.full_schema), filter)
     needed = list(dict.fromkeys((*wanted, *parsed.columns)))
@@ -65,7 +66,7 @@ def read(
 
 
 def frame_of(spark: SparkSession, plan: Plan) -> DataFrame:
-    """The rows of a plan; each of its tasks is one of Spark."""
+    """The rows of a plan; each of its tasks runs as one Spark task."""
     return each_on_its_own(spark, plan.tasks, partial(read_task, plan.reading), spark_schema(plan.reading.schema))
 
 
@@ -75,7 +76,7 @@ def each_on_its_own(
     run: Callable[[T], Iterator[pa.RecordBatch]],
     schema: StructType | str,
 ) -> DataFrame:
-    """What a function makes of some values, each in a Spark task of its own."""
+    """The rows that ``run`` returns for each of ``tasks``, one Spark task for each."""
     pickled = [(bytearray(pickle.dumps(task)),) for task in tasks]
     rows = spark.createDataFrame(spark.sparkContext.parallelize(pickled, max(1, len(pickled))), _TASKS)
     return rows.mapInArrow(partial(_run_each, run), schema)
@@ -86,9 +87,9 @@ def _run_each(
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for task in batch.column(0):
-            yield from run(pickle.loads(task.as_py()))  # noqa: S301 - of this job's own driver
+            yield from run(pickle.loads(task.as_py()))  # noqa: S301 - from the driver of this job
 
 
 def quoted(name: str) -> str:
-    """A name as SQL takes it, whatever characters it has."""
+    """A name quoted for Spark SQL."""
     return "`" + name.replace("`", "``") + "`"

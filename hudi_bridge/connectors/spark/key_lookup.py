@@ -1,10 +1,10 @@
-"""Record keys -> the file groups that hold them, as a Spark job.
+"""Finds the file groups that hold record keys, as a Spark job.
 
-Candidates come first: the base files whose key range in the footer a key lies in, found in interval trees, and the file
-slices whose logs have the key. Then each candidate slice is visited once, with all keys that it is a candidate for:
-the Bloom filter of its footer rules out most of those that are not there, and what is left is read, merged with the
-logs. So a key is found where a snapshot has its record, and one that a log deletes is not. Whatever tells candidates
-sooner, such as an index in the metadata table, can take the place of the first step.
+The first step finds candidates for each key: file slices whose base file has a key range (in its footer) that includes
+the key, found with interval trees, and file slices whose logs have the key. The second step visits each candidate slice
+once, with all of its keys: the Bloom filter in the footer rules out most keys that are absent, and the others are
+looked up in the merged slice. So a key is found where a snapshot has its record; a key that a log deletes is not found.
+Another source of candidates, such as an index in the metadata table, could replace the first step.
 
 Source: ``HoodieBloomIndex``, ``HoodieGlobalBloomIndex`` and ``SparkHoodieBloomIndexHelper`` of Hudi.
 """
@@ -50,17 +50,18 @@ def locate_keys(
     partition_column: str | None = None,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """For each of some record keys, the file group of the newest snapshot that holds it.
+    """The file group that holds each record key in the newest snapshot.
 
-    Keys are as in ``_hoodie_record_key``, in the column named or else the first. With ``partition_column``, a key is
-    looked for in the partition of that path alone, otherwise in all, and is returned once for each that has it.
-    ``options`` are those of ``read``; ``as.of.instant`` chooses another snapshot.
+    ``key_column`` (by default the first column of ``keys``) holds keys as in ``_hoodie_record_key``. With
+    ``partition_column``, which holds partition paths, each key is looked up in its partition only. Without it, each key
+    is looked up in all partitions and returned once for each partition that has it. ``options`` are those of ``read``;
+    ``as.of.instant`` chooses another snapshot.
 
-    The columns are ``record_key``, ``partition_path``, ``file_id`` and ``instant``, when the file slice was opened; the
-    last three are null for a key that no file group holds. Keys that are given twice count once.
+    The columns are ``record_key``, ``partition_path``, ``file_id`` and ``instant``, the base instant of the file slice.
+    The last three are null for a key that no file group holds. Duplicate keys are looked up once.
 
     Raises:
-        QueryError: there is no such column.
+        QueryError: ``keys`` has no such column.
         TableNotFoundError: there is no Hudi table.
         UnsupportedTableError: the table uses something that cannot be read correctly.
     """
@@ -86,7 +87,7 @@ def locate_keys(
 
 
 def _wanted(keys: DataFrame, key_column: str | None, partition_column: str | None) -> DataFrame:
-    """The keys as text, each once, with their partition paths if they have any."""
+    """The distinct keys as text, with their partition paths if ``partition_column`` is given."""
     names = {"record_key": key_column or keys.columns[0]}
     if partition_column is not None:
         names["given_partition"] = partition_column
@@ -99,7 +100,7 @@ def _wanted(keys: DataFrame, key_column: str | None, partition_column: str | Non
 def _read_ranges(
     spark: SparkSession, slices: Slices, splits: Sequence[RealtimeFileSplit], *, by_partition: bool
 ) -> Ranges:
-    """The key ranges of all base files, whose footers are read by a job of its own."""
+    """The key ranges of all base files; a Spark job reads the footers."""
     places = [place for place, split in enumerate(splits) if split.base_path is not None]
     known: dict[str, list[KeyRange]] = defaultdict(list)
     unknown: dict[str, list[int]] = defaultdict(list)

@@ -1,10 +1,10 @@
-"""The key ranges of many base files -> the files whose range a key lies in.
+"""An interval tree that finds the base files whose key range includes a key.
 
-An interval tree: a node holds the ranges that contain its middle, by where they begin and by where they end; those that
-lie wholly on one side of it are in the tree of that side. A look-up visits one node of each level.
+A node holds the ranges that contain its middle, sorted by start and by end. Ranges wholly below or above the middle are
+in the subtree of that side. A look-up visits one node on each level.
 
-Writers of Avro records compare Java strings, by UTF-16 code units; the row writer of Spark compares UTF-8 bytes. A key
-is looked up in both orders where they differ.
+Writers of Avro records compare Java strings, by UTF-16 code units; the row writer of Spark compares UTF-8 bytes. Where
+these orders differ, a key is looked up in both.
 
 Source: ``IntervalTreeBasedIndexFileFilter`` and ``KeyRangeLookupTree`` of Hudi.
 """
@@ -14,14 +14,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-# Below it, both orders are the same.
+# Below this character, both orders are the same.
 _FIRST_THAT_DIFFERS = "\ue000"
 _UTF8, _UTF16 = "utf-8", "utf-16-be"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRange:
-    """The keys of a file, both ends included; ``place`` says which file."""
+    """The least and greatest key of a file, both inclusive; ``place`` is the index of the file."""
 
     least: str
     greatest: str
@@ -37,7 +37,7 @@ class _Interval:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """``starts`` and ``ends`` are in ascending order, each beside the places of its intervals."""
+    """``starts`` and ``ends`` are ascending; ``places_by_start`` and ``places_by_end`` are parallel to them."""
 
     middle: bytes
     starts: tuple[bytes, ...]
@@ -50,19 +50,19 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class KeyRangeTree:
-    """Finds ranges by a key."""
+    """Finds the ranges that include a key."""
 
     _trees: tuple[tuple[str, _Node | None], ...]
 
     @classmethod
     def of(cls, ranges: Sequence[KeyRange]) -> Self:
-        """The tree of some ranges."""
+        """Builds the tree."""
         orders_differ = any(max(one.least + one.greatest, default="") >= _FIRST_THAT_DIFFERS for one in ranges)
         orders = (_UTF8, _UTF16) if orders_differ else (_UTF8,)
         return cls(tuple((order, _build([_interval(one, order) for one in ranges])) for order in orders))
 
     def places(self, key: str) -> list[int]:
-        """The places of the ranges that a key lies in, in ascending order."""
+        """The places of the ranges that include a key, ascending."""
         found = {place for order, root in self._trees for place in _stab(root, _encoded(key, order))}
         return sorted(found)
 
@@ -76,7 +76,7 @@ def _interval(one: KeyRange, order: str) -> _Interval:
 
 
 def _build(intervals: Sequence[_Interval]) -> _Node | None:
-    # An interval that ends before it begins holds no key, in this order.
+    # An interval that ends before it begins holds no key in this order.
     intervals = [one for one in intervals if one.least <= one.greatest]
     if not intervals:
         return None

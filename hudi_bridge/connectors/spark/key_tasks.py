@@ -1,6 +1,6 @@
-"""What the steps of a key look-up do on executors: record keys in Arrow batches -> candidates, and what holds them.
+"""The steps of a key look-up that run on executors.
 
-A candidate is a record key with the place of a file slice in the plan.
+A candidate is a pair of a record key and the place (index) of a file slice in the plan.
 """
 
 import os
@@ -20,7 +20,7 @@ from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
 ANYWHERE = ""
-"""The partition path that stands for all partitions, where a key may be in any."""
+"""Stands for all partitions, where keys are given without partition paths."""
 
 RANGES = "place int, least string, greatest string"
 CANDIDATES = "record_key string, place int"
@@ -32,13 +32,13 @@ _KEYS_PER_BATCH = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slices:
-    """The file slices of a plan, each pickled without the context that they share."""
+    """The file slices of a plan, each pickled without their common context."""
 
     context: ReadContext
     pickled: tuple[bytes, ...]
 
     def split(self, place: int) -> RealtimeFileSplit:
-        """The slice at a place."""
+        """The file slice at a place."""
         found = load_split(self.pickled[place], (self.context,))
         assert isinstance(found, RealtimeFileSplit)
         return found
@@ -46,20 +46,20 @@ class Slices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranges:
-    """The key ranges of base files by partition path; ``unknown`` are the slices whose base files tell none."""
+    """The key ranges of base files by partition path; ``unknown`` are the slices whose base file stores no range."""
 
     trees: Mapping[str, KeyRangeTree]
     unknown: Mapping[str, tuple[int, ...]]
 
     def places(self, record_key: str, partition_path: str) -> Iterator[int]:
-        """The slices whose base file may hold a key."""
+        """The places of the slices whose base file may hold a key."""
         yield from self.unknown.get(partition_path, ())
         if partition_path in self.trees:
             yield from self.trees[partition_path].places(record_key)
 
 
 def key_ranges(slices: Slices, places: Iterable[int]) -> Iterator[pa.RecordBatch]:
-    """The key range of each base file, nulls for one without."""
+    """The key range of each base file; null for a base file that stores none."""
     storage = Storage.open(slices.context.table_path)
     with noting_facts():
         for place in places:
@@ -69,7 +69,7 @@ def key_ranges(slices: Slices, places: Iterable[int]) -> Iterator[pa.RecordBatch
 
 
 def log_keys(slices: Slices, places: Iterable[int]) -> Iterator[pa.RecordBatch]:
-    """The keys of the records that the logs of slices insert or update."""
+    """The keys of the records that the logs of each slice insert or update."""
     storage = Storage.open(slices.context.table_path)
     with noting_facts():
         for place in places:
@@ -83,7 +83,7 @@ def log_keys(slices: Slices, places: Iterable[int]) -> Iterator[pa.RecordBatch]:
 
 
 def base_candidates(ranges: Ranges, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The slices whose base files may hold keys; the second column, if there is one, is the partition path of each."""
+    """The slices whose base file may hold each key; an optional second column holds the partition path of the key."""
     for batch in batches:
         keys = batch.column(0).to_pylist()
         partitions = batch.column(1).to_pylist() if batch.num_columns > 1 else [ANYWHERE] * len(keys)
@@ -97,7 +97,7 @@ def base_candidates(ranges: Ranges, batches: Iterable[pa.RecordBatch]) -> Iterat
 
 
 def verified(slices: Slices, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Of candidates in the order of their places, those whose slice holds the record."""
+    """The candidates whose slice holds the record; the input must be sorted by place."""
     storage = Storage.open(slices.context.table_path)
     pairs: Iterator[tuple[Any, Any]] = (
         pair for batch in batches for pair in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)

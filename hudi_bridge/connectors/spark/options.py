@@ -1,7 +1,7 @@
-"""The options of a DataFrame reader -> what to read.
+"""Parses the options of a DataFrame reader.
 
-Options that Hudi has keep Hudi's names, so that a job moves over by changing the format's name. Options of Hudi that
-change nothing but how it finds its files are ignored; those that would change the rows are refused.
+Options that Hudi has keep Hudi's names, so that a job switches by changing only the name of the format. Options of Hudi
+that affect only how it finds files are ignored; those that would change the rows are refused.
 
 Source: ``DataSourceOptions`` of Hudi (``DataSourceReadOptions``).
 """
@@ -32,7 +32,7 @@ PUSH_FILTERS = "pushFilters"
 DEFAULT_PARTITION_BYTES = 128 << 20
 _LATEST_STATE = "latest_state"
 
-_OWN = (
+_KNOWN_OPTIONS = (
     AS_OF,
     QUERY_TYPE,
     BEGIN,
@@ -47,14 +47,14 @@ _OWN = (
     "path",
     *READ_OPTION_KEYS,
 )
-# Each changes the rows, unless it has the value given.
+# Options that change the rows unless they have this value.
 _REFUSED_UNLESS = {
     "hoodie.datasource.merge.type": "payload_combine",
     "hoodie.datasource.read.incr.filters": "",
     "hoodie.datasource.read.incr.path.glob": "",
     "hoodie.datasource.read.extract.partition.values.from.path": "false",
 }
-_OF_A_CATALOG = ("owner", "provider")
+_CATALOG_OPTIONS = ("owner", "provider")
 _EXPECTED_PATH = (
     "load(path), or a temporary view with the option path: Spark does not tell sources in Python where a table of a "
     "catalog lies"
@@ -62,7 +62,7 @@ _EXPECTED_PATH = (
 
 
 class SparkQuery(StrEnum):
-    """What a DataFrame holds, by Hudi's names; ``splits`` is the plan of a snapshot."""
+    """The query type of a DataFrame, by Hudi's names; ``splits`` describes the plan of a snapshot."""
 
     SNAPSHOT = "snapshot"
     READ_OPTIMIZED = "read_optimized"
@@ -72,10 +72,10 @@ class SparkQuery(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkOptions:
-    """What to read, and how it becomes tasks.
+    """What to read, and how to divide it into tasks.
 
-    ``columns`` is None for all.  ``begin`` and ``end`` are the bounds of an incremental query, which asks for
-    changes if it has a ``change_format``. ``table_options`` go to ``HudiTable.open``.
+    ``columns`` is None for all. ``begin`` (exclusive) and ``end`` (inclusive) bound an incremental query; with a
+    ``change_format`` it returns changes. ``table_options`` go to ``HudiTable.open``.
     """
 
     path: str
@@ -94,10 +94,10 @@ class SparkOptions:
 
 
 def parse_options(options: Mapping[str, str]) -> SparkOptions:
-    """The options of a DataFrame reader, whose names may be in any case.
+    """Parses the options of a DataFrame reader; names are case-insensitive.
 
     Raises:
-        QueryError: an option is unknown, has a value that means nothing, or contradicts another.
+        QueryError: an option is unknown, has an invalid value, or contradicts another.
     """
     given = {name.lower(): value for name, value in options.items()}
     _refuse(given)
@@ -128,15 +128,15 @@ def parse_options(options: Mapping[str, str]) -> SparkOptions:
 
 
 def _refuse(given: Mapping[str, str]) -> None:
-    if all(name in given for name in _OF_A_CATALOG):
+    if all(name in given for name in _CATALOG_OPTIONS):
         raise QueryError("CREATE TABLE", "a table of a catalog", _EXPECTED_PATH)
-    known = {name.lower() for name in _OWN}
+    known = {name.lower() for name in _KNOWN_OPTIONS}
     for name, value in given.items():
         harmless = _REFUSED_UNLESS.get(name)
         if harmless is not None and value.lower() != harmless:
             raise QueryError(name, repr(value), f"{harmless!r} or no such option")
         if name not in known and not name.startswith("hoodie."):
-            raise QueryError("option", repr(name), f"one of {', '.join(_OWN)}, or an option of Hudi")
+            raise QueryError("option", repr(name), f"one of {', '.join(_KNOWN_OPTIONS)}, or an option of Hudi")
 
 
 def _query(given: Mapping[str, str]) -> SparkQuery:
@@ -157,7 +157,7 @@ def _change_format(given: Mapping[str, str]) -> ChangeFormat | None:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """The names in a list with commas or, if names hold commas or quotes, in a JSON list."""
+    """The names in a comma-separated list or in a JSON list, which allows commas and quotes in names."""
     if text.lstrip().startswith("["):
         try:
             names = json.loads(text)

@@ -1,10 +1,9 @@
-"""Options -> a table pinned at an instant -> tasks, each some splits, all of about one size.
+"""Plans a query: pins a table at an instant and groups its splits into tasks of similar size.
 
-A table is pinned when a DataFrame is made: whatever is planned later follows the timeline as it stood then. Files are
-listed later, when Spark plans a query, and a cleaner may have been at work in between: that is found out and said.
+A table is pinned when a DataFrame is created: later plans use the timeline as of that moment. Files are listed later,
+when Spark plans a query. Planning fails if the cleaner has removed files in between.
 
-The read contexts, which all splits of a plan share and which can be large, are no part of the tasks: they travel once,
-beside them.
+Read contexts can be large and are common to many splits. They are sent once, beside the tasks.
 """
 
 import heapq
@@ -33,15 +32,15 @@ from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.table import HudiTable
 
 _LEAST_TASK_BYTES = 4 << 20
-# A byte of a log file takes more work than one of a base file: it is decoded, folded by key and merged.
+# Log files cost more per byte than base files: their records are decoded, merged by key, then merged with base rows.
 _LOG_WEIGHT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What the tasks of a plan have in common.
+    """The common part of all tasks of a plan.
 
-    ``schema`` holds the columns to return. With ``describes_splits``, rows are those of the plan itself.
+    ``schema`` holds the columns to return. With ``describes_splits``, the rows describe the splits of the plan.
     """
 
     contexts: tuple[ReadContext, ...]
@@ -52,7 +51,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Tasks, each the splits that one Spark task reads, pickled one by one."""
+    """The tasks of a query; each holds the pickled splits that one Spark task reads."""
 
     reading: Reading
     tasks: tuple[tuple[bytes, ...], ...]
@@ -60,14 +59,14 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinnedQuery:
-    """What is asked of a table as its timeline stood when this was made."""
+    """A query of a table, with the timeline as of the creation of this object."""
 
     options: SparkOptions
     table: HudiTable
 
     @classmethod
     def of(cls, options: SparkOptions) -> Self:
-        """The query, pinned now."""
+        """Opens the table and pins it at its current timeline."""
         table = HudiTable.open(
             options.path, options=dict(options.table_options), log_memory_bytes=options.log_memory_bytes
         )
@@ -75,7 +74,7 @@ class PinnedQuery:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the rows: those asked for, or all.
+        """The selected columns, by default all.
 
         Raises:
             QueryError: a column does not exist.
@@ -84,7 +83,7 @@ class PinnedQuery:
 
     @property
     def full_schema(self) -> pa.Schema:
-        """All columns there are."""
+        """All columns of the query."""
         match self.options.query:
             case SparkQuery.SPLITS:
                 return SPLITS_SCHEMA
@@ -108,10 +107,10 @@ class PinnedQuery:
     def plan(
         self, columns: Sequence[str] | None = None, conditions: Sequence[Condition] = (), parallelism: int | None = None
     ) -> Plan:
-        """The tasks that read some columns of the rows that meet conditions.
+        """The tasks that read ``columns`` (those of the options by default) of the rows that meet ``conditions``.
 
         Raises:
-            InstantNotReadableError: files that are needed have been removed since the table was pinned.
+            InstantNotReadableError: files of the query have been removed since the table was pinned.
         """
         dataset = self.dataset
         row_filter = _filter(conditions, self.full_schema)
@@ -121,7 +120,7 @@ class PinnedQuery:
             weights.append(_weight(split))
             pickled.append(pickles.dump(split))
         if dataset.query_type in (QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED):
-            # A range of commits names its files, which are looked for when it is planned.
+            # The plan of an incremental query has already checked for the files that its commits name.
             self.table.require_files_of(dataset.instant)
         reading = Reading(
             contexts=tuple(pickles.contexts),
@@ -147,7 +146,7 @@ class PinnedQuery:
 
 
 def selected(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
-    """Some columns of a schema, in the order in which they are asked for; None for all.
+    """The schema of ``columns``, in that order; None selects all.
 
     Raises:
         QueryError: a column does not exist.
@@ -159,16 +158,17 @@ def selected(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
 
 
 def _filter(conditions: Sequence[Condition], schema: pa.Schema) -> pc.Expression | None:
-    """What all rows pass that meet the conditions; a condition that cannot be expressed is left out."""
+    """The conjunction of the conditions, without those that Arrow cannot express; None if none is left."""
     expressions = [expression_of(condition, schema) for condition in conditions]
     known = [expression for expression in expressions if expression is not None]
     return reduce(and_, known) if known else None
 
 
 def pack(weights: Sequence[int], task_bytes: int, parallelism: int | None) -> list[list[int]]:
-    """The places of splits of some weights, in groups of about one weight: ``task_bytes`` unless one split has more.
+    """Groups splits, given by their weights in bytes, into tasks of about ``task_bytes``; returns indexes of splits.
 
-    A small table is divided among as many tasks as run at the same time, by default as many as this machine has cores.
+    A single split may exceed that size. A small table is divided among ``parallelism`` tasks, by default the number of
+    cores of this machine.
     """
     cores = parallelism or os.cpu_count() or 1
     size = min(task_bytes, max(_LEAST_TASK_BYTES, sum(weights) // cores))
@@ -186,32 +186,32 @@ def _weight(split: Split) -> int:
 
 
 class SplitPickles:
-    """Pickles splits without their contexts, which it gathers in ``contexts``."""
+    """Pickles splits without their contexts, and collects those in ``contexts``."""
 
     def __init__(self) -> None:
         self.contexts: list[ReadContext] = []
-        self._places: dict[int, int] = {}
+        self._indexes: dict[int, int] = {}
 
     def dump(self, split: Split) -> bytes:
-        """A split, with places in ``contexts`` for contexts."""
+        """The pickled split, which refers to its contexts by their index in ``contexts``."""
         out = io.BytesIO()
         pickler = pickle.Pickler(out, pickle.HIGHEST_PROTOCOL)
-        pickler.persistent_id = self._place_of  # type: ignore[method-assign]
+        pickler.persistent_id = self._context_index  # type: ignore[method-assign]
         pickler.dump(split)
         return out.getvalue()
 
-    def _place_of(self, part: Any) -> int | None:  # noqa: ANN401 - of any type
+    def _context_index(self, part: Any) -> int | None:  # noqa: ANN401 - of any type
         if not isinstance(part, ReadContext):
             return None
-        place = self._places.setdefault(id(part), len(self.contexts))
-        if place == len(self.contexts):
+        index = self._indexes.setdefault(id(part), len(self.contexts))
+        if index == len(self.contexts):
             self.contexts.append(part)
-        return place
+        return index
 
 
 def load_split(pickled: bytes, contexts: Sequence[ReadContext]) -> Split:
-    """A split, with the contexts that it was pickled without."""
-    unpickler = pickle.Unpickler(io.BytesIO(pickled))  # noqa: S301 - of this job's own driver
+    """The split that ``SplitPickles.dump`` pickled, with its contexts."""
+    unpickler = pickle.Unpickler(io.BytesIO(pickled))  # noqa: S301 - from the driver of this job
     unpickler.persistent_load = contexts.__getitem__  # type: ignore[method-assign]
     split: Split = unpickler.load()
     return split

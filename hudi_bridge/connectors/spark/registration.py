@@ -1,4 +1,4 @@
-"""The format ``hudi_bridge`` made known to a Spark session."""
+"""Registers the data source ``hudi_bridge`` with a Spark session."""
 
 import pyspark
 from pyspark.sql import SparkSession
@@ -18,18 +18,18 @@ _FIRST_WITH_PUSHDOWN = (4, 1)
 
 
 def register(spark: SparkSession) -> None:
-    """``spark.read.format("hudi_bridge")`` and ``spark.readStream.format("hudi_bridge")`` for a session.
+    """Enables ``spark.read.format("hudi_bridge")`` and ``spark.readStream.format("hudi_bridge")`` for a session.
 
-    From PySpark 4.1 on this lets Spark hand over filters to sources in Python.
+    With PySpark 4.1 or later, this also turns on filter pushdown to data sources in Python.
 
     Raises:
-        QueryError: this release of PySpark has no data sources in Python, or its workers run another Python.
+        QueryError: this release of PySpark has no data sources in Python, or its workers run another version of Python.
     """
     if HudiBridgeDataSource is None:
         raise QueryError("register", f"PySpark {pyspark.__version__}", "PySpark 4.0 or later, or read() instead")
-    # They plan on the driver's machine, and read on the executors'.
+    # Data sources plan in processes on the driver's machine, on a cluster too.
     require_same_python(spark)
-    # Processes of the driver that plan queries know nothing of the session.
+    # The processes of the driver that plan queries have no access to the session.
     known = {"parallelism": spark.sparkContext.defaultParallelism}
     spark.dataSource.register(type("HudiBridge", (HudiBridgeDataSource,), known))
     if tuple(map(int, pyspark.__version__.split(".")[:2])) >= _FIRST_WITH_PUSHDOWN:

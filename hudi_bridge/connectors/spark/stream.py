@@ -1,13 +1,13 @@
 """A table as a source of Structured Streaming: each micro-batch is an incremental query.
 
-An offset is the end of a range of commits, a completion time (in table versions up to 6, which keep none, a requested
-time): all commits up to it have been delivered. It does not depend on files, so a checkpoint outlives compaction,
-clustering, cleaning and archiving. Rows arrive in their latest state as of the end of the batch, and deleted rows do
-not, as from Hudi's own source.
+An offset is the end of a range of commits, all of which have been delivered. It is a completion time, or a requested
+time in table versions up to 6, which store no completion times. It does not refer to files, so a checkpoint survives
+compaction, clustering, cleaning and archiving. As with Hudi's own source, a batch holds the latest state of each row at
+the end of the batch, and no deleted rows.
 
-Where files of a batch have been cleaned before it is read, the whole table is searched for rows of its commits: a row
-that has changed again by then arrives with the later commit alone. In table versions up to 6, commits wait until the
-writes before them have completed. Both can be told otherwise by Hudi's options.
+If files of a batch were cleaned before it is read, the batch falls back to a full scan of the table for rows of its
+commits: a row that a later commit changed arrives with that commit only. In table versions up to 6, commits wait
+until earlier writes have completed. Hudi's options change both.
 
 Source: ``HoodieStreamSourceV2`` of Hudi, ``python_streaming_source_runner`` of Spark.
 """
@@ -27,7 +27,7 @@ from hudi_bridge.timeline.instant import EARLIEST
 
 try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
-except ImportError:  # PySpark 4.0 and 4.1 ask for the latest offset once, which comes to the same.
+except ImportError:  # PySpark 4.0 and 4.1 ask for the latest offset once, which has the same effect.
     SupportsTriggerAvailableNow = object  # type: ignore[assignment, misc]
 
 Offset = Mapping[str, str]
@@ -37,7 +37,7 @@ _LATEST = "latest"
 
 
 def stream_options(options: SparkOptions) -> SparkOptions:
-    """The options of a stream, with what it does for the sake of going on."""
+    """The options of a stream, with defaults that let it continue after cleaning and wait for pending commits."""
     defaults = {FULL_SCAN_FALLBACK_KEY: "true", HOLLOW_COMMITS_KEY: HollowCommitPolicy.BLOCK}
     return replace(
         options,
@@ -48,7 +48,7 @@ def stream_options(options: SparkOptions) -> SparkOptions:
 
 
 class HudiBridgeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Finds out on the driver what is new, and plans it; reads on executors."""
+    """Finds and plans new commits on the driver; reads them on executors."""
 
     def __init__(self, query: PinnedQuery, columns: Sequence[str], parallelism: int | None) -> None:
         self._query = query
@@ -58,7 +58,7 @@ class HudiBridgeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         self._target: str | None = None
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802 - Spark's name
-        """Where a new stream begins."""
+        """The offset at which a new stream begins."""
         with noting_facts():
             start = self._query.options.start_offset
             if start == _LATEST:
@@ -70,8 +70,8 @@ class HudiBridgeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     def latestOffset(self, start: Offset | None = None, limit: object = None) -> dict[str, str]:  # noqa: ARG002, N802 - of Spark
         """The end of the next batch, at most ``maxInstantsPerTrigger`` commits away.
 
-        Spark says from 4.2 on where the batch starts; before, the last end is remembered, which after a restart is not
-        known until a batch has been read.
+        Spark 4.2 and later pass the start of the batch. For earlier releases the end of the last batch is kept; after a
+        restart it is unknown until a batch has been read.
         """
         with noting_facts():
             after = start[_AFTER] if start is not None else self._position
@@ -83,7 +83,7 @@ class HudiBridgeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
             return {_AFTER: times[-1] if times else after or self.initialOffset()[_AFTER]}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Let the stream end at what is there now."""
+        """Makes the newest commit the end of the stream."""
         with noting_facts():
             self._target = self._refreshed().table.instant_range(EARLIEST).next_after
 
@@ -103,7 +103,7 @@ class HudiBridgeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         return read_task(*partition.value)
 
     def commit(self, end: Offset) -> None:
-        """Nothing: Spark's checkpoint holds all there is to remember."""
+        """Remembers the end of the batch. Spark's checkpoint holds all other state."""
         self._position = end[_AFTER]
 
     def _refreshed(self) -> PinnedQuery:

@@ -1,7 +1,6 @@
-"""What runs on an executor: the splits of a task -> Arrow batches as Spark takes them.
+"""Reads the splits of a task on an executor.
 
-Nothing but the task and the files it names decides which rows there are, so that a task that Spark runs again, there or
-elsewhere, returns the same.
+The rows depend only on the task and the files that it names, so a task that Spark runs again returns the same rows.
 """
 
 import os
@@ -19,7 +18,7 @@ from hudi_bridge.storage import Storage
 
 
 def read_task(reading: Reading, task: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
-    """The rows of a task, in the layout of its columns."""
+    """The rows of a task, in the Arrow types that Spark takes."""
     with noting_facts():
         splits = [load_split(pickled, reading.contexts) for pickled in task]
         batches = _descriptions(reading, splits) if reading.describes_splits else _rows(reading, splits)
@@ -37,7 +36,7 @@ def _rows(reading: Reading, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]
             split,
             reading.schema.names,
             reading.row_filter,
-            # A task has one core; as many as there are cores may share the machine's memory.
+            # A task has one core. As many tasks as the machine has cores may share its memory.
             use_threads=False,
             at_once=os.cpu_count() or 1,
         )

@@ -1,9 +1,9 @@
-"""Arrow types -> Spark types, as Hudi's own reader gives them, and batches in the layout that Spark takes.
+"""Spark types of Arrow types, as in Hudi's own reader, and the Arrow types that Spark takes.
 
-A timestamp with a zone is a ``timestamp``, one without a ``timestamp_ntz``; a time of day, which Spark's Avro reader
-does not know, is the number that is stored. A VECTOR is an array. A VARIANT column is a ``variant`` from Spark 4 on;
-before that, and within other columns, it is the struct that is stored. Every column, field and item is nullable, since
-any may be missing from an older file.
+A timestamp with a time zone is a ``timestamp``, one without is a ``timestamp_ntz``. A time of day, which Spark's Avro
+reader does not support, is the stored number. A VECTOR is an array. A VARIANT column is a ``variant`` in Spark 4 or
+later; before, and inside other columns, it is the stored struct. Every column, field and item is nullable, since older
+files may lack it.
 
 Source: ``SchemaConverters`` of Spark, ``AvroConversionUtils`` of Hudi.
 """
@@ -38,7 +38,7 @@ from pyspark.sql.types import (
 from hudi_bridge.engines import is_variant
 from hudi_bridge.errors import UnsupportedTableError
 
-# From Spark 4 on.
+# Spark 4 or later.
 _VARIANT_TYPE = getattr(pyspark.sql.types, "VariantType", None)
 _VARIANT = pa.struct(
     [
@@ -46,9 +46,9 @@ _VARIANT = pa.struct(
         pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
     ]
 )
-"""What Spark knows a VARIANT by (``ArrowUtils``)."""
+"""The Arrow type that Spark reads as VARIANT (``ArrowUtils``)."""
 
-_PLAIN: tuple[tuple[pa.DataType, pa.DataType, DataType], ...] = (
+_SIMPLE_TYPES: tuple[tuple[pa.DataType, pa.DataType, DataType], ...] = (
     (pa.null(), pa.null(), NullType()),
     (pa.bool_(), pa.bool_(), BooleanType()),
     (pa.int8(), pa.int8(), ByteType()),
@@ -62,30 +62,30 @@ _PLAIN: tuple[tuple[pa.DataType, pa.DataType, DataType], ...] = (
     (pa.time32("ms"), pa.int32(), IntegerType()),
     (pa.time64("us"), pa.int64(), LongType()),
 )
-"""An Arrow type of a table, the Arrow type that Spark takes, and Spark's own."""
+"""The Arrow type in a table, the Arrow type that Spark takes, and the Spark type."""
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """The columns as Spark has them.
+    """The Spark schema of Arrow columns.
 
     Raises:
-        UnsupportedTableError: Spark has no such type.
+        UnsupportedTableError: Spark has no type for a column.
     """
     return StructType([StructField(field.name, _column_type(field)) for field in schema])
 
 
 def arrow_layout(schema: pa.Schema) -> pa.Schema:
-    """The columns in the Arrow types in which Spark takes them."""
+    """The columns in the Arrow types that Spark takes."""
     return pa.schema([pa.field(field.name, _column_layout(field)) for field in schema])
 
 
 def in_layout(batches: Iterator[pa.RecordBatch], layout: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Batches in the types of a layout."""
+    """Casts batches to the types of ``layout``."""
     for batch in batches:
         if batch.schema.equals(layout, check_metadata=True):
             yield batch
         else:
-            columns = [_taken(column, field.type) for column, field in zip(batch.columns, layout, strict=True)]
+            columns = [_cast_to_layout(column, field.type) for column, field in zip(batch.columns, layout, strict=True)]
             yield pa.RecordBatch.from_arrays(columns, schema=layout)
 
 
@@ -100,18 +100,18 @@ def _column_layout(field: "pa.Field[Any]") -> pa.DataType:
     return _VARIANT if is_variant(field) and _VARIANT_TYPE is not None else _layout(field.type)
 
 
-def _taken(column: "pa.Array[Any]", kind: pa.DataType) -> "pa.Array[Any]":
+def _cast_to_layout(column: "pa.Array[Any]", kind: pa.DataType) -> "pa.Array[Any]":
     if kind is _VARIANT:
         stored: Any = column
         parts = [pc.struct_field(stored, [part.name]) for part in kind]
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=stored.is_null())
-    # Nanoseconds, which Spark does not have, are cut off.
-    taken: pa.Array[Any] = column.cast(kind, safe=False)
-    return taken
+    # Spark has no nanoseconds: they are truncated.
+    cast: pa.Array[Any] = column.cast(kind, safe=False)
+    return cast
 
 
 def _spark_type(kind: pa.DataType, column: str) -> DataType:
-    for arrow, _, spark in _PLAIN:
+    for arrow, _, spark in _SIMPLE_TYPES:
         if kind == arrow:
             return spark
     if pa.types.is_decimal128(kind):
@@ -128,7 +128,7 @@ def _spark_type(kind: pa.DataType, column: str) -> DataType:
 
 
 def _layout(kind: pa.DataType) -> pa.DataType:
-    for arrow, taken, _ in _PLAIN:
+    for arrow, taken, _ in _SIMPLE_TYPES:
         if kind == arrow:
             return taken
     if pa.types.is_timestamp(kind):

@@ -1,7 +1,7 @@
-"""The Python that Spark's workers run, asked before a job would fail for it.
+"""Checks the Python version of Spark's workers before a job fails because of it.
 
-Spark starts workers with ``PYSPARK_PYTHON``, without it with the first ``python3`` of the path. That is another Python
-than the driver's where a program is started by the path of a virtual environment that is not activated.
+Spark starts workers with ``PYSPARK_PYTHON`` or, without it, with the first ``python3`` of the path. That Python is not
+the driver's if the driver was started from a virtual environment that is not activated.
 """
 
 import os
@@ -13,33 +13,33 @@ from pyspark.sql import SparkSession
 
 from hudi_bridge.errors import QueryError
 
-_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"  # of any Python, also of version 2
-_PATIENCE_SECONDS = 30
+_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"  # runs on Python 2, too
+_TIMEOUT_SECONDS = 30
 
 
 def require_same_python(spark: SparkSession) -> None:
-    """Raises if processes that Spark starts on the driver's machine would run another Python than the driver.
+    """Raises unless the workers that Spark starts on the driver's machine run the driver's version of Python.
 
     Raises:
-        QueryError: they run another minor version, between which PySpark cannot pass functions.
+        QueryError: they run another minor version; PySpark cannot pass functions between minor versions.
     """
     require_version_of_driver(spark.sparkContext.pythonExec)
 
 
 def require_version_of_driver(python: str) -> None:
-    """Raises if a program is a Python of another minor version than this one; none is needed where there is none.
+    """Raises unless ``python`` has the same minor version as this Python, or is not installed on this machine.
 
     Raises:
-        QueryError: it is.
+        QueryError: it has another minor version.
     """
     found = shutil.which(python)
-    # What is unpacked for executors alone, from an archive, is not here.
-    if found is None or os.path.abspath(found) == os.path.abspath(sys.executable):  # noqa: PTH100 - links stay
+    # A Python that executors unpack from an archive is not on this machine.
+    if found is None or os.path.abspath(found) == os.path.abspath(sys.executable):  # noqa: PTH100 - keeps symbolic links
         return
     try:
         command = [found, "-c", _VERSION]
-        asked = subprocess.run(  # noqa: S603 - what Spark is about to start
-            command, capture_output=True, text=True, timeout=_PATIENCE_SECONDS, check=True
+        asked = subprocess.run(  # noqa: S603 - the program that Spark is about to start
+            command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return
