@@ -1,8 +1,7 @@
 """Follows the changes of a table: polls for new commits and writes their changes until interrupted.
 
-After each poll the output is flushed first, then the state is written. If the process is killed in between, the output
-holds changes that the state does not include. On the next start, such changes are truncated from a file, so that none
-is lost or duplicated; in a pipe they are repeated.
+After each poll the output is flushed first, then the state is written. If the process is killed in between, the next
+start truncates a file to the size in the state, so that no change is lost or duplicated. In a pipe, changes repeat.
 """
 
 import os

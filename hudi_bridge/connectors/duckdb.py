@@ -1,8 +1,7 @@
 """A Hudi table as views of a DuckDB connection.
 
-DuckDB passes the columns of a query, and the conditions that it can push down, to the ``scanner`` of a
-``pyarrow.dataset.Dataset``. It does not check these conditions again. A scan yields record batches as DuckDB asks for
-them, so the memory of a query depends on its operators, not on the size of the table.
+DuckDB passes the columns of a query, and conditions, to ``pyarrow.dataset.Dataset.scanner``. It does not check these
+conditions again. Scans stream, so the table need not fit into memory.
 
     trips               the snapshot: base files merged with their logs
     trips_ro            read optimized: base files alone

@@ -2,7 +2,7 @@
 
 Spark creates the data source in a Python process of the driver when a DataFrame is created: this pins the table. When
 Spark plans a query, another process of the driver lists the files and makes the tasks, once for all actions of that
-DataFrame. Each executor gets the reader and one task at a time.
+DataFrame.
 
 Source: ``PythonDataSourceV2`` and ``plan_data_source_read`` of Spark.
 """

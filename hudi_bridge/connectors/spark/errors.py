@@ -1,7 +1,7 @@
 """Carries errors of a table from Python workers to the driver.
 
-Spark raises an error of a worker as its own, with the text of the traceback. A note in that text holds the arguments
-of the original error. A second note repeats its message, so that a long text ends with the cause.
+Spark raises its own error, with the text of the worker's traceback. A note in that text holds the arguments of the
+original error; a second note repeats its message, so that a long text ends with the cause.
 """
 
 import json

@@ -1,8 +1,7 @@
 """Reads a table as a DataFrame, with column pruning and filter pushdown.
 
-Spark does not tell data sources in Python which columns a query uses, so ``read`` takes them as an argument. It also
-takes a condition, which prunes partitions and row groups and filters rows on the executors; Spark checks it again. The
-tasks are rows of a DataFrame that ``mapInArrow`` turns into the rows of the table (PySpark 3.5 or later).
+Spark does not tell data sources in Python which columns a query uses, so ``read`` takes them as an argument. The tasks
+are rows of a DataFrame that ``mapInArrow`` turns into the rows of the table (PySpark 3.5 or later).
 """
 
 import pickle
@@ -39,6 +38,7 @@ def read(
 ) -> DataFrame:
     """A table as a DataFrame of ``columns`` (all by default) and of the rows that meet ``filter``, a SQL condition.
 
+    The condition prunes partitions and row groups and filters rows on the executors; Spark checks it again.
     ``query_type`` is ``snapshot``, ``read_optimized``, ``incremental`` or ``splits``; ``options`` are those of
     ``spark.read.format("hudi_bridge")``.
 

@@ -1,10 +1,8 @@
 """Finds the file groups that hold record keys, as a Spark job.
 
-The first step finds candidates for each key: file slices whose base file has a key range (in its footer) that includes
-the key, found with interval trees, and file slices whose logs have the key. The second step visits each candidate slice
-once, with all of its keys: the Bloom filter in the footer rules out most keys that are absent, and the others are
-looked up in the merged slice. So a key is found where a snapshot has its record; a key that a log deletes is not found.
-Another source of candidates, such as an index in the metadata table, could replace the first step.
+The first step finds candidate file slices for each key, by the key ranges in the footers of base files and by the keys
+in logs. The second step reads each candidate slice once for all of its keys, after the Bloom filter of its footer has
+ruled out most absent keys. It reads merged slices, so a key that a log deletes is not found.
 
 Source: ``HoodieBloomIndex``, ``HoodieGlobalBloomIndex`` and ``SparkHoodieBloomIndexHelper`` of Hudi.
 """

@@ -1,8 +1,5 @@
 """An interval tree that finds the base files whose key range includes a key.
 
-A node holds the ranges that contain its middle, sorted by start and by end. Ranges wholly below or above the middle are
-in the subtree of that side. A look-up visits one node on each level.
-
 Writers of Avro records compare Java strings, by UTF-16 code units; the row writer of Spark compares UTF-8 bytes. Where
 these orders differ, a key is looked up in both.
 
@@ -37,7 +34,10 @@ class _Interval:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """``starts`` and ``ends`` are ascending; ``places_by_start`` and ``places_by_end`` are parallel to them."""
+    """The ranges that contain ``middle``; those wholly below or above it are in the subtrees.
+
+    ``starts`` and ``ends`` are ascending; ``places_by_start`` and ``places_by_end`` are parallel to them.
+    """
 
     middle: bytes
     starts: tuple[bytes, ...]

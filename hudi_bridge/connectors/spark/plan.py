@@ -1,9 +1,7 @@
 """Plans a query: pins a table at an instant and groups its splits into tasks of similar size.
 
-A table is pinned when a DataFrame is created: later plans use the timeline as of that moment. Files are listed later,
-when Spark plans a query. Planning fails if the cleaner has removed files in between.
-
-Read contexts can be large and are common to many splits. They are sent once, beside the tasks.
+A table is pinned when a DataFrame is created; files are listed later, when Spark plans a query. Planning fails if the
+cleaner has removed files in between. Read contexts can be large, so they are sent once, beside the tasks.
 """
 
 import heapq

@@ -1,13 +1,12 @@
 """A table as a source of Structured Streaming: each micro-batch is an incremental query.
 
-An offset is the end of a range of commits, all of which have been delivered. It is a completion time, or a requested
-time in table versions up to 6, which store no completion times. It does not refer to files, so a checkpoint survives
-compaction, clustering, cleaning and archiving. As with Hudi's own source, a batch holds the latest state of each row at
-the end of the batch, and no deleted rows.
+An offset is a completion time (in table versions up to 6, a requested time): all commits up to it have been delivered.
+It does not refer to files, so a checkpoint survives compaction, clustering, cleaning and archiving. As with Hudi's own
+source, a batch holds the latest state of each row at its end, and no deleted rows.
 
-If files of a batch were cleaned before it is read, the batch falls back to a full scan of the table for rows of its
-commits: a row that a later commit changed arrives with that commit only. In table versions up to 6, commits wait
-until earlier writes have completed. Hudi's options change both.
+If files of a batch were cleaned, it falls back to a full table scan for rows of its commits: a row that a later commit
+changed arrives with that commit only. In table versions up to 6, commits wait until earlier writes have completed.
+Hudi's options change both.
 
 Source: ``HoodieStreamSourceV2`` of Hudi, ``python_streaming_source_runner`` of Spark.
 """
