@@ -1,8 +1,8 @@
-"""``.hoodie/hoodie.properties`` to a ``TableConfig``: what a table says of itself, read once.
+"""Reads ``.hoodie/hoodie.properties`` into a ``TableConfig``.
 
 Source: ``HoodieTableConfig`` of Hudi 0.12 to 1.2 for the keys, ``ConfigUtils.fetchConfigs`` for the backup.
-A writer changes the file by deleting and rewriting it, with a copy in ``hoodie.properties.backup``
-meanwhile, so either of the two may be missing or cut off.
+A writer changes the file by deleting and rewriting it, with a copy in ``hoodie.properties.backup``.
+Meanwhile, either file may be missing or truncated.
 
     table version  timeline layout  written by
     5              1                0.12, 0.13
@@ -28,7 +28,7 @@ BACKUP_PATH = f"{HOODIE_FOLDER}/hoodie.properties.backup"
 
 SUPPORTED_TABLE_VERSIONS = (5, 6, 8, 9)
 FIRST_VERSION_OF_1X = 8
-"""From this table version on only Hudi 1.x writes; it brought timeline layout 2."""
+"""The first table version that only Hudi 1.x writes, with timeline layout 2."""
 
 _TIMEBASED_PREFIX = "hoodie.keygen.timebased."
 _MERGE_PREFIX = "hoodie.record.merge.property."
@@ -57,14 +57,14 @@ _KEY_GENERATOR_TYPES = {
 
 
 class TableType(StrEnum):
-    """How a table takes updates: into new base files, or into log files beside them."""
+    """Whether a table writes updates to new base files or to log files."""
 
     COPY_ON_WRITE = "COPY_ON_WRITE"
     MERGE_ON_READ = "MERGE_ON_READ"
 
 
 class MergeMode(StrEnum):
-    """Which version of a record wins: the last one, the highest ordering value, a payload's choice."""
+    """Which version of a record wins: the latest, the one with the highest ordering value, or a payload's choice."""
 
     COMMIT_TIME = "COMMIT_TIME_ORDERING"
     EVENT_TIME = "EVENT_TIME_ORDERING"
@@ -72,9 +72,7 @@ class MergeMode(StrEnum):
 
 
 class QueryType(StrEnum):
-    """What a query reads: base files merged with logs, base files alone, what was written between instants, and how
-    records have changed between them.
-    """
+    """What a query reads: base files merged with logs, base files only, or rows or changes of a range of commits."""
 
     SNAPSHOT = "snapshot"
     READ_OPTIMIZED = "read_optimized"
@@ -83,14 +81,14 @@ class QueryType(StrEnum):
 
 
 class PartitionFieldKind(StrEnum):
-    """How a field becomes a part of the partition path: its value as text, or a time formatted anew."""
+    """How a field becomes part of the partition path: its value as text, or a formatted time."""
 
     SIMPLE = "SIMPLE"
     TIMESTAMP = "TIMESTAMP"
 
 
 class CdcMode(StrEnum):
-    """What the writer stores of a change beside the operation and the key."""
+    """What the writer stores of a change in addition to the operation and the key."""
 
     OP_KEY_ONLY = "OP_KEY_ONLY"
     DATA_BEFORE = "DATA_BEFORE"
@@ -98,7 +96,7 @@ class CdcMode(StrEnum):
 
 
 class TimelineTimezone(StrEnum):
-    """The zone of the instants: UTC, or whatever zone the writers run in."""
+    """The time zone of the instants: UTC, or the local zone of the writers."""
 
     LOCAL = "LOCAL"
     UTC = "UTC"
@@ -109,11 +107,11 @@ class TableConfig:
     """The properties of a table that change how it is read.
 
     ``timeline_path`` and ``archived_path`` are relative to the table. ``key_generator`` is Hudi's name of the type
-    (``SIMPLE``), the class name of a user's own, or None if the file names none. ``partition_field_kinds`` goes with
-    ``partition_fields``. ``timebased_properties`` (``hoodie.keygen.timebased.*``) and ``merge_properties``
+    (``SIMPLE``), the class name of a user's own, or None if the file names none. ``partition_field_kinds`` has one kind
+    for each of ``partition_fields``. ``timebased_properties`` (``hoodie.keygen.timebased.*``) and ``merge_properties``
     (``hoodie.record.merge.property.*``) are pairs of a key without its prefix and a value. ``merge_mode`` is None
-    unless the file states one. ``written_by_1x`` tells Hudi 1.x, which also writes table version 6, from the releases
-    before, ``written_by_11`` Hudi 1.1 from 1.0; they differ in how some columns are read.
+    unless the file states one. ``written_by_1x`` says whether Hudi 1.x maintains the table, which also writes table
+    version 6, ``written_by_11`` whether Hudi 1.1 or later does; releases differ in how some columns are read.
 
     Made by ``HudiTable.config``.
     """
@@ -156,11 +154,11 @@ class TableConfig:
 
 
 def read_table_config(storage: Storage) -> TableConfig:
-    """The configuration of the table in a folder; a single small file is read.
+    """Reads the configuration of a table.
 
     Raises:
         TableNotFoundError: the folder is missing or holds no ``.hoodie``.
-        CorruptTimelineError: the properties, and their backup if any, are missing, cut off or not readable.
+        CorruptTimelineError: the properties, and their backup if any, are missing, truncated or not readable.
         UnsupportedTableError: the table uses a version or a file format that cannot be read correctly.
     """
     first_error: CorruptTimelineError | None = None
@@ -172,7 +170,7 @@ def read_table_config(storage: Storage) -> TableConfig:
         try:
             return parse_table_config(_parse_whole_file(content, path), path, storage.shown_path)
         except CorruptTimelineError as error:
-            # The other file of the two may be the whole one.
+            # The other of the two files may be complete.
             first_error = first_error or error
     if first_error is not None:
         raise first_error
@@ -180,10 +178,10 @@ def read_table_config(storage: Storage) -> TableConfig:
 
 
 def parse_table_config(properties: Mapping[str, str], path: str, table_path: str) -> TableConfig:
-    """The configuration that properties stand for; ``path`` names their file in errors.
+    """Parses the properties of a table; ``path`` is their file, for errors.
 
     Raises:
-        CorruptTimelineError: a value is not of its kind.
+        CorruptTimelineError: a value is invalid.
         UnsupportedTableError: the table uses a version or a file format that cannot be read correctly.
     """
     version = _integer(properties, "hoodie.table.version", 0, path)
@@ -299,7 +297,7 @@ def _layout_of(version: int) -> int:
 
 
 def _timeline_paths(properties: Mapping[str, str], layout: int) -> tuple[str, str]:
-    # Hudi 1.x states the folders of layout 2 for tables of layout 1 as well, without using them there.
+    # Hudi 1.x also writes the folders of layout 2 for tables of layout 1, but does not use them.
     if layout == 1:
         return HOODIE_FOLDER, _join(HOODIE_FOLDER, properties.get("hoodie.archivelog.folder", "archived"))
     timeline_path = _join(HOODIE_FOLDER, properties.get("hoodie.timeline.path", "timeline"))
@@ -343,9 +341,9 @@ def _merge_mode(properties: Mapping[str, str]) -> MergeMode | None:
 
 
 def _merge_properties(properties: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    # Before table version 9 the delete marker stands without the prefix.
-    plain = {key: properties[key] for key in DELETE_MARKER_KEYS if key in properties}
-    return tuple(sorted((plain | dict(_with_prefix(properties, _MERGE_PREFIX))).items()))
+    # Before table version 9 the keys of the delete marker have no prefix.
+    markers = {key: properties[key] for key in DELETE_MARKER_KEYS if key in properties}
+    return tuple(sorted((markers | dict(_with_prefix(properties, _MERGE_PREFIX))).items()))
 
 
 def _cdc_mode(properties: Mapping[str, str]) -> CdcMode:
@@ -362,7 +360,7 @@ def _first(properties: Mapping[str, str], keys: Iterable[str]) -> str | None:
 
 
 def comma_separated(text: str | None) -> tuple[str, ...]:
-    """The names in a list of Hudi's, none of None."""
+    """The names in a comma-separated list; empty for None."""
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 

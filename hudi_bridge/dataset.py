@@ -1,8 +1,7 @@
 """A query's rows as a ``pyarrow.dataset.Dataset``.
 
-DuckDB, Polars and pandas take a dataset as it is: they hand the wanted columns and the filter to ``scanner`` and read
-what it yields. The filter is applied exactly, so that nobody has to check it again. Each scan reads the files anew; the
-plan of the instant is made once.
+DuckDB, Polars and pandas accept datasets: they pass columns and filter to ``scanner`` and read its batches. The filter
+is applied exactly, so engines need not apply it again. A query is planned once; each scan reads the files again.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -32,17 +31,17 @@ BatchGenerator = Generator[pa.RecordBatch, None, None]
 
 
 class BatchScanner:
-    """A scan of record batches that are filtered and projected already; each method reads them anew.
+    """A scan of record batches, already filtered and projected; each method reads them again.
 
-    It has the methods of ``pyarrow.dataset.Scanner``, but is none: Arrow's own scanner reads ahead in threads, which a
-    consumer that ends early leaves behind, and an object of a class derived from it has none of what Arrow's C++ takes
-    for granted, and kills the process there. Arrow and other libraries take this one as an Arrow C stream.
+    It has the methods of ``pyarrow.dataset.Scanner``, but is not a subclass: Arrow's scanner reads ahead in threads
+    that keep running if a consumer stops early, and Arrow's C++ code crashes on a subclass without its internal state.
+    Arrow and other libraries read this class as an Arrow C stream.
 
     Made by ``HudiDataset.scanner``.
     """
 
     def __init__(self, schema: pa.Schema, read: Callable[[], BatchGenerator]) -> None:
-        """A scan of what ``read`` yields, batches of the schema."""
+        """A scan of the batches of ``read``, which have the given schema."""
         self._schema = schema
         self._read = read
 
@@ -94,7 +93,7 @@ class BatchScanner:
 _OPTIONS_OF_ARROW = frozenset(
     ("batch_size", "batch_readahead", "fragment_readahead", "fragment_scan_options", "cache_metadata", "memory_pool")
 )
-"""Those of a scan that tune Arrow's own readers."""
+"""The scan options that only tune Arrow's own readers."""
 _MERGED = "a dataset of merged file slices"
 _NOT_BY_ARROW = "a HudiDataset is read by its own methods, not by scans of Arrow's"
 
@@ -102,17 +101,18 @@ _NOT_BY_ARROW = "a HudiDataset is read by its own methods, not by scans of Arrow
 class HudiDataset(ds.FileSystemDataset):
     """The rows of one query to a table.
 
-    A scan of Arrow's own that goes past the methods of this class finds one file, which does not exist, and fails.
+    To Arrow's own scanner, which bypasses the methods of this class, it is one file that does not exist; so such a scan
+    fails.
 
     Made by ``HudiTable.snapshot`` and its siblings.
     """
 
     def __new__(cls, *_: Any) -> Self:
-        """An object of Arrow's, yet without what it reads."""
+        """Creates the Arrow object; ``__init__`` fills it."""
         return super().__new__(cls)
 
     def __init__(self, storage: Storage, plan: QueryPlan, row_filter: pc.Expression | None = None) -> None:
-        """A dataset over a plan; users get one from ``HudiTable``."""
+        """A dataset for a plan; use the methods of ``HudiTable`` instead."""
         parquet = ds.ParquetFileFormat()
         missing = parquet.make_fragment(storage.resolve(_NOT_BY_ARROW), storage.filesystem)
         super().__init__([missing], plan.schema, parquet, storage.filesystem)
@@ -145,7 +145,7 @@ class HudiDataset(ds.FileSystemDataset):
 
     @property
     def query_type(self) -> QueryType:
-        """The kind of query."""
+        """The type of the query."""
         return self._plan.query_type
 
     @property
@@ -155,21 +155,21 @@ class HudiDataset(ds.FileSystemDataset):
 
     @property
     def context(self) -> ReadContext:
-        """What the splits have in common, whether or not there are any."""
+        """What all splits share; it exists even if there are no splits."""
         return self._plan.context
 
     @property
     def next_after(self) -> str | None:
-        """The ``after`` of the incremental query for what comes next; None for a read-optimized query."""
+        """The ``after`` for an incremental query of later commits; None for a read-optimized query."""
         return self._plan.next_after
 
     @property
     def partition_expression(self) -> pc.Expression:
-        """What is known of every row: nothing."""
+        """The condition that all rows are known to meet: always true."""
         return pc.scalar(True)  # noqa: FBT003 - a literal of the expression language
 
     def splits(self, filter: pc.Expression | None = None) -> Iterator[Split]:
-        """The splits that a scan with the filter reads, made one after another: there may be very many.
+        """The splits that a scan with the filter reads, generated lazily, as there may be very many.
 
         Raises:
             QueryError: the filter does not fit the table.
@@ -178,13 +178,13 @@ class HudiDataset(ds.FileSystemDataset):
         return self._plan.splits(request.row_filter)
 
     def left_out_log_files(self) -> int:
-        """How many log files hold later changes that this query does not read; 0 for a snapshot."""
+        """The number of log files with later changes that this query does not read; 0 for a snapshot."""
         return self._plan.left_out_log_files()
 
     def skipped_log_blocks(self) -> SkippedBlocks:
-        """How many log blocks a scan does not apply, and why; reads the log files, but decodes none.
+        """The number of log blocks that a scan skips, by reason; reads the log files without decoding blocks.
 
-        Corrupt blocks are those that a writer left behind torn, which Hudi skips, too.
+        Corrupt blocks are incomplete blocks of a failed writer, which Hudi skips as well.
         """
         slices = (piece for split in self.splits() for piece in split.slices)
         skipped = [read_live_blocks(self._storage, piece).skipped for piece in slices]
@@ -193,7 +193,7 @@ class HudiDataset(ds.FileSystemDataset):
         )
 
     def filter(self, expression: pc.Expression) -> "HudiDataset":
-        """The same dataset with a filter that every scan applies.
+        """The same dataset with a filter for all scans.
 
         Raises:
             QueryError: the filter does not fit the table.
@@ -209,16 +209,16 @@ class HudiDataset(ds.FileSystemDataset):
         use_threads: bool = True,
         **options: Any,
     ) -> BatchScanner:
-        """A scan of some columns, or of expressions over them, of the rows that pass the filter.
+        """A scan of some columns, or of expressions over columns, for the rows that pass the filter.
 
-        Of pyarrow's other options, those that tune its own readers, none has an effect.
+        The other options of pyarrow only tune its own readers; they are accepted and have no effect.
 
         Raises:
             QueryError: a column or the filter does not fit the table.
             TypeError: pyarrow has no such option.
         """
         if unknown := options.keys() - _OPTIONS_OF_ARROW:
-            # A condition that is misspelled must not be passed over.
+            # A misspelled ``filter`` must not be ignored.
             raise TypeError(f"scanner() got an unexpected keyword argument {min(unknown)!r}")
         names = self._names(columns)
         request = RowRequest.of(self.schema, names, self._combined(filter))
@@ -253,7 +253,7 @@ class HudiDataset(ds.FileSystemDataset):
         return self.scanner(self.schema.names[:1], filter, **options).count_rows()
 
     def sort_by(self, sorting: Any, **options: Any) -> ds.InMemoryDataset:
-        """All rows in order, in memory."""
+        """All rows, sorted, in memory."""
         return _in_memory(self.to_table().sort_by(sorting, **options))
 
     def join(self, right_dataset: Any, *arguments: Any, **options: Any) -> ds.InMemoryDataset:
@@ -269,7 +269,7 @@ class HudiDataset(ds.FileSystemDataset):
         right_on: Any = None,
         right_by: Any = None,
     ) -> ds.InMemoryDataset:
-        """The rows joined as of a column with those of another dataset, in memory; both are brought into order."""
+        """The rows joined as of a column with those of another dataset, in memory; both are sorted first."""
         left = self.to_table().sort_by(on)
         right = _table_of(right_dataset).sort_by(right_on or on)
         return _in_memory(left.join_asof(right, on, by, tolerance, right_on, right_by))
@@ -279,17 +279,17 @@ class HudiDataset(ds.FileSystemDataset):
         return self.scanner().take(indices)
 
     def get_fragments(self, filter: pc.Expression | None = None) -> Any:
-        """Not offered: a merged file slice is no file; see ``splits``."""
+        """Not offered: a merged file slice is not a file; see ``splits``."""
         del filter
         raise QueryError("get_fragments", _MERGED, "splits(), which name base and log files together")
 
     @property
     def files(self) -> Any:
-        """Not offered: a merged file slice is no file; see ``splits``."""
+        """Not offered: a merged file slice is not a file; see ``splits``."""
         raise QueryError("files", _MERGED, "splits(), which name base and log files together")
 
     def replace_schema(self, schema: pa.Schema) -> Any:
-        """Not offered: the schema is the table's, and Arrow cannot read a union of datasets of which one is merged."""
+        """Not offered: Arrow would need it for unions, but cannot read merged file slices in them."""
         del schema
         raise QueryError("replace_schema", _MERGED, "the table's schema, and no union: combine what to_table() returns")
 
@@ -311,7 +311,7 @@ class HudiDataset(ds.FileSystemDataset):
         return [name for name in self.schema.names if name in used] or self.schema.names[:1]
 
     def _combined(self, given: Any) -> pc.Expression | None:
-        # Of a condition between constants Python itself makes a bool.
+        # Python evaluates a condition between constants to a bool.
         row_filter: pc.Expression | None = pc.scalar(given) if isinstance(given, bool) else given
         if self._row_filter is None or row_filter is None:
             return self._row_filter if row_filter is None else row_filter
@@ -319,7 +319,7 @@ class HudiDataset(ds.FileSystemDataset):
 
     def _batches(self, request: RowRequest, *, use_threads: bool) -> BatchGenerator:
         splits = list(self._plan.splits(request.row_filter))
-        # Several splits keep the cores busy by themselves.
+        # Several splits are read in parallel and keep the cores busy.
         alone = use_threads and len(splits) == 1
         at_once = most_at_once(len(splits)) if use_threads else 1
         read = partial(_read, self._storage, request, use_threads=alone, at_once=at_once)
@@ -330,7 +330,7 @@ class HudiDataset(ds.FileSystemDataset):
 def _read(
     storage: Storage, request: RowRequest, split: Split, *, use_threads: bool, at_once: int
 ) -> Iterator[pa.RecordBatch]:
-    # The reader, which holds the log records of its split, lives no longer than the split is read.
+    # A local reader, so that the log records of the split are released once it has been read.
     yield from reader_for(storage, split, request, use_threads=use_threads, at_once=at_once).batches()
 
 
@@ -341,7 +341,7 @@ def _projected(batches: BatchGenerator, expressions: dict[str, pc.Expression]) -
 
 
 def _table_of(other: Any) -> pa.Table:
-    """All rows of a dataset, or of whatever else Arrow can make a table of."""
+    """All rows of a dataset, or of anything that Arrow can convert to a table."""
     table: pa.Table = other.to_table() if isinstance(other, ds.Dataset) else pa.table(other)
     return table
 

@@ -1,4 +1,4 @@
-"""The one place that picks the reader of a split, and what users get of it."""
+"""Chooses the reader of a split."""
 
 from collections.abc import Generator, Iterator, Sequence
 from functools import partial
@@ -32,15 +32,15 @@ class BatchReader(Protocol):
 class SplitReader:
     """The rows of one split; made by ``open_reader``.
 
-    Nothing is read before rows are asked for; each method that returns rows reads them anew. Holds in memory what the
-    log files of the split say of its rows, and a few batches. A context manager: on its end, and with ``close``, open
-    files and threads are released, whether or not all rows have been taken.
+    Reads nothing until rows are requested; each method that returns rows reads them again. Holds the log records of the
+    split and a few batches in memory. A context manager: leaving it, like ``close``, releases open files and threads,
+    even if not all rows have been read.
     """
 
     def __init__(self, reader: BatchReader) -> None:
         self._reader: BatchReader | None = reader
         self._schema = reader.schema
-        self._begun: WeakSet[Generator[pa.RecordBatch, None, None]] = WeakSet()
+        self._iterations: WeakSet[Generator[pa.RecordBatch, None, None]] = WeakSet()
 
     @property
     def schema(self) -> pa.Schema:
@@ -48,10 +48,10 @@ class SplitReader:
         return self._schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, batch by batch, read as they are consumed; their order is not promised.
+        """The rows in batches, read as they are consumed, in no particular order.
 
         Raises:
-            QueryError: the reader has been closed, be it after some of the batches.
+            QueryError: the reader is closed, before or during the iteration.
             HudiReadError: a file cannot be read.
         """
         if self._reader is None:
@@ -62,11 +62,11 @@ class SplitReader:
         return self.batches()
 
     def to_table(self) -> pa.Table:
-        """All rows; errors as of ``batches``."""
+        """All rows; raises the same errors as ``batches``."""
         return pa.Table.from_batches(self.batches(), self._schema)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as Arrow's own reader, read as they are consumed; errors as of ``batches``."""
+        """The rows as an Arrow reader, read as they are consumed; raises the same errors as ``batches``."""
         return pa.RecordBatchReader.from_batches(self._schema, self.batches())
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:  # noqa: ANN401 - as Arrow has it
@@ -74,12 +74,12 @@ class SplitReader:
         return self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
 
     def close(self) -> None:
-        """Release what reading holds: files, threads, log records. Nothing can be read any more.
+        """Releases files, threads and log records; the reader cannot be used afterwards.
 
-        Not to be called while another thread is waiting for a batch.
+        Must not be called while another thread waits for a batch.
         """
         self._reader = None
-        for batches in tuple(self._begun):
+        for batches in tuple(self._iterations):
             batches.close()
 
     def __enter__(self) -> Self:
@@ -89,9 +89,9 @@ class SplitReader:
         self.close()
 
     def _until_closed(self, batches: Generator[pa.RecordBatch, None, None]) -> Iterator[pa.RecordBatch]:
-        self._begun.add(batches)
+        self._iterations.add(batches)
         yield from batches
-        # A part of the rows must not look like all of them.
+        # The consumer must not take a part of the rows for all of them.
         if self._reader is None:
             raise _closed()
 
@@ -103,9 +103,9 @@ def open_reader(
     row_filter: pc.Expression | None = None,
     filesystem: Any = None,  # noqa: ANN401 - of any library
 ) -> SplitReader:
-    """The reader of a split, which needs nothing but the split.
+    """Opens a reader for a split; the split is all it needs.
 
-    ``columns`` are those to read, by default all; ``row_filter`` is applied exactly. ``filesystem`` is as for
+    ``columns`` are the columns to read, by default all; ``row_filter`` is applied exactly. ``filesystem`` is as for
     ``HudiTable.open``.
 
     Raises:
@@ -123,7 +123,7 @@ def open_reader_in(
     use_threads: bool = True,
     at_once: int = 1,
 ) -> SplitReader:
-    """As ``open_reader``, in a storage that is open already; ``use_threads`` and ``at_once`` as for ``reader_for``.
+    """As ``open_reader``, with an open storage; ``use_threads`` and ``at_once`` are as for ``reader_for``.
 
     Raises:
         QueryError: a column or the filter does not fit the table.
@@ -135,9 +135,9 @@ def open_reader_in(
 def reader_for(
     storage: Storage, split: Split, request: RowRequest, *, use_threads: bool = True, at_once: int = 1
 ) -> BatchReader:
-    """The reader of a split in a storage that is already open; with ``use_threads``, one split uses several cores.
+    """The reader of a split; with ``use_threads``, it uses several cores.
 
-    Splits that are read ``at_once``, this one among them, share the memory for logs.
+    ``at_once`` splits that are read at the same time share the memory for logs.
     """
     if isinstance(split, ChangeSplit):
         open_slice = partial(reader_for, storage, use_threads=use_threads, at_once=at_once)

@@ -1,13 +1,13 @@
-"""What notebooks show of our objects: small HTML tables.
+"""HTML tables for notebooks.
 
-Names of tables, columns, files and records come from outside. All of them are text here, and never markup.
+Names of tables, columns, files and records are not trusted: all text is escaped.
 """
 
 from collections.abc import Iterable, Sequence
 from html import escape
 
-_MOST_CHARACTERS = 300
-_MOST_ROWS = 200
+_MAX_CHARACTERS = 300
+_MAX_ROWS = 200
 
 
 def counted(number: int, noun: str) -> str:
@@ -16,21 +16,21 @@ def counted(number: int, noun: str) -> str:
 
 
 def html_of_facts(title: str, facts: Iterable[tuple[str, object]]) -> str:
-    """A table of one fact a row, its name before it; without those that are None or empty."""
+    """A table with one row per name and value, without values that are None or empty."""
     shown = [(name, value) for name, value in facts if value not in (None, "", ())]
-    rows = (f"<tr><th>{_text(name)}</th><td>{_text(_listed(value))}</td></tr>" for name, value in shown)
+    rows = (f"<tr><th>{_text(name)}</th><td>{_text(_joined(value))}</td></tr>" for name, value in shown)
     return _table(title, rows)
 
 
 def html_of_rows(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table with a header; of very many rows, only the first are shown, and how many there are."""
+    """A table with a header; shows the first rows only, and how many more there are."""
     listed = list(rows)
     head = "<tr>" + "".join(f"<th>{_text(name)}</th>" for name in header) + "</tr>"
     cells = (
         "<tr>" + "".join(f"<td>{_text('' if value is None else value)}</td>" for value in row) + "</tr>"
-        for row in listed[:_MOST_ROWS]
+        for row in listed[:_MAX_ROWS]
     )
-    more = len(listed) - _MOST_ROWS
+    more = len(listed) - _MAX_ROWS
     last = [f'<tr><td colspan="{len(header)}">and {more:,} more</td></tr>'] if more > 0 else []
     return _table(title, [head, *cells, *last])
 
@@ -39,13 +39,13 @@ def _table(title: str, rows: Iterable[str]) -> str:
     return f"<table><caption>{_text(title)}</caption>{''.join(rows)}</table>"
 
 
-def _listed(value: object) -> object:
+def _joined(value: object) -> object:
     return ", ".join(map(str, value)) if isinstance(value, (tuple, list)) else value
 
 
 def _text(value: object) -> str:
     text = str(value)
-    if len(text) > _MOST_CHARACTERS:
-        text = text[:_MOST_CHARACTERS] + "…"
-    # Half of a character, as file names may have, cannot be sent to a browser.
+    if len(text) > _MAX_CHARACTERS:
+        text = text[:_MAX_CHARACTERS] + "…"
+    # Lone surrogates, which file names may have, cannot be encoded for a browser.
     return escape(text.encode("utf-8", "backslashreplace").decode("utf-8"))

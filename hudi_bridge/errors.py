@@ -14,8 +14,8 @@ HudiReadError
 ├─ SchemaEvolutionError
 └─ MergeError
 
-Constructors take fields, and ``__str__`` builds the message from them, so that pickling an error, as from a Spark
-executor to the driver, keeps every field.
+Constructors take fields, and ``__str__`` builds the message, so that errors keep their fields when they are pickled, as
+from a Spark executor to the driver.
 """
 
 import errno
@@ -43,7 +43,7 @@ class TableNotFoundError(HudiReadError, FileNotFoundError):
 
 
 class QueryError(HudiReadError, ValueError):
-    """Raised when a query is not possible for this table, for example for an unknown column."""
+    """Raised when an argument of a query is invalid for this table, such as an unknown column."""
 
     def __init__(self, argument: str, found: str, expected: str) -> None:
         super().__init__(argument, found, expected)
@@ -56,7 +56,7 @@ class QueryError(HudiReadError, ValueError):
 
 
 class InstantNotReadableError(QueryError):
-    """Raised when files that an instant needs were removed, or are not written yet.
+    """Raised when files that an instant needs were removed, or have not been written yet.
 
     ``argument`` is the argument that the instant was given for, ``earliest`` the first instant that can be read.
     """
@@ -74,7 +74,7 @@ class InstantNotReadableError(QueryError):
 
 
 class UnsupportedTableError(HudiReadError):
-    """Raised, before the first row, when a table uses a feature that is not supported."""
+    """Raised before the first row when a table uses an unsupported feature."""
 
     def __init__(self, feature: str, found: str, supported: str) -> None:
         super().__init__(feature, found, supported)
@@ -102,22 +102,22 @@ class CorruptTableError(HudiReadError):
 
 
 class CorruptTimelineError(CorruptTableError):
-    """Raised when the table's properties, or a file of its timeline, cannot be read."""
+    """Raised when the properties or a timeline file of a table cannot be read."""
 
 
 class CorruptLogFileError(CorruptTableError):
-    """Raised when a log file is damaged in a way that Hudi does not skip either."""
+    """Raised when a log file is damaged and Hudi would not skip the damage either."""
 
 
 class CorruptBaseFileError(CorruptTableError):
-    """Raised when a base file is not readable Parquet, or lacks columns that the table's properties name."""
+    """Raised when a base file is not readable Parquet, or lacks a column that the table's properties name."""
 
 
 class DataFileGoneError(HudiReadError, FileNotFoundError):
     """Raised when a file was removed after the query was planned, as by Hudi's cleaner.
 
-    ``newest_instant`` is the instant to read instead, None if unknown. ``query_instant`` is None for a file of the
-    timeline, which is read while the query is planned.
+    ``newest_instant`` is the instant to read instead, None if unknown. ``query_instant`` is None for a timeline file,
+    which is read during planning.
     """
 
     def __init__(self, path: str, query_instant: str | None, newest_instant: str | None) -> None:

@@ -1,7 +1,6 @@
-"""A table -> Arrow tables of what is known of it: its timeline, file slices, their files, splits and columns.
+"""The metadata of a table as Arrow tables: timeline, file slices, files, splits and columns.
 
-They answer what a reader of the rows asks next: which commits there are, which files hold the rows, and how much of the
-table is still in logs. Times are instants in Hudi's own spelling, paths are relative to the table, sizes are in bytes.
+Times are instants in Hudi's format, paths are relative to the table, sizes are in bytes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -72,7 +71,7 @@ TABLE_SCHEMA = _schema(
 
 
 def inspect_timeline(table: HudiTable) -> pa.Table:
-    """One row per instant of the active timeline, oldest first; ``completion_time`` is null where Hudi records none."""
+    """One row per instant of the active timeline, oldest first; ``completion_time`` is null if Hudi records none."""
     return _table(
         TIMELINE_SCHEMA,
         (
@@ -90,7 +89,7 @@ def inspect_timeline(table: HudiTable) -> pa.Table:
 def inspect_file_slices(table: HudiTable, as_of: InstantLike | None = None) -> pa.Table:
     """One row per file slice of a snapshot, by partition and file id; ``as_of`` as for ``HudiTable.snapshot``.
 
-    ``base_size_bytes`` is null where there is no base file.
+    ``base_size_bytes`` is null without a base file.
     """
     return _table(
         FILE_SLICES_SCHEMA,
@@ -109,7 +108,7 @@ def inspect_file_slices(table: HudiTable, as_of: InstantLike | None = None) -> p
 
 
 def inspect_files(table: HudiTable, as_of: InstantLike | None = None) -> pa.Table:
-    """One row per file that a snapshot reads: base files, and log files in the order in which they are merged."""
+    """One row per file that a snapshot reads: base files, and log files in merge order."""
     return _table(FILES_SCHEMA, _iter_files(table, as_of))
 
 

@@ -1,7 +1,7 @@
-"""What a user asks of all reads of a table: options by Hudi's names, payloads, memory.
+"""The options of a reader: Hudi's read options, payloads, memory.
 
-Some options correct what a table of Hudi 0.x does not say of itself, and become part of its ``TableConfig``; the others
-concern single reads.
+Some options supply what tables of Hudi 0.x do not record, and become part of the ``TableConfig``; the others concern
+single queries.
 
 Source: ``HoodieReaderConfig``, ``DataSourceReadOptions``, ``HoodieCommonConfig`` of Hudi.
 """
@@ -27,13 +27,13 @@ READ_OPTION_KEYS = (
     FULL_SCAN_FALLBACK_KEY,
     HOLLOW_COMMITS_KEY,
 )
-"""The options that change how a table is read, by Hudi's names but for one."""
+"""The options that change how a table is read; all but one have Hudi's names."""
 _OLDEST_RELEASES = {8: (1, 0), 9: (1, 1)}
 _RELEASE = re.compile(r"(0|1)\.([0-9]{1,3})(?:\.[0-9]{1,3})?")
 
 
 class HollowCommitPolicy(StrEnum):
-    """What becomes of a range in which a write is still running, by the names of Hudi's option."""
+    """What to do if a write in the range is still running; the names are those of Hudi's option."""
 
     FAIL = "FAIL"
     BLOCK = "BLOCK"
@@ -41,11 +41,12 @@ class HollowCommitPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """``payloads`` are a user's own, by the Java class that a table names; ``log_memory_bytes`` is as in a split.
+    """The options that are not part of the ``TableConfig``.
 
-    ``full_scan_fallback`` says whether an incremental query of which files are gone reads the whole table instead; None
-    leaves that to the table's version. ``hollow_commits`` is what becomes of a range with a write still running in it.
-    ``tells_release`` is whether the user has said which release's rules hold.
+    ``payloads`` are the user's own, by Java class name; ``log_memory_bytes`` is as in a split. ``full_scan_fallback``
+    says whether an incremental query whose files were removed reads the whole table instead; if None, the table version
+    decides. ``hollow_commits`` says what to do if a write in the range is still running. ``tells_release`` says whether
+    the user has named the release whose rules apply.
     """
 
     payloads: Mapping[str, RecordPayload] = field(default_factory=dict)
@@ -61,10 +62,10 @@ class ReadOptions:
         payloads: Mapping[str, RecordPayload] | None = None,
         log_memory_bytes: int | None = None,
     ) -> Self:
-        """The options of which some have Hudi's names.
+        """Parses the options.
 
         Raises:
-            QueryError: a value is none of Hudi's.
+            QueryError: a value is not one of Hudi's.
         """
         fallback = options.get(FULL_SCAN_FALLBACK_KEY)
         if fallback is not None and fallback.lower() not in ("true", "false"):
@@ -82,13 +83,13 @@ class ReadOptions:
 
 
 def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableConfig:
-    """The configuration as corrected by a reader's options.
+    """Adds the options of a reader to a configuration.
 
-    They stand for what a table of Hudi 0.x does not say of itself: its own delete marker, its record mergers, and
-    whether Hudi 1.x has taken it over without changing its properties. Those of single reads change nothing here.
+    They supply what tables of Hudi 0.x do not record: the delete marker, the record mergers, and whether Hudi 1.x
+    writes the table now without having changed its properties. Options of single queries have no effect here.
 
     Raises:
-        QueryError: an option is none that changes how the table is read, or has a value that means nothing.
+        QueryError: an option is unknown, or its value is invalid.
     """
     require_read_options(options)
     markers = {name: options[name] for name in DELETE_MARKER_KEYS if name in options}
@@ -113,10 +114,10 @@ def _as_release(config: TableConfig, release: str) -> TableConfig:
 
 
 def require_read_options(names: Iterable[str]) -> None:
-    """Raises unless all names are those of options that change how a table is read.
+    """Raises unless all names are read options.
 
     Raises:
-        QueryError: one is not.
+        QueryError: a name is not a read option.
     """
     for name in names:
         if name not in READ_OPTION_KEYS:

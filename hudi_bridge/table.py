@@ -1,4 +1,4 @@
-"""A Hudi table: opened once, read as of any instant it still has."""
+"""A Hudi table: opened once, read as of any instant whose files still exist."""
 
 import os
 from collections.abc import Mapping
@@ -41,10 +41,10 @@ from hudi_bridge.trace.record_trace import trace_record
 
 
 class HudiTable:
-    """A table as its timeline stood when it was opened; open it again, or ``refresh``, to see later commits."""
+    """A table with its timeline as of when it was opened; ``refresh`` it to see later commits."""
 
     def __init__(self, state: TableState) -> None:
-        """A table in a state; users call ``open``."""
+        """A table in a state; use ``open`` instead."""
         self._state = state
 
     @classmethod
@@ -56,21 +56,20 @@ class HudiTable:
         payloads: Mapping[str, RecordPayload] | None = None,
         log_memory_bytes: int | None = None,
     ) -> Self:
-        """The table in a folder.
+        """Opens the table in a folder.
 
-        ``path`` is a local path, or text with a URI that pyarrow can open (s3, gs, abfs, hdfs, file), or a path on the
-        pyarrow or fsspec ``filesystem`` given. ``options`` are options by Hudi's names, for what a table of Hudi 0.x
-        does not say of itself: ``hoodie.payload.delete.field`` and ``.marker``,
-        ``hoodie.datasource.write.record.merger.impls``; and ``hudi_bridge.read.as.release`` names the release whose
-        rules hold, where 0.x and 1.x have both written.
-        ``payloads`` says what stands for the payload classes of your own, by the Java class that a table names.
-        ``log_memory_bytes`` is what the log records of one file slice may take in memory, by default a quarter of the
-        machine's for all that are read at once; larger ones are merged in several passes.
+        ``path`` is a local path, a URI that pyarrow can open (s3, gs, abfs, hdfs, file), or a path on the given pyarrow
+        or fsspec ``filesystem``. ``options`` have Hudi's names. They supply what tables of Hudi 0.x do not record:
+        ``hoodie.payload.delete.field`` and ``.marker``, ``hoodie.datasource.write.record.merger.impls``. For tables
+        that both 0.x and 1.x have written, ``hudi_bridge.read.as.release`` names the release whose rules apply.
+        ``payloads`` are your own payloads in Python, by the Java class that the table names. ``log_memory_bytes`` is
+        the memory for the log records of one file slice, by default a quarter of the machine's memory for all slices
+        that are read at the same time; larger logs are merged in several passes.
 
         Raises:
-            TableNotFoundError: there is no Hudi table.
-            CorruptTimelineError: its properties cannot be read, or it has data and no timeline.
-            UnsupportedTableError: it uses something that cannot be read correctly.
+            TableNotFoundError: the folder has no Hudi table.
+            CorruptTimelineError: the properties cannot be read, or the table has data but no timeline.
+            UnsupportedTableError: the table uses a feature that cannot be read correctly.
         """
         return cls.of(Storage.open(path, filesystem), options or {}, payloads or {}, log_memory_bytes)
 
@@ -82,11 +81,11 @@ class HudiTable:
         payloads: Mapping[str, RecordPayload],
         log_memory_bytes: int | None = None,
     ) -> Self:
-        """The table in a storage that is open already; all else as for ``open``."""
+        """As ``open``, with an open storage."""
         return cls(open_state(storage, options, payloads, log_memory_bytes))
 
     def __reduce__(self) -> Any:  # noqa: ANN401 - as ``object`` has it
-        # Without the plans made so far, which grow with the table.
+        # Cached plans are left out; they grow with the table.
         return type(self), (self._state,)
 
     def __repr__(self) -> str:
@@ -109,88 +108,88 @@ class HudiTable:
         return html_of_facts("HudiTable", facts)
 
     def require_files_of(self, instant: str) -> None:
-        """Raises unless all files are left that a read as of the instant needs, as of those when the table was opened.
+        """Raises unless all files that a read as of the instant needs still exist.
 
-        Plans list files when they are first asked for splits, and files that are gone by then cannot be missed.
+        Splits are planned from the files that exist then; files removed since the table was opened would go unnoticed.
 
         Raises:
-            InstantNotReadableError: a cleaner, or a restore, has been at work, and may have removed one.
+            InstantNotReadableError: a clean or a restore may have removed one of the files.
         """
         validate_not_cleaned(self._state.as_of(instant), refreshed(self._state))
 
     def refresh(self) -> Self:
-        """The same table with its timeline as of now."""
+        """The same table with its current timeline."""
         return type(self)(refreshed(self._state))
 
     @property
     def config(self) -> TableConfig:
-        """What the table says of itself, as corrected by the options that it was opened with."""
+        """The configuration of the table, with the options that it was opened with."""
         return self._state.config
 
     @property
     def timeline(self) -> Timeline:
-        """The active instants."""
+        """The active timeline."""
         return self._state.timeline
 
     @property
     def path(self) -> str:
-        """The folder as it was opened; secrets in it are masked."""
+        """The path that was opened, with secrets masked."""
         return self._state.storage.shown_path
 
     @property
     def path_to_open(self) -> str:
-        """The folder as it was opened, with the secrets that the path may hold."""
+        """The path that was opened, with any secrets in it."""
         return self._state.storage.table_path
 
     @property
     def latest_instant(self) -> str | None:
-        """The newest completed commit, None before the first."""
+        """The newest completed commit; None before the first."""
         latest = self.timeline.latest_commit()
         return latest.requested_time if latest else None
 
     @property
     def earliest_readable_instant(self) -> str | None:
-        """The first instant whose files a cleaner has left, None if nothing was cleaned; reads the last clean."""
+        """The first instant whose files were not cleaned; None if nothing was cleaned. Reads the last clean."""
         return earliest_readable_instant(self._state)
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns as of the newest commit."""
+        """The schema as of the newest commit."""
         return self._latest.schema(QueryType.SNAPSHOT)
 
     def snapshot(self, as_of: InstantLike | None = None) -> HudiDataset:
         """The true rows: base files merged with their logs, as of the newest commit or of an instant.
 
-        ``as_of`` takes Hudi's spellings: ``2026-01-31``, ``2026-01-31 12:00:00[.000]``, or 14 or 17 digits; or a
-        ``date``, which is its midnight, or a ``datetime``, which is its millisecond. They are in the time zone of the
-        table's timeline; a ``datetime`` with a zone of its own is converted to it.
+        ``as_of`` is an instant in one of Hudi's formats: ``2026-01-31``, ``2026-01-31 12:00:00[.000]``, or 14 or 17
+        digits; or a ``date`` (midnight) or a ``datetime`` (to the millisecond). It is in the time zone of the timeline;
+        a ``datetime`` with a time zone is converted.
 
         Raises:
-            InstantNotReadableError: files of that instant are gone, or a write before it has not completed.
-            QueryError: the spelling is none of Hudi's, or has a zone that cannot be related to the timeline's: a table
-                does not say what local time its writers are in.
+            InstantNotReadableError: files of that instant were removed, or an earlier write has not completed.
+            QueryError: the format is not one of Hudi's, or the ``datetime`` has a time zone but the timeline is in the
+                unknown local time of the writers.
         """
         return HudiDataset(self._state.storage, SnapshotPlan(self._planner(as_of), QueryType.SNAPSHOT))
 
     def read_optimized(self, as_of: InstantLike | None = None) -> HudiDataset:
-        """The rows of the base files alone, without the changes that are still in logs.
+        """The rows of the base files only, without the changes in log files.
 
-        ``left_out_log_files()`` of the result says how many log files are not read. ``as_of`` as for ``snapshot``.
+        ``left_out_log_files()`` of the result is the number of log files that are not read. ``as_of`` is as for
+        ``snapshot``.
         """
         return HudiDataset(self._state.storage, SnapshotPlan(self._planner(as_of), QueryType.READ_OPTIMIZED))
 
     def incremental(self, after: InstantLike, up_to: InstantLike | None = None) -> HudiDataset:
         """The rows written by commits in ``(after, up_to]``, in their latest state; rows deleted since are absent.
 
-        Commits lie in the range by their completion time, in table versions up to 6 by their requested time. Both ends
-        take what ``as_of`` of ``snapshot`` takes; ``after`` may be ``earliest`` or zeros as well, and without
-        ``up_to`` the range reaches to the newest commit. ``next_after`` of the result is the ``after`` to carry on
-        with.
+        Commits are in the range by their completion time, in table versions up to 6 by their requested time. Both ends
+        have the formats of ``as_of`` in ``snapshot``; ``after`` may also be ``earliest`` or zeros, and ``up_to`` is by
+        default the newest commit. ``next_after`` of the result is the ``after`` of the next query.
 
         Raises:
-            InstantNotReadableError: files of the range are gone, or a write before one in it is still running.
-            QueryError: a spelling is none of Hudi's.
-            UnsupportedTableError: the table's rows do not tell their commits.
+            InstantNotReadableError: files of the range were removed, or a write before a commit in it is still running.
+            QueryError: the format of an instant is not one of Hudi's.
+            UnsupportedTableError: the rows of the table do not record their commits.
         """
         plan = plan_incremental(self._latest, self.instant_range(after, up_to))
         return HudiDataset(self._state.storage, plan)
@@ -199,8 +198,8 @@ class HudiTable:
         """The commits of an incremental query with these ends.
 
         Raises:
-            InstantNotReadableError: a write before one in the range is still running.
-            QueryError: a spelling is none of Hudi's.
+            InstantNotReadableError: a write before a commit in the range is still running.
+            QueryError: the format of an instant is not one of Hudi's.
         """
         return resolve_range(self._state, after, up_to)
 
@@ -211,17 +210,17 @@ class HudiTable:
         *,
         format: ChangeFormat | str = ChangeFormat.ROWS,  # noqa: A002 - of the rows
     ) -> HudiDataset:
-        """How records have changed in ``(after, up_to]``: ``op`` (i, u, d), ``ts_ms``, ``before`` and ``after``.
+        """The changes in ``(after, up_to]``, with the columns ``op`` (i, u, d), ``ts_ms``, ``before`` and ``after``.
 
-        The range is that of ``incremental``; ``ts_ms`` is the commit that made the change. The images are structs of
-        the table's columns or, in the format ``cdc``, JSON texts as in Hudi's queries. In a table with change data
-        capture each change is told, as in Hudi; otherwise only the sum of the changes to a record, for which the file
-        groups that the range has touched are read as they were before and after it.
+        The range is as for ``incremental``; ``ts_ms`` is the commit of the change. ``before`` and ``after`` are structs
+        of the table's columns or, in the format ``cdc``, JSON texts as in Hudi's queries. A table with change data
+        capture returns each change, as Hudi does. Other tables return the net change of each record, from a comparison
+        of the touched file groups before and after the range.
 
         Raises:
-            InstantNotReadableError: files of the range, or of the state before it, are gone, or a write before one in
-                it is still running.
-            QueryError: a spelling is none of Hudi's, or the format is neither ``rows`` nor ``cdc``.
+            InstantNotReadableError: files of the range, or of the state before it, were removed, or a write before a
+                commit in it is still running.
+            QueryError: the format of an instant is not one of Hudi's, or ``format`` is neither ``rows`` nor ``cdc``.
             UnsupportedTableError: the table's records cannot be merged correctly.
         """
         if format not in set(ChangeFormat):
@@ -235,10 +234,10 @@ class HudiTable:
         query_type: QueryType = QueryType.SNAPSHOT,
         filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
     ) -> list[RealtimeFileSplit]:
-        """The splits of a query as of an instant, each of which can be read on its own by ``open_reader``.
+        """The splits of a query as of an instant, to be read by ``open_reader`` independently of each other.
 
         Raises:
-            QueryError: the query is of another type, or the filter does not fit the table.
+            QueryError: the query type is another one, or the filter does not fit the table.
         """
         if query_type not in (QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED):
             raise QueryError("query_type", query_type, "snapshot or read_optimized; other datasets have splits()")
@@ -247,7 +246,7 @@ class HudiTable:
         return list(planner.splits(query_type, request.row_filter))
 
     def read_context(self, as_of: InstantLike | None = None) -> ReadContext:
-        """What the splits of a snapshot have in common, whether or not there are any."""
+        """What all splits of a snapshot share; it exists even if there are no splits."""
         return self._planner(as_of).context(QueryType.SNAPSHOT)
 
     def file_slices(self, as_of: InstantLike | None = None) -> tuple[FileSlice, ...]:
@@ -256,33 +255,33 @@ class HudiTable:
 
     @cached_property
     def schema_history(self) -> tuple[SchemaVersion, ...]:
-        """The versions of the schema, oldest first, each with what it has changed."""
+        """The versions of the schema with their changes, oldest first."""
         return read_schema_history(self._state)
 
     def propose_schema_history(self) -> SchemaProposal:
-        """A history with column ids for a table that keeps none; nothing is written."""
+        """A schema history with column ids, for a table without one; nothing is written."""
         return propose_schema_history(self._state)
 
     def file_columns(self, path: PathLike, as_of: InstantLike | None = None) -> tuple[FileColumns, ...]:
-        """How the columns of a base file, or of each data block of a log file, become those of a snapshot.
+        """How the columns of a base file, or of each data block of a log file, map to those of a snapshot.
 
         ``path`` is relative to the table.
 
         Raises:
-            QueryError: the path is not that of a data file of the table.
+            QueryError: the path is not a data file of the table.
         """
         return read_file_columns(self._planner(as_of).state, os.fspath(path))
 
     def history_of(
         self, record_key: str, *, partition_path: str | None = None, as_of: InstantLike | None = None
     ) -> RecordHistory:
-        """The story of a record: each of its versions, which of them win and why, and the row that a snapshot returns.
+        """The history of a record: all its versions, which of them win and why, and the row that a snapshot returns.
 
-        ``record_key`` is as in ``_hoodie_record_key``; ``partition_path`` narrows the search to one partition;
-        ``as_of`` as for ``snapshot``.
+        ``record_key`` is as in ``_hoodie_record_key``; ``partition_path`` limits the search to one partition; ``as_of``
+        is as for ``snapshot``.
 
         Raises:
-            InstantNotReadableError: files of that instant are gone, or a write before it has not completed.
+            InstantNotReadableError: files of that instant were removed, or an earlier write has not completed.
         """
         return trace_record(self._planner(as_of), record_key, partition_path)
 

@@ -1,7 +1,7 @@
-"""The door for engines that read the files of file slices themselves.
+"""The API for engines that read the files of file slices themselves.
 
-What an engine asks of a slice is here, and what answers are made of: columns, merge rules as data, payloads. Connectors
-know nothing else of how a slice is read.
+It has the questions that an engine has about a slice, and the types of the answers. Connectors use no other module of
+the read path.
 """
 
 from hudi_bridge.engines.column_ids import ColumnIds, column_ids

@@ -18,24 +18,24 @@ from hudi_bridge.schema.internal import (
 )
 from hudi_bridge.splits.split import ReadContext
 
-_PLACE = ".hoodie/.schema"
+_SCHEMA_FOLDER = ".hoodie/.schema"
 
 ColumnIds: TypeAlias = Mapping[str, int]
-"""Ids by dotted paths; what is inside a list is its ``element``, inside a map its ``key`` and ``value``."""
+"""Ids by dotted path, with ``element`` for the items of a list, ``key`` and ``value`` for those of a map."""
 
 
 def column_ids(context: ReadContext) -> tuple[ColumnIds, ...]:
-    """The ids of all columns, and of the fields within them: in the query's schema, then in each earlier version of it.
+    """The ids of all columns and nested fields: those of the query's schema, then those of each earlier version.
 
-    Nothing for a table that keeps no history of its schema, where columns are known by their names.
+    Empty for a table without a schema history, whose columns are matched by name.
 
     Raises:
         CorruptTimelineError: the schema is not Hudi's JSON.
     """
     if context.schema_ids is None or context.schema_history is None:
         return ()
-    current = parse_internal_schema(context.schema_ids, _PLACE)
-    history = parse_schema_history(context.schema_history, _PLACE)
+    current = parse_internal_schema(context.schema_ids, _SCHEMA_FOLDER)
+    history = parse_schema_history(context.schema_history, _SCHEMA_FOLDER)
     earlier = (version for version in history if version.version_id < current.version_id)
     return tuple(dict(_ids(version.fields, "")) for version in (current, *earlier))
 
@@ -52,9 +52,9 @@ def _inner_ids(kind: FieldType, path: str) -> Iterator[tuple[str, int]]:
         case RecordType():
             yield from _ids(kind.fields, path)
         case ArrayType():
-            inside = child_path(path, "element")
-            yield inside, kind.element_id
-            yield from _inner_ids(kind.element, inside)
+            element = child_path(path, "element")
+            yield element, kind.element_id
+            yield from _inner_ids(kind.element, element)
         case MapType():
             key, value = child_path(path, "key"), child_path(path, "value")
             yield key, kind.key_id

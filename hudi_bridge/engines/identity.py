@@ -1,9 +1,10 @@
-"""What tells a file slice, as a query reads it, from all others: the identity of what an engine keeps of it.
+"""Cache keys for what an engine stores for a file slice.
 
-An identity is a hash of every field of the split and of its context, and of the code of a user's payload. Fields that
-do not matter are named here, so that a new one counts unless somebody says otherwise. Which log blocks count is no part
-of it: the log files alone tell whose blocks they hold. It is kept beside what was made of the slice, as
-``SliceDelta.counted_instants``, so that what is kept outlives commits that do not touch the slice.
+The identity of a slice is a hash of all fields of the split and its context, and of the code of a user's payload.
+Fields that do not matter are listed here, so a new field counts by default. The identity does not cover which log
+blocks count, because the instants of the blocks are only known from the log files. Engines store
+``SliceDelta.counted_instants`` with each entry and compare it; so entries stay valid across commits that do not touch
+the slice.
 """
 
 import hashlib
@@ -25,7 +26,7 @@ from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 
 _VERSION = 1
-"""To be raised when slices of the same facts are read otherwise than before."""
+"""To be raised when slices with the same field values are read differently than before."""
 
 NOT_IDENTIFYING: Final = frozenset(
     (
@@ -34,56 +35,57 @@ NOT_IDENTIFYING: Final = frozenset(
         "committed_instants",
         "pending_instants",
         "timeline_start",
-        # How rows are merged, not which.
+        # This decides how rows are merged, but not the result.
         "log_memory_bytes",
     )
 )
-"""The fields of a context that do not change what is made of a slice."""
+"""The fields of a context that do not change the merged rows of a slice, apart from the log blocks that count."""
 
-_PLAIN = (bool, int, str, type(None))
+_JSON_SCALARS = (bool, int, str, type(None))
 
 
 def context_identity(context: ReadContext, *settings: object) -> str:
-    """A hash of what all slices of a plan have in common, and of an engine's own settings, its format among them."""
-    facts = _fields_of(context, leave_out=NOT_IDENTIFYING)
-    # A token in a URI is given anew from time to time.
-    facts["table_path"] = without_secrets(context.table_path)
-    return identity(_VERSION, facts, *settings)
+    """A hash of what all slices of a plan share, and of the engine's own settings, such as its format."""
+    context_fields = _fields_of(context, leave_out=NOT_IDENTIFYING)
+    # Tokens in URIs are renewed from time to time.
+    context_fields["table_path"] = without_secrets(context.table_path)
+    return identity(_VERSION, context_fields, *settings)
 
 
 def slice_identity(split: RealtimeFileSplit, of_context: str) -> str:
-    """A hash of a file slice, given that of its context: whatever is made of its files holds as long as it is the same
-    and the same log blocks count.
+    """A hash of a file slice and its ``context_identity``.
+
+    What is derived from the slice is valid as long as the hash is the same and the same log blocks count.
     """
     return identity(of_context, _fields_of(split, leave_out=frozenset(("context",))))
 
 
-def identity(*facts: object) -> str:
-    """A hash of values: plain ones, and mappings, sequences, sets and dataclasses of such values, field by field.
+def identity(*values: object) -> str:
+    """A hash of values: scalars, and mappings, sequences, sets and dataclasses of them.
 
     Raises:
-        TypeError: a value is of a kind that has no identity yet.
+        TypeError: the type of a value is not supported.
     """
-    text = json.dumps([_canonical(fact) for fact in facts], sort_keys=True, separators=(",", ":"))
+    text = json.dumps([_canonical(value) for value in values], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def payload_identity(payload: RecordPayload) -> str:
-    """A text that changes with the payload's class, with its attributes, and with the text of its module."""
+    """A text that changes with the payload's class, its attributes and the source of its module."""
     kind = type(payload)
     module = inspect.getmodule(kind)
     try:
         text = inspect.getsource(kind if module is None else module)
     except (OSError, TypeError):
-        # A class that was typed at a prompt has no text.
+        # A class defined at a prompt has no source.
         text = ""
     content = hashlib.sha256(text.encode("utf-8", "surrogatepass") + pickle.dumps(payload))
     return f"{kind.__module__}.{kind.__qualname__} {content.hexdigest()}"
 
 
-def _canonical(value: object) -> Any:  # noqa: ANN401 - what JSON has
-    """A value as JSON has it, so that different values are different texts."""
-    if isinstance(value, _PLAIN) and not isinstance(value, Enum):
+def _canonical(value: object) -> Any:  # noqa: ANN401 - JSON
+    """A JSON value that differs for different values."""
+    if isinstance(value, _JSON_SCALARS) and not isinstance(value, Enum):
         return value
     for kind, canonical in _CANONICAL:
         if isinstance(value, kind):

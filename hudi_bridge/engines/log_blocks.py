@@ -1,4 +1,4 @@
-"""The blocks of a file slice's log files, for engines that let users look into them."""
+"""The log blocks of a file slice, for engines that show them to users."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ _LENGTH_BYTES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroRecords:
-    """The Avro records of a block: record ``i`` lies between the offsets ``starts[i]`` and ``ends[i]`` of ``content``.
+    """The Avro records of a block: record ``i`` is ``content[starts[i]:ends[i]]``, with offsets in bytes.
 
-    Before each stands its length, four bytes, big-endian.
+    Each record is preceded by its length, four bytes, big-endian.
     """
 
     content: pa.Buffer
@@ -34,10 +34,10 @@ class AvroRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredLogBlock:
-    """A block as it is stored: in which file, at which byte, of which type, and by which instant.
+    """A log block as stored; ``offset`` is in bytes.
 
-    ``counts`` is whether a read as of the split's instant sees it. ``writer_schema`` is the Avro schema of a data
-    block, as JSON; ``records`` are None of blocks that do not hold Avro records one after the other.
+    ``counts`` says whether a read as of the split's instant uses the block. ``writer_schema`` is the Avro schema of a
+    data block, as JSON; ``records`` is None unless the block is an Avro data block.
     """
 
     log_path: str
@@ -50,7 +50,7 @@ class StoredLogBlock:
 
 
 def iter_log_blocks(storage: Storage, split: RealtimeFileSplit) -> Iterator[StoredLogBlock]:
-    """All blocks of a slice's log files, oldest first.
+    """All log blocks of a slice, oldest first.
 
     Raises:
         CorruptLogFileError: a block is not what its header says.

@@ -1,10 +1,8 @@
 """What the log files of a file slice do to its base file, for engines that read base files themselves.
 
-An engine takes the base file where it lies, passes over the rows at ``deleted_positions``, and adds ``rows``; where
-``base_file.why_not_as_is`` gives a reason, it takes the merged rows of ``open_reader`` instead. An engine that merges
-on its own takes ``log_records`` and reads the base rows that are contested.
-
-All of it is made of the parts of the merged read, so that a rule of merging stands in one place.
+An engine reads the base file in place, skips the rows at ``deleted_positions``, and adds ``rows``. If
+``base_file.why_not_as_is`` gives a reason, it reads the merged rows of ``open_reader`` instead. An engine that merges
+by itself takes ``log_records``, and compares the contested ones with their base rows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,16 +32,16 @@ from hudi_bridge.storage import Storage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurvivingLogRecords:
-    """The log version of each record key that has survived the others, and what a merge with its base row has to know.
+    """The surviving log version of each record key, with what an engine needs to merge it with its base row.
 
-    All have one entry for each record key; of deletes, which come last, ``rows`` holds nulls. ``is_delete`` says
-    whether a record removes its base row if it wins, ``compares_as_delete`` whether it is a delete to the rule that
-    compares the two, ``always_deletes`` whether it is one without an ordering value. ``ordering`` holds one array for
-    each ordering field that base rows are compared by.
+    All arrays have one entry per record key. Deletes come last; their ``rows`` are null. ``is_delete`` marks records
+    that remove the base row if they win, ``compares_as_delete`` those that the merge rule compares as deletes,
+    ``always_deletes`` those without an ordering value. ``ordering`` has one array for each ordering field to compare
+    with the base row.
 
-    ``contested`` marks records whose base row has a say in what becomes of the two: an engine has to compare them.
-    Where ``merges_fields``, both then give fields to the row that comes of it, and ``unset`` says for columns which
-    records have nothing of their own in them. A user's payload, if the rule has one, is asked about contested records.
+    ``contested`` marks the records that an engine has to compare with their base rows. If ``merges_fields``, the result
+    takes fields of both, and ``unset`` marks, by column, the records in which the column is unset. If the rule has a
+    user's payload, the payload merges the contested records.
 
     Made by ``SliceDelta.log_records``.
     """
@@ -65,8 +63,8 @@ class SurvivingLogRecords:
 class SliceDelta:
     """What the logs of one file slice do to its base file; a context manager, which keeps the base file open.
 
-    Holds the log files of the slice, and a batch of the base file, in memory; log records that need more than the
-    memory for logs are merged a part at a time.
+    Holds the log files of the slice, and a batch of the base file, in memory. Log records that exceed the memory for
+    logs are merged a part at a time.
 
     Made by ``slice_delta``.
     """
@@ -99,14 +97,14 @@ class SliceDelta:
 
     @cached_property
     def base_file(self) -> StoredBaseFile | None:
-        """What the base file holds, and whether an engine can read it as it is; None for a slice without one."""
+        """The base file as stored, and whether an engine can read it in place; None for a slice without one."""
         return None if self._base is None else stored_base_file(self._split, self._base)
 
     @cached_property
     def counted_instants(self) -> Mapping[str, bool]:
         """The instants of all log blocks, and whether the blocks of each count.
 
-        As long as they, and the files of the slice, stay the same, so does all else.
+        The delta stays the same as long as these and the files of the slice do.
 
         Raises:
             CorruptLogFileError: a log file is damaged in a way that Hudi does not skip.
@@ -116,7 +114,7 @@ class SliceDelta:
         return {instant: self._split.context.counts(instant) for instant in instants}
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """The rows that come instead of those deleted, and those that are new, in batches of ``schema``.
+        """The rows that replace deleted ones, and the new rows, in batches of ``schema``.
 
         Raises:
             HudiReadError: a file of the slice cannot be read, or records cannot be merged.
@@ -129,7 +127,7 @@ class SliceDelta:
     def deleted_positions(self) -> Positions:
         """The positions in the base file, from 0 and ascending, of rows that the logs delete or replace.
 
-        Known once ``rows`` has ended; before, no more than the record keys and ordering values are read for them.
+        Known once ``rows`` is exhausted; otherwise, keys and ordering values of the base file are read to find them.
 
         Raises:
             HudiReadError: a file of the slice cannot be read, or records cannot be merged.
@@ -137,9 +135,9 @@ class SliceDelta:
         return np.empty(0, dtype=np.int64) if self._merge is None else self._merge.deleted_positions
 
     def log_records(self) -> SurvivingLogRecords | str | None:
-        """The surviving log records for an engine that merges them with base rows, or why it must not, in words.
+        """The surviving log records for an engine that merges them with base rows, or the reason why it must not.
 
-        None where there are no log files to merge. No more is read of the base file than its record keys.
+        None if there are no log files to merge. Of the base file, only the record keys are read.
 
         Raises:
             HudiReadError: a file of the slice cannot be read, or log records cannot be merged.
@@ -155,7 +153,7 @@ class SliceDelta:
         matched = self._times_matched(log)
         if matched.max(initial=0) > 1:
             return "its base file has several rows of one record key"
-        return self._surviving(log, matched > 0, rule)
+        return self._surviving_records(log, matched > 0, rule)
 
     @cached_property
     def _log_scan(self) -> LogScan | None:
@@ -173,26 +171,26 @@ class SliceDelta:
 
     @property
     def _read_columns(self) -> tuple[str, ...]:
-        """The columns to read: those that are asked for, or all, for a payload that may look at any."""
+        """The requested columns, or all columns for a user's payload, which may read any."""
         rule = self._split.context.merge_rule
-        looks_at_all = rule is not None and rule.payload is not None
-        return tuple(self._split.context.schema.names) if looks_at_all else self._columns
+        reads_all = rule is not None and rule.payload is not None
+        return tuple(self._split.context.schema.names) if reads_all else self._columns
 
     def _times_matched(self, log: LogRecordMap) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-        """How many rows of the base file each log record has the key of."""
+        """The number of base rows with the key of each log record."""
         times = np.zeros(len(log), dtype=np.int64)
         if self._base is not None:
             keys = self._base.view(self._split.context.key_columns)
             for group in self._base.row_groups:
                 for rows in keys.batches(group):
-                    hits: Column = pc.index_in(record_keys(rows, self._split.context), value_set=log.keys)
-                    times += np.bincount(hits.drop_null().to_numpy(zero_copy_only=False), minlength=len(log))
+                    found: Column = pc.index_in(record_keys(rows, self._split.context), value_set=log.keys)
+                    times += np.bincount(found.drop_null().to_numpy(zero_copy_only=False), minlength=len(log))
         return times
 
-    def _surviving(self, log: LogRecordMap, has_base_row: Booleans, rule: MergeRule) -> SurvivingLogRecords:
+    def _surviving_records(self, log: LogRecordMap, has_base_row: Booleans, rule: MergeRule) -> SurvivingLogRecords:
         merger = FileSliceMerger(log, rule, self._split.context.defaults)
         is_delete = log.is_delete
-        # A record that wins over any base row leaves nothing of it, unless fields of both make one row.
+        # A record that wins over any base row is settled, unless fields of both are merged.
         is_settled = merger.wins_always & (is_delete | ~np.bool_(merger.merges_rows))
         rows = log.rows.select(list(self._columns))
         deletes = len(log) - rows.num_rows
@@ -218,8 +216,8 @@ def slice_delta(
 ) -> SliceDelta:
     """What the logs of a file slice do to its base file, in some of its columns (default: all).
 
-    It needs nothing but the split; ``filesystem`` is as for ``HudiTable.open``. Nothing but the footer of the base file
-    is read until something is asked for.
+    The split is all it needs; ``filesystem`` is as for ``HudiTable.open``. Opens the base file and reads its footer;
+    everything else is read on demand.
 
     Raises:
         QueryError: the split is not one of a snapshot or read-optimized query, or a column does not exist.
@@ -232,9 +230,9 @@ def slice_delta(
 def slice_delta_in(
     storage: Storage, split: Split, columns: Sequence[str] | None = None, *, at_once: int = 1
 ) -> SliceDelta:
-    """As ``slice_delta``, in a storage that is open already.
+    """As ``slice_delta``, with an open storage.
 
-    Slices that are read ``at_once``, this one among them, share the memory for logs.
+    ``at_once`` slices that are read at the same time share the memory for logs.
     """
     context = split.context
     if not isinstance(split, RealtimeFileSplit) or context.commit_times is not None:

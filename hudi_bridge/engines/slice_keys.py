@@ -1,4 +1,4 @@
-"""Record keys and file slices: which keys a slice may hold, and which of some keys it holds.
+"""Finds the record keys that a file slice holds.
 
 Source: ``HoodieKeyLookupHandle`` of Hudi.
 """
@@ -22,15 +22,15 @@ from hudi_bridge.storage import Storage
 
 
 def base_key_range(storage: Storage, split: RealtimeFileSplit) -> tuple[str, str] | None:
-    """The least and the greatest record key of the base file; None without one, or where its footer does not tell."""
+    """The lowest and highest record key of the base file; None without a base file or if its footer has no range."""
     index = _footer_index(storage, split)
     return None if index is None else index.key_range
 
 
 def log_record_keys(storage: Storage, split: RealtimeFileSplit, *, at_once: int = 1) -> Iterator[Column]:
-    """The keys of the records that the logs of a slice insert or update, a part of them at a time.
+    """The keys of the records that the logs of a slice insert or update, a part at a time.
 
-    Slices that are read ``at_once`` share the memory for logs.
+    ``at_once`` slices that are read at the same time share the memory for logs.
     """
     rule = split.context.merge_rule
     if rule is None or not split.log_paths:
@@ -41,16 +41,16 @@ def log_record_keys(storage: Storage, split: RealtimeFileSplit, *, at_once: int 
 
 
 def held_keys(storage: Storage, split: RealtimeFileSplit, keys: Sequence[str], *, at_once: int = 1) -> Iterator[Column]:
-    """Those of some record keys that a snapshot has a row of in this slice.
+    """The keys among ``keys`` for which a snapshot has a row in this slice.
 
-    The footer of the base file, with its Bloom filter, tells whether the base file has to be read at all.
+    The base file is not read if its footer, with its key range and Bloom filter, rules out all keys.
     """
     context = split.context
     index = _footer_index(storage, split)
     if index is not None and not index.possible(keys):
         if not split.log_paths:
             return
-        # The rows of all keys are in the logs, if anywhere.
+        # Any rows of these keys are in the logs.
         split = replace(split, base_path=None, base_size_bytes=0)
     wanted = pa.array(keys, pa.string())
     row_filter = pc.field(RECORD_KEY_COLUMN).isin(wanted) if context.populates_meta_fields else None
@@ -61,7 +61,7 @@ def held_keys(storage: Storage, split: RealtimeFileSplit, keys: Sequence[str], *
 
 
 def _footer_index(storage: Storage, split: RealtimeFileSplit) -> FooterIndex | None:
-    """What the footer says of keys; without meta columns, it need not spell them as they are built from key fields."""
+    """The key index in the footer; not used without meta columns, as its keys may be spelled differently then."""
     if split.base_path is None or not split.context.populates_meta_fields:
         return None
     with OpenBaseFile.open(storage, split, split.base_path, use_threads=False) as base:

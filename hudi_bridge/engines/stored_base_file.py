@@ -1,4 +1,4 @@
-"""What a base file holds, column by column, and whether an engine that reads it where it lies sees what Hudi shows."""
+"""The columns of a base file as stored, and whether an engine can read it in place with the same result as Hudi."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -15,17 +15,17 @@ from hudi_bridge.schema.file_columns import ColumnMapping, Outcome, map_columns
 from hudi_bridge.splits.split import RealtimeFileSplit
 
 _NULL_IN_BOTH = (Outcome.ADDED_LATER, Outcome.MISSING)
-_NOT_ASKED_FOR = (Outcome.DROPPED, Outcome.NOT_IN_QUERY)
+_NOT_IN_RESULT = (Outcome.DROPPED, Outcome.NOT_IN_QUERY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBaseFile:
-    """A Parquet base file as it is stored; ``path`` is relative to the table.
+    """A Parquet base file as stored; ``path`` is relative to the table.
 
-    ``schema`` holds its columns in Arrow's types. ``columns`` says for each column of the query, and each field within
-    one, where in the file it comes from, and then names what the file has besides. That columns of ``path_columns`` are
-    read from the partition path is left out of account there; ``tells_path_columns`` is whether the path has a value
-    for each of them, as the others are read from the file.
+    ``schema`` has the columns of the file with Arrow types. ``columns`` maps each column and nested field of the query
+    to the file, followed by the columns that only the file has; it ignores that ``path_columns`` are read from the
+    partition path. ``tells_path_columns`` says whether the path has a value for each of these; if not, those without
+    a value are read from the file.
 
     Made by ``SliceDelta.base_file``.
     """
@@ -39,17 +39,17 @@ class StoredBaseFile:
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
+        """The number of rows."""
         return self.footer.num_rows
 
     def fields(self) -> "Iterator[tuple[str, pa.Field[Any]]]":
-        """All columns and fields of the file with their dotted paths."""
+        """All columns and nested fields of the file, with their dotted paths."""
         return iter_fields(self.schema)
 
     def why_unreadable(self, *, ignores_case: bool = False) -> str | None:
-        """Why engines misread the file whatever is asked of it, in words; None if they do not.
+        """The reason why engines misread the file, whatever the query; None if they can read it.
 
-        With ``ignores_case``, names that differ in case alone are one name.
+        With ``ignores_case``, names that differ only in case count as the same.
         """
         names = [name.lower() for name in self.schema.names] if ignores_case else self.schema.names
         if any(count > 1 for count in Counter(names).values()):
@@ -63,11 +63,11 @@ class StoredBaseFile:
         return None
 
     def why_not_as_is(self, *, ignores_case: bool = False, widens: Collection[tuple[str, str]] = ()) -> str | None:
-        """Why an engine that reads the file where it lies does not see what Hudi shows, in words; None if it does.
+        """The reason why an engine that reads the file in place gets other rows than Hudi; None if it gets the same.
 
-        The engine is one that finds columns by name, gives nulls for those that the file does not have, and takes those
-        of the partition path from there. Of the conversions that Hudi makes, it makes those of columns of ``widens``
-        alone: pairs of a stored type and the query's in Hudi's words, such as ``("int", "long")``.
+        The engine is expected to find columns by name, to return null for missing ones, and to take partition columns
+        from the path. ``widens`` are the conversions that it makes: pairs of the stored type and the type of the query
+        in Hudi's names, such as ``("int", "long")``. They apply to whole columns only, not to nested fields.
         """
         if (reason := self.why_unreadable(ignores_case=ignores_case)) is not None:
             return reason
@@ -75,10 +75,10 @@ class StoredBaseFile:
             return "its partition path does not tell the values of the partition columns"
         names = {name.lower() if ignores_case else name for name in self.schema.names}
         for one in self.columns:
-            name, stored_name = _last(one.column), _last(one.file_column)
+            name, stored_name = _last_part(one.column), _last_part(one.file_column)
             if ignores_case:
                 name, stored_name = name.lower(), stored_name.lower()
-            if one.column in self.path_columns or one.outcome in _NOT_ASKED_FOR:
+            if one.column in self.path_columns or one.outcome in _NOT_IN_RESULT:
                 continue
             is_within = "." in (one.column or "")
             reads_alike = one.outcome is Outcome.READ and name == stored_name
@@ -90,7 +90,7 @@ class StoredBaseFile:
 
 
 def stored_base_file(split: RealtimeFileSplit, base: OpenBaseFile) -> StoredBaseFile:
-    """The base file of a split, which is open."""
+    """Describes the open base file of a split."""
     context = split.context
     file_ids, query_ids = internal_schemas(split.base_instant_time, context)
     columns = map_columns(base.arrow_schema, context.schema, file_ids=file_ids, query_ids=query_ids, path_columns=())
@@ -105,27 +105,27 @@ def stored_base_file(split: RealtimeFileSplit, base: OpenBaseFile) -> StoredBase
 
 
 def iter_fields(schema: pa.Schema) -> "Iterator[tuple[str, pa.Field[Any]]]":
-    """All columns, and all fields within them, with their dotted paths.
+    """All columns and nested fields, with their dotted paths.
 
-    What is inside a list is its ``element``, inside a map its ``key`` and ``value``.
+    The items of a list are its ``element``, those of a map its ``key`` and ``value``.
     """
     for field in schema:
-        yield from _iter_within(field, field.name)
+        yield from _iter_nested(field, field.name)
 
 
-def _last(path: str | None) -> str:
+def _last_part(path: str | None) -> str:
     return (path or "").rpartition(".")[2]
 
 
-def _iter_within(field: "pa.Field[Any]", path: str) -> "Iterator[tuple[str, pa.Field[Any]]]":
+def _iter_nested(field: "pa.Field[Any]", path: str) -> "Iterator[tuple[str, pa.Field[Any]]]":
     yield path, field
     kind: Any = field.type
     if pa.types.is_struct(kind):
         for position in range(kind.num_fields):
             child = kind.field(position)
-            yield from _iter_within(child, child_path(path, child.name))
+            yield from _iter_nested(child, child_path(path, child.name))
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        yield from _iter_within(kind.value_field, child_path(path, "element"))
+        yield from _iter_nested(kind.value_field, child_path(path, "element"))
     elif pa.types.is_map(kind):
-        yield from _iter_within(kind.key_field, child_path(path, "key"))
-        yield from _iter_within(kind.item_field, child_path(path, "value"))
+        yield from _iter_nested(kind.key_field, child_path(path, "key"))
+        yield from _iter_nested(kind.item_field, child_path(path, "value"))

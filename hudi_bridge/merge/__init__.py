@@ -1,1 +1,1 @@
-"""Which version of a record wins, decided for whole batches."""
+"""Merges the versions of records, whole batches at a time."""

@@ -1,4 +1,4 @@
-"""The Arrow and NumPy types that merging passes around, some of which are generic in the type stubs alone."""
+"""Names for the Arrow and NumPy types used in merging; some are generic only in the type stubs."""
 
 from typing import Any, TypeAlias
 

@@ -1,8 +1,8 @@
-"""A base file's keys against the surviving log records: which rows of either side remain, and which become one.
+"""Merges the rows of a base file with the surviving log records.
 
-Nothing is interleaved: what a merged slice returns is its base file without the rows that a log record replaces,
-deletes or is merged with, the merged rows, and the log records that match no base row. A key that a base file holds
-more than once is merged at its first row; the later rows pass, as in Hudi.
+The result has three parts: the base rows that no log record replaces, deletes or is merged with, the merged rows, and
+the log records that match no base row. If a base file has several rows with the same key, only the first is merged;
+the others are returned as they are, as in Hudi.
 
 Source: ``KeyBasedFileGroupRecordBuffer`` of Hudi.
 """
@@ -27,9 +27,10 @@ from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyMatches:
-    """Base rows and the log records of the same key, among ``base_rows`` rows: their positions, and which of both wins.
+    """The matches of ``base_rows`` base rows with log records of the same key.
 
-    ``rows`` is ascending.
+    Each match has a position in the base rows (``rows``, ascending), one in the log records (``records``), and whether
+    the log record wins.
     """
 
     base_rows: int
@@ -38,7 +39,7 @@ class KeyMatches:
     log_wins: Booleans
 
     def between(self, start: int, end: int) -> "KeyMatches":
-        """Those of the base rows from ``start`` up to ``end``, counted from there."""
+        """The matches of the base rows from ``start`` up to ``end``, with positions counted from ``start``."""
         low, high = np.searchsorted(self.rows, [start, end])
         return KeyMatches(
             base_rows=end - start,
@@ -49,13 +50,13 @@ class KeyMatches:
 
 
 def no_matches(base_rows: int = 0) -> KeyMatches:
-    """None among so many rows."""
+    """No matches in a number of base rows."""
     nothing = np.empty(0, dtype=np.int64)
     return KeyMatches(base_rows=base_rows, rows=nothing, records=nothing, log_wins=nothing.astype(np.bool_))
 
 
 def joined(matches: Sequence[KeyMatches]) -> KeyMatches:
-    """The matches of stretches of a base file that follow each other."""
+    """Concatenates the matches of consecutive base rows."""
     starts = np.cumsum([0, *(some.base_rows for some in matches)])
     return KeyMatches(
         base_rows=int(starts[-1]),
@@ -68,10 +69,9 @@ def joined(matches: Sequence[KeyMatches]) -> KeyMatches:
 class FileSliceMerger:
     """The merge of one file slice.
 
-    It is fed with the base file's keys (``match``) and says of its rows which are superseded and what they become, and
-    in the end which log records are left. ``wins_always`` says of each log record whether it wins over any base row,
-    ``compares_as_delete`` whether it is a delete to the rule, and ``merges_rows`` whether a base row and a log record
-    may become one row that neither of them is.
+    Call ``match`` for all keys of the base file, then ``remaining_log_rows``. ``wins_always`` marks log records that
+    win over any base row, ``compares_as_delete`` those that the rule compares as deletes. ``merges_rows`` says whether
+    the fields of a base row and a log record may be merged into a new row.
     """
 
     def __init__(self, log_records: LogRecordMap, rule: MergeRule, defaults: Mapping[str, Value]) -> None:
@@ -81,34 +81,34 @@ class FileSliceMerger:
         self._matched = np.zeros(len(log_records), dtype=np.bool_)
         self._beaten = np.zeros(len(log_records), dtype=np.bool_)
         self.merges_rows = rule.payload is not None or rule.fill is not None or bool(log_records.unset)
-        # A row with a delete marker deletes if it wins, but is compared as what it was among the log versions.
+        # Where the marker takes effect only once a version has survived, the version is compared as a row.
         self.compares_as_delete = log_records.is_delete
         if not rule.precedence.marked_in_logs:
             self.compares_as_delete = log_records.is_delete & ~log_records.marked
-        what = what_versions_are(self.compares_as_delete, log_records.always_deletes)
-        self._outcomes = np.array(rule.precedence.over_base_row, dtype=np.int8)[what]
+        versions = what_versions_are(self.compares_as_delete, log_records.always_deletes)
+        self._outcomes = np.array(rule.precedence.over_base_row, dtype=np.int8)[versions]
         self.wins_always = self._outcomes == ordering.LATER
 
     def match(self, base_keys: Column, base_ordering: Sequence[Column]) -> KeyMatches:
-        """The log records of the same keys as these base rows, and which side wins.
+        """Matches base rows with the log records of the same keys.
 
-        The rows of a base file have to be given once, in their order. ``base_ordering`` holds their ordering values, or
-        nothing where the rule does not compare them.
+        Call it for the batches of a base file in order, once for each. ``base_ordering`` holds their ordering values,
+        or nothing if the rule does not compare them.
         """
         if not len(self._log):
             return no_matches(len(base_keys))
-        hits: Column = pc.index_in(base_keys, value_set=self._log.keys)
-        rows = np.flatnonzero(hits.is_valid().to_numpy(zero_copy_only=False))
-        records = hits.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)
+        found: Column = pc.index_in(base_keys, value_set=self._log.keys)
+        rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
+        records = found.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)
         first = np.zeros(len(records), dtype=np.bool_)
         first[np.unique(records, return_index=True)[1]] = True
         first &= ~self._matched[records]
         return self._decide(len(base_keys), rows[first], records[first], base_ordering)
 
     def match_positions(self, start: int, base_rows: int, base_ordering: Sequence[Column]) -> KeyMatches:
-        """As ``match``, by the positions of the base rows: ``base_rows`` rows from ``start``.
+        """As ``match``, but by position, for ``base_rows`` rows from ``start``.
 
-        Only for log records that have them (``LogRecordMap.base_positions``).
+        All log records need positions (``LogRecordMap.base_positions``).
         """
         positions, order = self._by_position
         low, high = np.searchsorted(positions, [start, start + base_rows])
@@ -116,7 +116,7 @@ class FileSliceMerger:
 
     @cached_property
     def _by_position(self) -> tuple[Positions, Positions]:
-        """The positions of the base rows, ascending, and the log record of each."""
+        """The base positions, ascending, and the log record of each."""
         positions = self._log.base_positions
         if positions is None:
             raise ValueError("log records without base positions")
@@ -138,21 +138,21 @@ class FileSliceMerger:
 
     def _log_is_not_lower(self, records: Positions, base_ordering: Sequence[Column]) -> Booleans:
         taken = pa.array(records, pa.int64())
-        both = [
+        orderings = [
             pa.concat_arrays([of_log.take(taken), of_base.cast(of_log.type)])
             for of_log, of_base in zip(self._log.ordering, base_ordering, strict=True)
         ]
-        ranks = ordering_ranks(both, 2 * len(records), self._rule, against_base=True)
+        ranks = ordering_ranks(orderings, 2 * len(records), self._rule, against_base=True)
         return np.asarray(ranks[: len(records)] >= ranks[len(records) :])
 
     def superseded(self, matches: KeyMatches) -> Positions:
-        """The matched base rows that do not stay as they are."""
+        """The positions of the matched base rows that are replaced, deleted or merged."""
         return matches.rows if self.merges_rows else matches.rows[matches.log_wins]
 
     def merged_rows(self, base: pa.RecordBatch, matches: KeyMatches) -> pa.RecordBatch:
-        """The matched base rows, merged with their log records; those that are deleted are left out."""
+        """The matched base rows, merged with their log records, without those that are deleted."""
         if self._rule.payload is not None:
-            return self._combined_rows(self._rule.payload, base, matches)
+            return self._rows_by_payload(self._rule.payload, base, matches)
         is_delete = self._log.is_delete[matches.records]
         stays = ~(matches.log_wins & is_delete)
         base = base.filter(pa.array(stays))
@@ -167,11 +167,11 @@ class FileSliceMerger:
             from_log = np.where(wins, ~log_unset, base_unset.get(name, nothing))
             if self._rule.newest_meta and name in META_FIELDS:
                 from_log = ~nothing
-            # A delete that loses has no row; it leaves the base row as it is.
-            columns.append(self._picked(base.column(name), name, records, from_log & ~is_delete))
+            # A delete that loses has no fields to give.
+            columns.append(self._merged_column(base.column(name), name, records, from_log & ~is_delete))
         return pa.record_batch(columns, schema=base.schema)
 
-    def _combined_rows(self, payload: RecordPayload, base: pa.RecordBatch, matches: KeyMatches) -> pa.RecordBatch:
+    def _rows_by_payload(self, payload: RecordPayload, base: pa.RecordBatch, matches: KeyMatches) -> pa.RecordBatch:
         stays = ~self._log.is_delete[matches.records]
         records = pa.array(matches.records[stays], pa.int64())
         keys = self._log.keys.take(records).to_pylist()
@@ -182,7 +182,7 @@ class FileSliceMerger:
         )
         return rows_of_payload(payload, combined, base.schema)
 
-    def _picked(self, base: Column, name: str, records: Positions, from_log: Booleans) -> Column:
+    def _merged_column(self, base: Column, name: str, records: Positions, from_log: Booleans) -> Column:
         if not from_log.any():
             return base
         of_log = self._log.rows.column(name).take(pa.array(records[from_log], pa.int64())).combine_chunks()
@@ -191,7 +191,7 @@ class FileSliceMerger:
         return pa.concat_arrays([base, of_log]).take(pa.array(places, pa.int64()))
 
     def remaining_log_rows(self) -> pa.Table:
-        """The log records that are rows of their own, once all base keys have been given."""
+        """The log records that are not merged into base rows, once all base keys have been matched."""
         used = self._matched if self.merges_rows else self._beaten
         used = used[: self._log.rows.num_rows]
         rows = self._log.rows.filter(pa.array(~used)) if used.any() else self._log.rows

@@ -1,11 +1,11 @@
-"""A user's own payload: how versions of a record become one, in Python.
+"""A user's own payload in Python, which merges the versions of a record.
 
-A table names its payload by a Java class. ``HudiTable.open(payloads={"com.acme.CounterPayload": CounterPayload()})``
-says what stands for it. Rows are handed over as dictionaries from column name to Python value, with the meta columns,
-and returned likewise; columns that are left out of a returned row become null. Only keys that have several versions are
-handed over: a log record that meets nothing, and a base row that no log record meets, pass as they are.
+``HudiTable.open(payloads={"com.acme.CounterPayload": CounterPayload()})`` gives the payload for the Java class that a
+table names. Rows are dictionaries from column name to Python value, with the meta columns; columns missing from a
+returned row become null. Only records with several versions are merged; a base row without log records is returned
+unchanged, and a single log record without a base row only goes through ``get_insert_value``.
 
-A payload travels inside splits, so it has to be picklable: an instance of a class in a module that workers can import.
+A payload is part of the splits, so it has to be picklable: an instance of a class in a module that workers can import.
 
 Source: ``HoodieRecordPayload`` of Hudi.
 """
@@ -21,48 +21,48 @@ Row = Mapping[str, Any]
 
 
 class RecordPayload:
-    """What a payload class of a table does; each method may be replaced."""
+    """The base class of payloads; override what the payload class of the table does differently."""
 
     def pre_combine(self, older: Row, newer: Row) -> Row:
-        """What two log versions of a record become; here the newer one."""
+        """The merge of two log versions of a record, by default the newer one."""
         del older
         return newer
 
     def combine_and_get_update_value(self, current: Row, incoming: Row) -> Row | None:
-        """What the base row and the log version of a record become, None to delete it; here the log version."""
+        """The merge of the base row and the log version, by default the log version; None deletes the record."""
         del current
         return incoming
 
     def get_insert_value(self, incoming: Row) -> Row | None:
-        """What a log version without a base row becomes, None for no row; here itself."""
+        """The row for a log version without a base row, by default the log version itself; None for no row."""
         return incoming
 
     @property
     def changes_inserts(self) -> bool:
-        """Whether ``get_insert_value`` has been replaced, so that it has to be asked."""
+        """Whether ``get_insert_value`` is overridden, so that it has to be called."""
         return type(self).get_insert_value is not RecordPayload.get_insert_value
 
 
 def ask_payload(payload: RecordPayload, method: str, record_key: str, *rows: Row) -> Row | None:
-    """What a method of the payload answers.
+    """Calls a method of the payload.
 
     Raises:
-        MergeError: the payload failed, or answered something that is no row.
+        MergeError: the method failed, or did not return a row or None.
     """
     name = type(payload).__name__
     try:
-        answer = getattr(payload, method)(*rows)
+        returned = getattr(payload, method)(*rows)
     except HudiReadError:
         raise
     except Exception as error:
         raise MergeError(name, record_key, f"{method} raised {type(error).__name__}: {error}") from error
-    if answer is not None and not isinstance(answer, Mapping):
-        raise MergeError(name, record_key, f"{method} returned {type(answer).__name__}, expected a mapping or None")
-    return answer
+    if returned is not None and not isinstance(returned, Mapping):
+        raise MergeError(name, record_key, f"{method} returned {type(returned).__name__}, expected a mapping or None")
+    return returned
 
 
 def rows_of_payload(payload: RecordPayload, rows: Iterable[Row | None], schema: pa.Schema) -> pa.RecordBatch:
-    """The rows that a payload answered, without those that are None.
+    """The rows that a payload returned, without None.
 
     Raises:
         MergeError: a row does not fit the schema.

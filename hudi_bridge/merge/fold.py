@@ -1,8 +1,8 @@
-"""The versions of every key at once: which of them survives, and where each field of the survivor comes from.
+"""Finds the surviving log version of all keys at once, and the version that each merged field comes from.
 
-Keys without a delete among their versions are decided by one sort. The others, and all where fields are merged, are
-folded in rounds: the n-th round sets the n-th version of all keys against the survivor so far. When few keys have
-versions left, those few are folded one by one, as are all under a user's payload.
+Keys without deletes need one sort. Keys with deletes, and all keys if fields are merged, are folded in rounds: round n
+compares the n-th version of each key with the survivor so far. Once few keys have versions left, they are folded one
+by one, as are all keys under a user's payload.
 """
 
 from collections.abc import Mapping
@@ -25,9 +25,9 @@ _NARROW_ROUND = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Versions:
-    """All log versions of a file slice, in the order of their arrival.
+    """All log versions of a file slice, in order of arrival.
 
-    ``codes`` numbers the key of each version from 0 to ``keys`` - 1. ``ranks`` compare as the ordering values do.
+    ``codes`` numbers the key of each version from 0 to ``keys`` - 1. ``ranks`` compare like the ordering values.
     """
 
     codes: Positions
@@ -38,11 +38,11 @@ class Versions:
 
     @cached_property
     def what(self) -> npt.NDArray[np.int8]:
-        """What each version is, as ``ordering.what_is`` says it."""
+        """What each version is, as in ``ordering.what_is``."""
         return what_versions_are(self.is_delete, self.always_deletes)
 
     def at(self, position: int) -> ordering.Version:
-        """One version as the plain rules take it."""
+        """One version, as the functions of ``merge.ordering`` take it."""
         return (int(self.ranks[position]),), bool(self.is_delete[position]), bool(self.always_deletes[position])
 
 
@@ -50,7 +50,7 @@ class Versions:
 class FieldMerging:
     """The fields that are merged.
 
-    ``unset`` says in which versions each of them is unset; those of ``newest`` follow the later version.
+    ``unset`` marks the versions in which a field is unset. Fields in ``newest`` come from the later version.
     """
 
     unset: Mapping[str, Booleans]
@@ -69,9 +69,9 @@ def what_versions_are(is_delete: Booleans, always_deletes: Booleans) -> npt.NDAr
 
 
 def fold_versions(in_logs: InLogs, versions: Versions) -> Positions:
-    """The position of the surviving version of each key, keys in the order of their codes.
+    """The position of the surviving version of each key, by key code.
 
-    ``in_logs`` says who wins where two versions meet, as in ``merge.ordering``.
+    ``in_logs`` gives the outcome for two versions, as in ``merge.ordering``.
     """
     positions = np.arange(len(versions.codes))
     survivors = np.empty(versions.keys, dtype=np.int64)
@@ -95,7 +95,7 @@ def fold_versions(in_logs: InLogs, versions: Versions) -> Positions:
 
 
 def fold_fields(in_logs: InLogs, versions: Versions, merging: FieldMerging) -> tuple[Positions, dict[str, Positions]]:
-    """As ``fold_versions``, and for each field that is merged the version it comes from, by key."""
+    """As ``fold_versions``, with the position of the version that each merged field comes from, by key code."""
     rounds = _Rounds(in_logs, versions, np.arange(len(versions.codes)), merging)
     survivors = np.empty(versions.keys, dtype=np.int64)
     survivors[rounds.codes] = rounds.survivors
@@ -107,7 +107,7 @@ def fold_fields(in_logs: InLogs, versions: Versions, merging: FieldMerging) -> t
 
 
 class _Rounds:
-    """Folds the versions of some keys; afterwards, one entry a key in ``codes``, ``survivors`` and ``sources``."""
+    """Folds the versions of some keys; ``codes``, ``survivors`` and ``sources`` then have one entry per key."""
 
     def __init__(self, in_logs: InLogs, versions: Versions, positions: Positions, merging: FieldMerging) -> None:
         self._in_logs = in_logs
@@ -124,13 +124,13 @@ class _Rounds:
 
     def _fold(self) -> None:
         active = np.flatnonzero(self._counts > 1)
-        turn = 1
+        round_number = 1
         while len(active) > _NARROW_ROUND:
-            self._round(active, self._order[self._starts[active] + turn])
-            turn += 1
-            active = active[self._counts[active] > turn]
+            self._round(active, self._order[self._starts[active] + round_number])
+            round_number += 1
+            active = active[self._counts[active] > round_number]
         for key in active:
-            self._fold_one(int(key), turn)
+            self._fold_one(int(key), round_number)
 
     def _round(self, keys: Positions, later: Positions) -> None:
         versions = self._versions
@@ -148,8 +148,8 @@ class _Rounds:
             source[keys] = np.where(takes_later, later, current)
         self.survivors[keys] = np.where(replaces, later, earlier)
 
-    def _fold_one(self, key: int, turn: int) -> None:
-        left = self._order[self._starts[key] + turn : self._starts[key] + self._counts[key]]
+    def _fold_one(self, key: int, round_number: int) -> None:
+        left = self._order[self._starts[key] + round_number : self._starts[key] + self._counts[key]]
         kept = int(self.survivors[key])
         sources = {name: int(source[key]) for name, source in self.sources.items()}
         for later in left.tolist():
@@ -180,11 +180,10 @@ def _later_replaces(in_logs: InLogs, versions: Versions, earlier: Positions, lat
 def combine_versions(
     payload: RecordPayload, versions: Versions, keys: Column, row_of_version: Positions, rows: pa.Table
 ) -> tuple[Positions, Positions, pa.Table]:
-    """The surviving version of each key, the row of each version, and the rows with those that were combined.
+    """The surviving version of each key, the row of each version, and the rows, to which combined rows are appended.
 
-    A delete among the versions takes the place of what came before unless its ordering value is lower, and anything
-    takes the place of a delete; two rows are combined by the payload. A version that several were combined into has the
-    combined row.
+    A delete replaces an earlier row unless its ordering value is lower, and a row replaces an earlier delete. Two rows
+    are combined by the payload; the one with the higher ordering value survives, with the combined row.
 
     Raises:
         MergeError: the payload failed.
@@ -217,7 +216,7 @@ def _combine_one(
     rows: pa.Table,
     row_of_version: Positions,
 ) -> tuple[int, Row | None]:
-    """The version of a key that is kept, and the row that it was combined with others into, if it was."""
+    """The surviving version of a key, and its combined row, if there is one."""
     kept, row = int(group[0]), None
     for later in group[1:].tolist():
         if versions.is_delete[kept] or versions.is_delete[later]:

@@ -1,4 +1,4 @@
-"""The records of one log block, as merging takes them, and the map of those that survive."""
+"""The records of one log block, and the map of the records that survive."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ from hudi_bridge.merge.rules import DELETE_OPERATIONS, IS_DELETED_COLUMN, MergeR
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 
 _KEYS_AT_ONCE = 1 << 15
-_MIXER = np.uint64(0x9E3779B97F4A7C15)
+_HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRecords:
-    """The records of one block, in their order.
+    """The records of one block, in order.
 
     ``rows`` holds the records of a data block, None for a delete block; ``absent`` names the columns that a partial
     update left out. ``ordering`` holds one array for each ordering field, in the types of the query's columns.
-    ``always_deletes`` marks deletes without an ordering value of their own, ``marked`` rows that delete their record if
-    they survive. ``base_positions`` are the rows of the records in the base file, None where the block does not tell.
+    ``always_deletes`` marks deletes without an ordering value, ``marked`` rows that delete the record if they survive.
+    ``base_positions`` are the positions of the records in the base file, None if the block has none.
     """
 
     keys: Column
@@ -41,9 +41,9 @@ class LogRecordMap:
     """The surviving log version of each record key.
 
     ``keys[i]`` belongs to ``rows[i]`` for the first ``rows.num_rows`` keys; the keys after those are deleted.
-    ``always_deletes`` and ``marked`` are as for ``LogRecords``. ``unset`` says, for the columns that are unset in some
-    row, which rows take them from the base row. ``base_positions`` are the rows of the keys in the base file, None if a
-    block did not tell.
+    ``always_deletes`` and ``marked`` are as in ``LogRecords``. ``unset`` marks, for columns that are unset in some row,
+    the rows that take them from the base row. ``base_positions`` are the positions of the keys in the base file, None
+    if a block has none.
     """
 
     keys: Column
@@ -79,9 +79,9 @@ def selected(records: LogRecords, chosen: Booleans) -> LogRecords:
 
 
 def part_of_keys(keys: Column, parts: int) -> Positions:
-    """The part, from 0 to ``parts`` - 1, of each key: parts of about equal size, so that each can be merged by itself.
+    """The part of each key, from 0 to ``parts`` - 1.
 
-    Equal keys are in the same part.
+    Parts have about the same size. Equal keys are in the same part, so each part can be merged separately.
     """
     found = [np.zeros(0, dtype=np.int64)]
     for start in range(0, len(keys), _KEYS_AT_ONCE):
@@ -91,18 +91,18 @@ def part_of_keys(keys: Column, parts: int) -> Positions:
 
 
 def _hashes(keys: Column) -> Positions:
-    """A hash of the bytes of each key: their sum, each times the power of an odd number that belongs to its place."""
+    """A polynomial hash of the bytes of each key, modulo 2**64."""
     _, offset_buffer, data_buffer = keys.buffers()
     offsets = np.frombuffer(memoryview(offset_buffer or b""), dtype=np.int64)[keys.offset : keys.offset + len(keys) + 1]
     lengths = np.diff(offsets)
     used = np.frombuffer(memoryview(data_buffer or b""), dtype=np.uint8)[offsets[0] : offsets[-1]].astype(np.uint64)
     starts = offsets[:-1] - offsets[0]
-    place = np.arange(len(used)) - np.repeat(starts, lengths)
+    index = np.arange(len(used)) - np.repeat(starts, lengths)
     with np.errstate(over="ignore"):
-        powers = np.cumprod(np.full(int(lengths.max(initial=0)), _MIXER, dtype=np.uint64))
-        sums = np.concatenate([[np.uint64(0)], np.cumsum((used + np.uint64(1)) * powers[place])])
+        powers = np.cumprod(np.full(int(lengths.max(initial=0)), _HASH_FACTOR, dtype=np.uint64))
+        sums = np.concatenate([[np.uint64(0)], np.cumsum((used + np.uint64(1)) * powers[index])])
         hashes = sums[starts + lengths] - sums[starts]
-        hashes = (hashes ^ (hashes >> np.uint64(32))) * _MIXER
+        hashes = (hashes ^ (hashes >> np.uint64(32))) * _HASH_FACTOR
     return np.asarray(hashes ^ (hashes >> np.uint64(29)))
 
 

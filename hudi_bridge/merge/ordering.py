@@ -1,39 +1,38 @@
 """Which version of a record wins, one record at a time, in plain Python.
 
-The slow and obvious statement of what a merge rule means, which the columnar merge is tested against. It imports
-nothing, so that its text can run where no package is installed.
+The reference for all merge rules, which the columnar merge is tested against. It imports nothing, so that its source
+can run where no package is installed.
 
-A version is a tuple ``(ordering, is_delete, always_deletes)``: the ordering values, compared field by field with None
-below everything (floats have to be given as numbers that compare in Java's total order); whether the version deletes
-the record; and whether it is a delete without an ordering value of its own. Log versions of a key are folded in the
-order of their arrival; the survivor meets the row of the base file.
+A version is a tuple ``(ordering, is_delete, always_deletes)``: the ordering values, whether the version deletes the
+record, and whether it is a delete without an ordering value. Ordering values are compared field by field; None sorts
+below everything, and floats have to be given as numbers in Java's total order. The log versions of a key are folded in
+order of arrival; the survivor is then merged with the base row.
 
-Who wins where two meet is a table of outcomes, given for each rule in ``merge.rules``: the later of the two, the
-earlier, or the one of the higher ordering values, which is the later if they are equal.
+A table of outcomes, given for each rule in ``merge.rules``, says which of two versions wins: the earlier, the later, or
+the one with the higher ordering values; the later one if these are equal.
 
-Some rules also merge fields: where a field of the version that wins is unset, it takes the field of the version that
-loses, unless one of the two is a delete. What it means to be unset (to be null, to be the schema's default, to have
-been left out of a partial update) is decided before.
+Some rules also merge fields: if a field of the winner is unset, it takes the field of the loser, unless one of the two
+is a delete. The caller decides what is unset: null, the default of the schema, or absent from a partial update.
 
 Source: ``BufferedRecordMergerFactory``, ``PartialUpdateHandler`` and ``KeyBasedFileGroupRecordBuffer`` of Hudi 1.x;
 the payload classes and ``HoodieMergedLogRecordScanner`` of 0.x.
 """
 
 ROW, DELETE, UNORDERED_DELETE = 0, 1, 2
-"""What a version can be; the last is a delete without an ordering value."""
+"""The kinds of versions; the last is a delete without an ordering value."""
 
 EARLIER, LATER, HIGHER = 0, 1, 2
-"""Who wins where two versions meet."""
+"""Which of two versions wins."""
 
 Version = tuple[tuple[object, ...], bool, bool]
 Outcomes = tuple[int, int, int]
-"""An outcome for each of what the later version can be."""
+"""One outcome for each kind of later version: row, delete, unordered delete."""
 InLogs = tuple[Outcomes, Outcomes, Outcomes]
-"""Outcomes for each of what the earlier version can be."""
+"""``Outcomes`` for each kind of earlier version."""
 
 
 def what_is(version: Version) -> int:
-    """What a version is."""
+    """The kind of a version."""
     _, is_delete, always_deletes = version
     if always_deletes:
         return UNORDERED_DELETE
@@ -52,19 +51,19 @@ def is_lower(left: tuple[object, ...], right: tuple[object, ...]) -> bool:
 
 
 def later_replaces(in_logs: InLogs, earlier: Version, later: Version) -> bool:
-    """Whether the later of two log versions of a key takes the place of the earlier."""
+    """Whether the later of two log versions of a key replaces the earlier."""
     outcome = in_logs[what_is(earlier)][what_is(later)]
     return not is_lower(later[0], earlier[0]) if outcome == HIGHER else outcome == LATER
 
 
 def log_replaces_base(over_base_row: Outcomes, base_ordering: tuple[object, ...], log: Version) -> bool:
-    """Whether the surviving log version takes the place of the base row (for a delete: removes it)."""
+    """Whether the surviving log version replaces the base row or, if it is a delete, removes it."""
     outcome = over_base_row[what_is(log)]
     return not is_lower(log[0], base_ordering) if outcome == HIGHER else outcome == LATER
 
 
 def survivor(in_logs: InLogs, versions: list[Version]) -> int:
-    """The position of the version that survives among a key's log versions, given in the order of their arrival."""
+    """The position of the surviving version among the log versions of a key, given in order of arrival."""
     kept = 0
     for position in range(1, len(versions)):
         if later_replaces(in_logs, versions[kept], versions[position]):
@@ -75,8 +74,8 @@ def survivor(in_logs: InLogs, versions: list[Version]) -> int:
 def field_source(in_logs: InLogs, versions: list[Version], unset: list[bool], *, newest: bool) -> int:
     """The position of the version that one field of the survivor comes from.
 
-    ``unset`` says of each version whether the field is unset. ``newest`` is for fields that follow the later version of
-    any two, whichever of them wins.
+    ``unset`` says for each version whether the field is unset. ``newest`` is for fields that always come from the later
+    of two versions, whichever wins.
     """
     kept = source = 0
     for position in range(1, len(versions)):
@@ -90,5 +89,5 @@ def field_source(in_logs: InLogs, versions: list[Version], unset: list[bool], *,
 
 
 def field_from_log(*, log_wins: bool, base_unset: bool, log_unset: bool) -> bool:
-    """Whether one field of the row that a base row and the surviving log version become is that of the log version."""
+    """Whether a field of the merged row comes from the log version rather than the base row."""
     return not log_unset if log_wins else base_unset

@@ -1,6 +1,6 @@
-"""Ordering fields by their names: columns, or fields of structs, whose names are joined by dots (``o.a.ts``).
+"""Ordering fields: columns, or fields of structs with dotted names (``o.a.ts``).
 
-A field of a struct that is null is null.
+The field of a null struct is null.
 
 Source: ``HoodieAvroUtils.getNestedFieldVal``, by which Hudi finds ordering values.
 """
@@ -13,7 +13,7 @@ from hudi_bridge.schema.casts import ArrowType
 
 
 def ordering_path(name: str) -> tuple[str, ...]:
-    """The column that an ordering field is or lies in, and the names within it; no name of Avro's has a dot."""
+    """The column of an ordering field, then the names of the fields within it; Avro names have no dots."""
     return tuple(name.split("."))
 
 
@@ -33,12 +33,12 @@ def ordering_type(name: str, schema: pa.Schema) -> ArrowType:
 
 
 def is_number(kind: ArrowType) -> bool:
-    """Whether a missing value of the type counts as 0 under rules that have missing numbers count so."""
+    """Whether a missing value of the type counts as 0, under the rules for which missing numbers do."""
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
 def ordering_values(name: str, rows: pa.RecordBatch | pa.Table) -> Column:
-    """The values of an ordering field that the rows have."""
+    """The values of an ordering field."""
     column, *inner = ordering_path(name)
     values = rows.column(column)
     for part in inner:

@@ -1,8 +1,8 @@
-"""From a table's settings to the rule that its records are merged by.
+"""Finds the merge rule of a table from its configuration.
 
-What a table says depends on its age: up to version 7 a payload class decides, with a strategy id beside it from 0.13
-on; version 8 adds an explicit merge mode; version 9 replaces the known payload classes by a mode with properties.
-Releases 0.x and 1.x read the same payload differently, so the rule follows the release that maintains the table.
+Up to table version 7 the payload class decides, since Hudi 0.13 together with a strategy id. Version 8 adds an explicit
+merge mode; version 9 replaces known payload classes by a mode and properties. Releases 0.x and 1.x read the same
+payload differently, so the rule is that of the release that maintains the table.
 
 Source: ``HoodieTableConfig.inferMergingConfigs`` and ``DeleteContext`` of Hudi.
 """
@@ -20,7 +20,7 @@ _FIRST_VERSION_WITH_MODE = 8
 
 
 def infer_merge_mode(config: TableConfig) -> MergeMode:
-    """The merge mode of a table; CUSTOM where its payload or strategy is not one of the two orderings."""
+    """The merge mode of a table; CUSTOM if its payload or strategy is neither of the two orderings."""
     payload = _simple_name(config.payload_class)
     strategy = config.merge_strategy_id
     if config.merge_mode is not None and config.table_version >= _FIRST_VERSION_WITH_MODE:
@@ -34,10 +34,10 @@ def infer_merge_mode(config: TableConfig) -> MergeMode:
 
 
 def merge_rule(config: TableConfig, payloads: Mapping[str, RecordPayload]) -> MergeRule:
-    """The rule for a table; ``payloads`` are a user's own, by the Java class that a table names.
+    """The merge rule of a table; ``payloads`` are the user's own, by Java class name.
 
     Raises:
-        UnsupportedTableError: the table needs a payload, or a way of partial updates, that is not known.
+        UnsupportedTableError: the payload or the partial update mode of the table is unknown.
     """
     if config.payload_class is not None and config.payload_class in payloads:
         return MergeRule(
@@ -59,11 +59,11 @@ def merge_rule(config: TableConfig, payloads: Mapping[str, RecordPayload]) -> Me
 
 
 def _payload(config: TableConfig) -> str | None:
-    """The payload whose rule holds, without its package."""
+    """The class name of the payload whose rule applies, without its package."""
     mergers = ((merger, _release(config)) for merger in config.record_merger_impls)
-    acting = next((payload for merger in mergers if (payload := rules.PAYLOAD_OF_MERGER.get(merger))), None)
-    if acting is not None:
-        return acting
+    of_merger = next((payload for merger in mergers if (payload := rules.PAYLOAD_OF_MERGER.get(merger))), None)
+    if of_merger is not None:
+        return of_merger
     mode = infer_merge_mode(config)
     return rules.PAYLOAD_OF_MODE.get(mode, _simple_name(config.payload_class))
 

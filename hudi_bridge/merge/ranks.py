@@ -1,7 +1,7 @@
-"""Ordering values as integers that compare alike.
+"""Ranks ordering values: integers that compare like the values.
 
-Numbers, dates and timestamps rank by value, text and binary by their bytes. A missing value ranks below all, except
-that Hudi 1.x puts 0 in the place of a missing number.
+Numbers, dates and timestamps are ranked by value, text and binary by their bytes. Missing values rank below all others,
+except that missing numbers count as 0 in Hudi 1.x.
 
 Source: ``OrderingValues`` and ``HoodieRecord.DEFAULT_ORDERING_VALUE`` of Hudi 1.x, ``DefaultHoodieRecordPayload`` of
 0.x.
@@ -22,10 +22,10 @@ _INT32_BITS = 32
 
 
 def ordering_ranks(columns: Sequence[Column], rows: int, rule: MergeRule, *, against_base: bool) -> Ranks:
-    """One integer a row, such that comparing two rows' integers compares their ordering values field by field.
+    """One integer per row; the integers of two rows compare like their ordering values, field by field.
 
-    Ranks of different calls are not comparable. ``against_base`` is for log versions that meet base rows, which are the
-    second half of the rows.
+    Ranks of different calls are not comparable. With ``against_base``, the first half of the rows are log versions and
+    the second half the base rows to compare them with.
     """
     if rule.sequences_against_base if against_base else rule.sequences_in_logs:
         columns = [part for column in columns for part in _sequence_parts(column)]
@@ -49,21 +49,23 @@ def _sequence_parts(column: Column) -> tuple[Column, Column]:
 
 
 def _column_ranks(column: Column, *, nulls_as_zero: bool) -> Ranks:
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        return _column_ranks(column.cast(kind.value_type), nulls_as_zero=nulls_as_zero)
-    if pa.types.is_decimal(kind):
-        return _ranked(column.fill_null(pa.scalar(Decimal(0), kind)) if nulls_as_zero else column)
-    if pa.types.is_floating(kind):
+    data_type = column.type
+    if pa.types.is_dictionary(data_type):
+        return _column_ranks(column.cast(data_type.value_type), nulls_as_zero=nulls_as_zero)
+    if pa.types.is_decimal(data_type):
+        return _ranks_by_sorting(column.fill_null(pa.scalar(Decimal(0), data_type)) if nulls_as_zero else column)
+    if pa.types.is_floating(data_type):
         return _with_nulls(column, _float_ranks(column.cast(pa.float64()).fill_null(0.0)), nulls_as_zero=nulls_as_zero)
-    if pa.types.is_integer(kind):
+    if pa.types.is_integer(data_type):
         return _with_nulls(column, _values(column.cast(pa.int64()).fill_null(0)), nulls_as_zero=nulls_as_zero)
-    if pa.types.is_temporal(kind):
-        width = pa.int32() if kind.bit_width == _INT32_BITS else pa.int64()
+    if pa.types.is_temporal(data_type):
+        width = pa.int32() if data_type.bit_width == _INT32_BITS else pa.int64()
         return _with_nulls(column, _values(column.cast(width).cast(pa.int64()).fill_null(0)), nulls_as_zero=False)
-    if pa.types.is_nested(kind):
-        raise UnsupportedTableError("ordering field", f"a column of type {kind}", "plain types, which have an order")
-    return _ranked(column)
+    if pa.types.is_nested(data_type):
+        raise UnsupportedTableError(
+            "ordering field", f"a column of type {data_type}", "plain types, which have an order"
+        )
+    return _ranks_by_sorting(column)
 
 
 def _with_nulls(column: Column, ranks: Ranks, *, nulls_as_zero: bool) -> Ranks:
@@ -72,7 +74,7 @@ def _with_nulls(column: Column, ranks: Ranks, *, nulls_as_zero: bool) -> Ranks:
     return np.where(column.is_valid().to_numpy(zero_copy_only=False), _dense(ranks), -1)
 
 
-def _ranked(column: Column) -> Ranks:
+def _ranks_by_sorting(column: Column) -> Ranks:
     encoded = column.dictionary_encode()
     rank_of = np.empty(len(encoded.dictionary) + 1, dtype=np.int64)
     rank_of[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))

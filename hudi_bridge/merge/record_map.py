@@ -1,7 +1,6 @@
-"""From the log records of a file slice, block after block, to one surviving version for each record key.
+"""Builds the map from record keys to surviving log versions out of the log records of a file slice.
 
-The survivors are held as Arrow columns: the keys with a row first, aligned with those rows, then the keys whose
-survivor is a delete.
+Survivors that are rows come first, then deletes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,7 @@ from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields
 def build_record_map(
     blocks: Sequence[LogRecords], rule: MergeRule, schema: pa.Schema, defaults: Mapping[str, Value]
 ) -> LogRecordMap:
-    """The survivors among the records of all blocks, which are given oldest first; ``schema`` is that of the rows."""
+    """The surviving records of all blocks, which are given oldest first; ``schema`` is that of the rows."""
     keys = pa.chunked_array([block.keys for block in blocks], type=pa.string()).combine_chunks()
     rows = pa.Table.from_batches([block.rows for block in blocks if block.rows is not None], schema=schema)
     ordering = _ordering_columns(blocks, rule, schema)
@@ -52,9 +51,9 @@ def build_record_map(
     else:
         survivors = fold_versions(rule.precedence.in_logs, versions)
 
-    dead = is_delete[survivors] | marked[survivors]
-    kept = np.flatnonzero(~dead)
-    order = np.concatenate([kept, np.flatnonzero(dead)])
+    deletes = is_delete[survivors] | marked[survivors]
+    kept = np.flatnonzero(~deletes)
+    order = np.concatenate([kept, np.flatnonzero(deletes)])
     rows_of = {name: row_of_version[source[kept]] for name, source in sources.items()}
     survivors = survivors[order]
     kept_rows = row_of_version[survivors[: len(kept)]]
@@ -109,7 +108,7 @@ def _field_merging(
     if not (partial or (rule.fill is not None and rule.fills_in_logs)):
         return None
     newest = META_FIELDS.intersection(schema.names) if rule.newest_meta else frozenset()
-    # A delete block's versions have no row; the row that they point at is never asked for, since deletes do not merge.
+    # Versions of delete blocks have no row and get an arbitrary one; it is never used, since deletes do not merge.
     return FieldMerging(
         unset={name: unset[np.maximum(row_of_version, 0)] for name, unset in unset_by_row.items()}, newest=newest
     )
@@ -120,12 +119,12 @@ def _concatenated(arrays: list[Booleans]) -> Booleans:
 
 
 def _taken(column: Column, positions: Positions) -> Column:
-    return column if _is_everything(positions, len(column)) else column.take(pa.array(positions, pa.int64()))
+    return column if _is_identity(positions, len(column)) else column.take(pa.array(positions, pa.int64()))
 
 
 def _taken_rows(rows: pa.Table, positions: Positions, of_field: Mapping[str, Positions]) -> pa.Table:
     if not of_field:
-        if _is_everything(positions, rows.num_rows):
+        if _is_identity(positions, rows.num_rows):
             return rows
         return rows.take(pa.array(positions, pa.int64()))
     columns = [
@@ -134,5 +133,5 @@ def _taken_rows(rows: pa.Table, positions: Positions, of_field: Mapping[str, Pos
     return pa.Table.from_arrays(columns, schema=rows.schema)
 
 
-def _is_everything(positions: Positions, length: int) -> bool:
+def _is_identity(positions: Positions, length: int) -> bool:
     return len(positions) == length and bool((positions == np.arange(length)).all())

@@ -1,11 +1,11 @@
-"""The merge rules of Hudi as data: what decides between two versions of a record, what fills fields, what deletes.
+"""The merge rules of Hudi as data: which version of a record wins, what fills unset fields, what is a delete.
 
-``PAYLOAD_RULES`` has one entry for each payload class and the releases that read it alike. Everything that merges reads
-these entries: the columnar merge, the rules for one record at a time (``merge.ordering``), the story of a record, and
-the SQL and Python that Trino gets. A new payload is a new entry.
+``PAYLOAD_RULES`` has one entry per payload class and the releases that treat it the same. The columnar merge, the
+reference (``merge.ordering``), the history of a record (``trace``) and the SQL and Python for Trino all use these
+entries. A new payload is a new entry.
 
-What deletes under every rule is a delete block, ``_hoodie_is_deleted``, and an operation field of D or -U; the delete
-marker of a rule comes on top.
+Under every rule, records of delete blocks and rows with ``_hoodie_is_deleted`` or an operation field of D or -U are
+deletes; a rule may add a delete marker.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ UNAVAILABLE_VALUE = "__debezium_unavailable_value"
 
 
 class Release(StrEnum):
-    """Releases of Hudi that read payloads in their own way each; a table is read as by those that maintain it."""
+    """Releases of Hudi with different rules for payloads; a table is read like the release that maintains it."""
 
     V0 = "0.x"
     V1_0 = "1.0"
@@ -44,17 +44,17 @@ class FieldFill(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precedence:
-    """Which of two versions of a record takes precedence, by what they are.
+    """Which of two versions of a record wins, by their kinds.
 
-    Three outcomes each: for a row, a delete, and a delete without an ordering value of its own. ``after_row`` and the
-    like are for such a log version that comes after another log version; ``over_base_row`` is for the surviving log
-    version and the row of the base file, which is the earlier of the two.
+    Each tuple has three outcomes: for a later version that is a row, a delete, or a delete without an ordering value.
+    ``after_row``, ``after_delete`` and ``after_unordered_delete`` are for two log versions, by the kind of the earlier;
+    ``over_base_row`` is for the base row and the surviving log version.
 
-    ``nulls_as_zero`` says that a missing ordering number counts as 0, and not below every number. ``marked_in_logs``
-    says that a row which carries the delete marker is a delete from the start, and not only once it has survived.
-    ``orders_as_0x`` is for what 0.x makes of ordering values: it compares values of one class alone, and has text of
-    deletes and of rows in two, so that such a delete is one without an ordering value; and it takes those of log
-    records from columns alone, so that fields of structs order nothing among them (``SpillableMapUtils``).
+    ``nulls_as_zero``: a missing ordering number counts as 0, instead of below every number. ``marked_in_logs``: a row
+    with the delete marker is a delete from the start, instead of only after it has survived. ``orders_as_0x``: deletes
+    ordered by text count as deletes without an ordering value, because 0.x compares only values of the same Java class
+    and reads this text into different classes for rows and deletes; and fields of structs do not order log versions,
+    because 0.x takes ordering values of log records only from columns (``SpillableMapUtils``).
     """
 
     name: str
@@ -69,7 +69,7 @@ class Precedence:
 
     @property
     def in_logs(self) -> InLogs:
-        """The outcomes between log versions, by what the earlier is."""
+        """The outcomes for two log versions, by the kind of the earlier."""
         return self.after_row, self.after_delete, self.after_unordered_delete
 
 
@@ -88,7 +88,7 @@ EVENT_TIME = Precedence(
     name="event time",
     after_row=(HIGHER, HIGHER, LATER),
     after_delete=(HIGHER, HIGHER, LATER),
-    # A delete that has an ordering value does not take the place of one that needs none.
+    # A delete with an ordering value does not replace one without.
     after_unordered_delete=(LATER, EARLIER, LATER),
     over_base_row=(HIGHER, HIGHER, LATER),
     nulls_as_zero=True,
@@ -139,7 +139,7 @@ LATEST_OF_10 = Precedence(
 )
 CUSTOM_PAYLOAD = Precedence(
     name="a user's payload",
-    # Of two rows the payload makes one; the higher ordering value is what it has from then on.
+    # The payload merges two rows into one, which keeps the higher ordering value.
     after_row=(HIGHER, HIGHER, LATER),
     after_delete=(LATER, HIGHER, LATER),
     after_unordered_delete=(LATER, HIGHER, LATER),
@@ -154,12 +154,12 @@ CUSTOM_PAYLOAD = Precedence(
 class MergeRule:
     """How the versions of a record are merged.
 
-    ``delete_marker`` names a column and the value that makes a row a delete. ``fills_in_logs`` tells rules that merge
-    fields among log versions from those that merge them with the base row alone, ``newest_meta`` those that take the
-    meta columns from the later version even if it loses. ``sequences_against_base`` is for an ordering value of a file
-    number, a dot and a position, which is compared as numbers with that of the base row, which wins if they are equal;
-    among log versions it is text unless there is ``sequences_in_logs``. ``payload`` is a user's own, of the class that
-    the table names.
+    ``delete_marker`` is a column and the value that makes a row a delete. ``fill`` says which fields of the winner are
+    filled from the loser; with ``fills_in_logs`` also between log versions, not only from the base row. With
+    ``newest_meta``, the meta columns come from the later version even if it loses. ``sequences_against_base`` is for
+    ordering values of the form ``file number.position``: they are compared with the base row as two numbers, and the
+    base row wins if they are equal. Among log versions they are compared as text, or with ``sequences_in_logs`` as two
+    numbers. ``payload`` is the user's own payload for the class ``payload_class`` of the table.
     """
 
     precedence: Precedence
@@ -186,16 +186,16 @@ class MergeRule:
 
     @property
     def base_may_win(self) -> bool:
-        """Whether a base row may stay although there is a log version."""
+        """Whether a base row may win over a log version."""
         return any(outcome != LATER for outcome in self.precedence.over_base_row)
 
     @property
     def ranks_logs(self) -> bool:
-        """Whether ordering values are compared among log versions, and not beside a base row alone."""
+        """Whether ordering values are compared among log versions, not only with base rows."""
         return not (self.precedence.orders_as_0x and any(len(ordering_path(name)) > 1 for name in self.ordering_fields))
 
     def columns_in(self, schema: pa.Schema) -> tuple[str, ...]:
-        """The columns that merging needs beside the record key, of those that the table has."""
+        """The columns of the table that merging needs in addition to the record key."""
         fields = self.ordering_fields if self.uses_ordering else ()
         needed = [ordering_path(name)[0] for name in fields]
         needed += [IS_DELETED_COLUMN, OPERATION_COLUMN]
@@ -204,7 +204,7 @@ class MergeRule:
         return tuple(name for name in dict.fromkeys(needed) if name in schema.names)
 
     def to_json(self) -> dict[str, Any]:
-        """The rule as values that JSON has; a precedence goes by its name, a user's payload by its class."""
+        """The rule as JSON values; the precedence is given by name, a user's payload by ``payload_class``."""
         document = asdict(replace(self, payload=None))
         del document["payload"], document["precedence"]
         return document | {"kind": self.precedence.name}
@@ -214,7 +214,7 @@ class MergeRule:
         """The rule that ``to_json`` wrote, with its payload.
 
         Raises:
-            KeyError: a value is missing, or there is no such precedence.
+            KeyError: a value is missing, or the precedence is unknown.
         """
         marker = document["delete_marker"]
         others = {name: value for name, value in document.items() if name != "kind"}
@@ -233,11 +233,11 @@ def _precedence(name: str) -> Precedence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayloadRule:
-    """What tables with a payload class are merged by, in some releases.
+    """The merge rule of a payload class in some releases.
 
-    ``payload`` is the name of the class without its package, which Hudi has changed. The ordering fields of ``rule``
-    hold where the table names none. An entry with ``ordered_by`` is for tables with these ordering fields alone.
-    ``mode`` is the merge mode that the payload stands for. ``source`` names methods of the class, or what replaces it.
+    ``payload`` is the class name without its package, which Hudi has changed. The ordering fields of ``rule`` apply if
+    the table names none. An entry with ``ordered_by`` is only for tables with these ordering fields. ``mode`` is the
+    merge mode that is equivalent to the payload. ``source`` names methods of the class, or what replaces it.
     """
 
     payload: str
@@ -248,7 +248,7 @@ class PayloadRule:
     mode: MergeMode = MergeMode.CUSTOM
 
     def holds(self, payload: str | None, release: Release, ordering_fields: tuple[str, ...]) -> bool:
-        """Whether this is the entry for a table with the payload; of several, the first one is."""
+        """Whether the entry applies to a table; if several do, the first one counts."""
         return self.payload == payload and release in self.releases and self.ordered_by in (None, ordering_fields)
 
 
@@ -437,12 +437,12 @@ PAYLOAD_OF_MODE: Mapping[MergeMode, str] = {
     MergeMode.COMMIT_TIME: "OverwriteWithLatestAvroPayload",
     MergeMode.EVENT_TIME: "DefaultHoodieRecordPayload",
 }
-"""The payload that a merge mode is short for. Source: ``HoodieTableConfig.inferMergingConfigs``."""
+"""The payload that a merge mode is equivalent to. Source: ``HoodieTableConfig.inferMergingConfigs``."""
 
 PAYLOAD_OF_MERGER: Mapping[tuple[str, Release], str] = {
     ("org.apache.hudi.HoodieSparkRecordMerger", Release.V0): "DefaultHoodieRecordPayload",
 }
-"""The payload that a reader's record merger acts like, whatever the table names."""
+"""The payload that a record merger of the reader behaves like, whatever payload the table names."""
 
 MODE_OF_STRATEGY: Mapping[str, MergeMode] = {
     "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5": MergeMode.EVENT_TIME,

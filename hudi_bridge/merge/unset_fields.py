@@ -1,4 +1,4 @@
-"""Which fields of a row are unset: the row has nothing of its own in them, and takes the value of a losing version.
+"""Finds the unset fields of a row, which are filled from the version that loses.
 
 Source: ``PartialUpdateHandler`` of Hudi 1.x; ``PartialUpdateAvroPayload``,
 ``OverwriteNonDefaultsWithLatestAvroPayload`` and ``PostgresDebeziumAvroPayload`` of 0.x.
@@ -20,9 +20,9 @@ _NULL: Value = pa.scalar(None, pa.null())
 
 
 def unset_value(rule: MergeRule, name: str, kind: ArrowType, default: "Value | None") -> "Value | None":
-    """The value by which a field is unset, a null for fields that are unset where they are null; None for no value.
+    """The value that marks a field as unset, which may be a null scalar; None if the field is never unset.
 
-    ``default`` is the value that the schema gives to a missing field, None for null.
+    ``default`` is the default of the field in the schema, None for null.
     """
     if rule.fill is None or name in META_FIELDS:
         return None
@@ -41,9 +41,9 @@ def unset_value(rule: MergeRule, name: str, kind: ArrowType, default: "Value | N
 def unset_fields(
     rows: pa.RecordBatch | pa.Table, rule: MergeRule, defaults: Mapping[str, Value]
 ) -> dict[str, Booleans]:
-    """For each column that is unset in some row, in which rows it is.
+    """For each column that is unset in some rows, a mask of these rows.
 
-    ``defaults`` holds the values that the schema gives to missing fields, where they are not null.
+    ``defaults`` holds the defaults of the schema that are not null.
     """
     found = {}
     for field in rows.schema:

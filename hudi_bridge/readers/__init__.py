@@ -1,1 +1,1 @@
-"""From a split to its rows, as Arrow record batches."""
+"""Reads the merged rows of a split as Arrow record batches."""

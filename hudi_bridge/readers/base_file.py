@@ -1,8 +1,7 @@
-"""A Parquet base file -> record batches with the query's columns.
+"""Reads a Parquet base file as record batches with the query's columns.
 
-The file is opened once, by its footer; columns are read a row group at a time, in batches, so that no more than a batch
-of each is in memory. Row groups whose statistics rule out the filter are passed over where the filter's columns stand
-in the file as they stand in the query.
+Only one batch is in memory at a time. Row groups whose statistics rule out the filter are skipped, provided that the
+filter's columns have not evolved since the file was written.
 """
 
 from collections import deque
@@ -31,8 +30,8 @@ from hudi_bridge.storage import Storage
 ROWS_PER_BATCH = 131_072
 _STREAM_BUFFER_BYTES = 1 << 20
 
-# Few distinct values a file, some of them long: read as dictionaries, rows can be dropped before the texts are written.
-_REPETITIVE_COLUMNS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_file_name")
+# These columns hold few distinct values per file, some of them long. As dictionaries, they are cheap to filter.
+_DICTIONARY_COLUMNS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_file_name")
 
 
 class OpenBaseFile:
@@ -54,17 +53,17 @@ class OpenBaseFile:
         self.path = path
         self._fragment = fragment
         self._file = file
-        self.arrow_schema = _written_out_schema(file.schema_arrow)
+        self.arrow_schema = _decoded_schema(file.schema_arrow)
         rows = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
         self.row_group_starts = np.cumsum([0, *rows])
 
     @classmethod
     def open(cls, storage: Storage, split: RealtimeFileSplit, path: str, *, use_threads: bool) -> Self:
-        """The base file of a path relative to the table; with ``use_threads``, columns are decoded side by side.
+        """Opens the base file at a path relative to the table; with ``use_threads``, columns are decoded in parallel.
 
         Raises:
             CorruptBaseFileError: the file is not Parquet.
-            DataFileGoneError: there is no such file.
+            DataFileGoneError: the file no longer exists.
             StorageError: the file cannot be opened, or its footer cannot be read.
         """
         try:
@@ -78,10 +77,10 @@ class OpenBaseFile:
                 opened,
                 metadata=fragment.metadata,
                 coerce_int96_timestamp_unit="us",
-                # Seeks are cheap on a local disk: pages are read as they are needed. Elsewhere, a row group at once.
+                # Seeks are cheap on a local disk, so pages are read on demand. Elsewhere, row groups are read whole.
                 pre_buffer=not storage.is_local,
                 buffer_size=_STREAM_BUFFER_BYTES if storage.is_local else 0,
-                read_dictionary=list(_REPETITIVE_COLUMNS),
+                read_dictionary=list(_DICTIONARY_COLUMNS),
                 page_checksum_verification=True,
             )
             if wrong := footer_mismatch(file.metadata):
@@ -98,7 +97,7 @@ class OpenBaseFile:
 
     @property
     def footer(self) -> pq.FileMetaData:
-        """What the file says of itself."""
+        """The footer of the file."""
         return self._file.metadata
 
     @property
@@ -109,25 +108,25 @@ class OpenBaseFile:
     def matching_row_groups(self, row_filter: pc.Expression, schema: pa.Schema) -> list[int]:
         """The row groups that may hold rows passing a filter, by their statistics.
 
-        ``schema`` holds the columns that the filter refers to, which must be the file's own or of the partition path.
+        ``schema`` holds the columns that the filter refers to; they must come from the file or from the partition path.
         """
         return [group.id for group in self._fragment.subset(row_filter, schema=schema).row_groups]  # type: ignore[attr-defined]
 
     def arriving(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Batches that are read from the file, none of them waited for without a limit."""
+        """The batches of the file, with the time limit of the storage for each."""
         return self._storage.iterate(self.path, batches)
 
     def cause(self, error: Exception, decode: Callable[[pa.NativeFile], object]) -> HudiReadError:
-        """What an error of Arrow on reading the file stems from: its content, its absence, or its file system."""
+        """The error to raise for an Arrow error: the file is corrupt, it is missing, or its file system has failed."""
         return _cause(self._storage, self._split, self.path, error, decode)
 
     def view(self, columns: Iterable[str]) -> "BaseFileColumns":
-        """The file as batches of some of the query's columns."""
+        """Some of the query's columns of the file."""
         return BaseFileColumns(self, self._split, self._file, tuple(columns))
 
 
 class BaseFileColumns:
-    """A base file's rows as batches of some of the query's columns, in their order and in the query's types."""
+    """Some of the query's columns of a base file, in the order given and with the query's types."""
 
     def __init__(
         self, base: OpenBaseFile, split: RealtimeFileSplit, file: pq.ParquetFile, columns: tuple[str, ...]
@@ -148,7 +147,7 @@ class BaseFileColumns:
         )
 
     def matching_row_groups(self, request: RowRequest) -> list[int]:
-        """The row groups that may hold rows passing the filter; all where its columns have evolved since the file."""
+        """The row groups that may hold rows passing the filter; all of them if its columns have evolved since."""
         if request.row_filter is None:
             return list(self._base.row_groups)
         unchanged = {
@@ -161,15 +160,15 @@ class BaseFileColumns:
         return self._base.matching_row_groups(request.row_filter, self.schema)
 
     def has_columns_of(self, other: "BaseFileColumns") -> bool:
-        """Whether the batches of this view hold all that the other view is made of."""
+        """Whether the stored batches have all the file columns that ``other`` needs."""
         return set(other._evolution.file_columns).issubset(self._evolution.file_columns)  # noqa: SLF001 - of this class
 
     def passing(
         self, stored: pa.RecordBatch, request: RowRequest, without: Positions | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Of stored rows, those that pass the request's filter, with its columns; one batch or none.
+        """The stored rows that pass the request's filter, with its columns, as one batch or none.
 
-        Rows ``without`` are dropped. Whatever is dropped is dropped before the columns are evolved.
+        The rows at the positions ``without`` are dropped. All rows are dropped before the columns are evolved.
         """
         keep: Booleans | None = None
         if request.row_filter is not None:
@@ -196,10 +195,10 @@ class BaseFileColumns:
         return map(self.evolve, self.stored_batches(row_group, rows_per_batch))
 
     def stored_batches(self, row_group: int, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[pa.RecordBatch]:
-        """The rows of one row group as the file has them: any of them may be dropped before ``evolve``.
+        """The rows of one row group as stored; drop what is not needed before ``evolve``.
 
         Raises:
-            CorruptBaseFileError: the data cannot be decoded, or are not as many rows as the footer says.
+            CorruptBaseFileError: the data cannot be decoded, or the number of rows is not that of the footer.
         """
         columns = list(self._evolution.file_columns)
 
@@ -222,34 +221,34 @@ class BaseFileColumns:
             raise CorruptBaseFileError(self._base.path, None, found, f"{expected}, as the footer says")
 
     def evolve(self, stored: pa.RecordBatch) -> pa.RecordBatch:
-        """Stored rows with the query's columns."""
-        rows = _written_out(stored.select(list(self._evolution.file_columns)))
+        """Converts stored rows to the query's columns."""
+        rows = _without_dictionaries(stored.select(list(self._evolution.file_columns)))
         return with_path_columns(self._evolution.apply(rows), self.schema, self._split)
 
 
-def _written_out(stored: pa.RecordBatch) -> pa.RecordBatch:
+def _without_dictionaries(stored: pa.RecordBatch) -> pa.RecordBatch:
     for position, field in enumerate(stored.schema):
-        if _is_repetitive(field):
+        if _is_read_as_dictionary(field):
             column: Any = stored.column(position)
-            stored = stored.set_column(position, _written_out_field(field), column.dictionary_decode())
+            stored = stored.set_column(position, _decoded_field(field), column.dictionary_decode())
     return stored
 
 
-def _written_out_schema(stored: pa.Schema) -> pa.Schema:
-    fields = [_written_out_field(field) if _is_repetitive(field) else field for field in stored]
+def _decoded_schema(stored: pa.Schema) -> pa.Schema:
+    fields = [_decoded_field(field) if _is_read_as_dictionary(field) else field for field in stored]
     return pa.schema(fields, stored.metadata)  # type: ignore[arg-type]
 
 
-def _written_out_field(field: Any) -> Any:  # noqa: ANN401 - of any type
+def _decoded_field(field: Any) -> Any:  # noqa: ANN401 - of any type
     return field.with_type(field.type.value_type)
 
 
-def _is_repetitive(field: Any) -> bool:  # noqa: ANN401 - of any type
-    return field.name in _REPETITIVE_COLUMNS and pa.types.is_dictionary(field.type)
+def _is_read_as_dictionary(field: Any) -> bool:  # noqa: ANN401 - of any type
+    return field.name in _DICTIONARY_COLUMNS and pa.types.is_dictionary(field.type)
 
 
 def _may_hold_nan(kind: pa.DataType) -> bool:
-    """Whether statistics, which leave NaN out, do not tell of every value of the type."""
+    """Whether values of the type may be NaN, which statistics leave out."""
     if pa.types.is_nested(kind):
         return any(_may_hold_nan(kind.field(position).type) for position in range(kind.num_fields))
     return pa.types.is_floating(kind)
@@ -269,7 +268,7 @@ def _cause(
 
 
 class BaseFileReader:
-    """Reads the base file of one split as it is; the whole filter may keep row groups from being read."""
+    """Reads the base file of one split without logs; the filter may skip row groups."""
 
     def __init__(
         self,
@@ -288,7 +287,7 @@ class BaseFileReader:
         self.schema = pa.schema([split.context.schema.field(name) for name in request.columns])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows of the base file that pass the filter, in its order."""
+        """The rows that pass the filter, in the order of the base file."""
         with OpenBaseFile.open(self._storage, self._split, self._base_path, use_threads=self._use_threads) as base:
             wanted = base.view(self._request.needed)
             read = partial(self._stored_batches, wanted)

@@ -1,8 +1,7 @@
-"""Which rows of a base file have log records of the same key, batch by batch.
+"""Matches the rows of a base file with the log records of the same key, batch by batch.
 
-What decides are the record keys, or nothing but the places of the rows where all log blocks tell them, and the ordering
-values where they are compared. Columns that are wanted anyway are taken from the batches of the wanted columns; others
-are read beside them.
+Rows are matched by record key, or by position if all log blocks give record positions. Ordering values are read only
+where the merge rule compares them. Columns that the query returns are not read twice.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ from hudi_bridge.splits.split import ReadContext
 
 
 class KeyMatchFinder:
-    """Reads the columns of a base file that decide, and matches its rows with the log records."""
+    """Reads the record keys and ordering values of a base file, and matches its rows with the log records."""
 
     def __init__(self, base: OpenBaseFile, merger: FileSliceMerger, rule: MergeRule, context: ReadContext) -> None:
         self._base = base
@@ -41,31 +40,31 @@ class KeyMatchFinder:
         self._rows_per_batch = ROWS_PER_BATCH if self._by_position else max(ROWS_PER_BATCH, len(merger.log_records))
 
     def matches_of_batches(self, group: int, wanted: BaseFileColumns) -> Callable[[pa.RecordBatch], KeyMatches]:
-        """What gives the matches of each batch of the wanted columns of a row group, in their order.
+        """A function from a batch of ``wanted`` to its matches, to be called for all batches of a row group in order.
 
-        Columns that are wanted anyway are taken from the batches; others are read beside them.
+        Key columns that ``wanted`` has are taken from its batches; others are read separately.
         """
-        found: Callable[[pa.RecordBatch], KeyMatches] = _Beside(self.iter_matches(group))
+        found: Callable[[pa.RecordBatch], KeyMatches] = _MatchesReadSeparately(self.iter_matches(group))
         if wanted.has_columns_of(self._columns) and self._rows_per_batch == ROWS_PER_BATCH:
-            found = _InBatches(self, int(self._base.row_group_starts[group]))
+            found = _MatchesInBatches(self, int(self._base.row_group_starts[group]))
         if self._by_position and wanted.has_columns_of(self._keys):
             return partial(self._checked, found)
         return found
 
     def _checked(self, found: Callable[[pa.RecordBatch], KeyMatches], stored: pa.RecordBatch) -> KeyMatches:
-        """The matches of a batch by position; positions have no checksum, but the keys are there to compare."""
+        """The matches of a batch by position, verified by record key: positions have no checksum."""
         matches = found(stored)
         if len(matches.rows):
             keys = record_keys(self._keys.evolve(stored), self._context).take(pa.array(matches.rows, pa.int64()))
             logged = self._merger.log_records.keys.take(pa.array(matches.records, pa.int64()))
             if not keys.equals(logged):
-                place = next(place for place, key in enumerate(keys) if not key.equals(logged[place]))
-                what = f"the record key {keys[place].as_py()!r} where the logs have a position of"
-                raise CorruptLogFileError(self._base.path, None, f"{what} {logged[place].as_py()!r}", "equal keys")
+                index = next(index for index, key in enumerate(keys) if not key.equals(logged[index]))
+                what = f"the record key {keys[index].as_py()!r} where the logs have a position of"
+                raise CorruptLogFileError(self._base.path, None, f"{what} {logged[index].as_py()!r}", "equal keys")
         return matches
 
     def match(self, stored: pa.RecordBatch, start: int) -> KeyMatches:
-        """The matches of the rows of a batch, which begins at row ``start`` of the file."""
+        """The matches of a batch that begins at row ``start`` of the file."""
         rows = self._columns.evolve(stored)
         ordering = [ordering_values(name, rows) for name in self._ordering]
         if self._by_position:
@@ -78,36 +77,36 @@ class KeyMatchFinder:
         return self._merger.match(keys, ordering)
 
     def iter_matches(self, group: int) -> Iterator[KeyMatches]:
-        """The matches of a row group, stretch by stretch, whatever else is wanted of it."""
+        """The matches of a row group, batch by batch, for which only key columns are read."""
         start = int(self._base.row_group_starts[group])
         for stored in self._columns.stored_batches(group, self._rows_per_batch):
             yield self.match(stored, start)
             start += stored.num_rows
 
 
-class _InBatches:
-    """The matches of batches that have the deciding columns themselves."""
+class _MatchesInBatches:
+    """Finds the matches of batches that have the key columns."""
 
-    def __init__(self, deciding: KeyMatchFinder, start: int) -> None:
-        self._deciding = deciding
+    def __init__(self, finder: KeyMatchFinder, start: int) -> None:
+        self._finder = finder
         self._start = start
 
     def __call__(self, stored: pa.RecordBatch) -> KeyMatches:
-        matches = self._deciding.match(stored, self._start)
+        matches = self._finder.match(stored, self._start)
         self._start += stored.num_rows
         return matches
 
 
-class _Beside:
-    """Matches found in larger batches of the deciding columns, handed out in the pace of the wanted ones."""
+class _MatchesReadSeparately:
+    """Cuts the matches found in larger batches of the key columns to the size of the batches that are returned."""
 
     def __init__(self, found: Iterator[KeyMatches]) -> None:
         self._found = found
-        self._waiting = no_matches()
+        self._pending = no_matches()
 
     def __call__(self, stored: pa.RecordBatch) -> KeyMatches:
-        while self._waiting.base_rows < stored.num_rows:
-            self._waiting = joined([self._waiting, next(self._found)])
-        matches = self._waiting.between(0, stored.num_rows)
-        self._waiting = self._waiting.between(stored.num_rows, self._waiting.base_rows)
+        while self._pending.base_rows < stored.num_rows:
+            self._pending = joined([self._pending, next(self._found)])
+        matches = self._pending.between(0, stored.num_rows)
+        self._pending = self._pending.between(stored.num_rows, self._pending.base_rows)
         return matches

@@ -1,7 +1,7 @@
-"""The log files of a split -> the surviving log version of each record key.
+"""Reads the log files of a split, and keeps the surviving log version of each record key.
 
-Each block is decoded as a whole into the columns that the query and the merge need. Which blocks count is decided from
-their headers before any is decoded.
+Headers decide which blocks count, before any block is decoded. Of each block, only the columns that the query and the
+merge need are decoded.
 
 Source: ``BaseHoodieLogRecordReader`` of Hudi.
 """
@@ -35,12 +35,12 @@ from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 from hudi_bridge.system_memory import memory_bytes
 
-_MOST_PARTS = 1024
+_MAX_PARTS = 1024
 _LOG = logging.getLogger(__name__)
 
 
 class LogScan:
-    """The log blocks of a split that count, decoded when they are asked for.
+    """The log blocks of a split that count, decoded on demand.
 
     Holds the log files of the split in memory, or in copies on disk if they are larger than the memory for logs.
     """
@@ -58,7 +58,7 @@ class LogScan:
         Raises:
             CorruptLogFileError: a log file is damaged in a way that Hudi does not skip.
             DataFileGoneError: a log file no longer exists.
-            UnsupportedTableError: a block is of an unknown kind.
+            UnsupportedTableError: a block has an unknown type.
         """
         self._storage = storage
         self._split = split
@@ -67,21 +67,21 @@ class LogScan:
         live = read_live_blocks(storage, split, on_disk=self._on_disk)
         blocks = live.blocks
         self.instants = live.instants
-        """Those of all blocks, as in ``LiveBlocks``."""
+        """The instants of all blocks, as in ``LiveBlocks``."""
         decoded_bytes = sum(map(_decoded_bytes, blocks))
         self._kept: tuple[LogBlock, ...] | None = blocks
-        self.parts = min(_MOST_PARTS, 1 + decoded_bytes // max(1, log_memory_bytes))
-        """In how many parts the records are to be merged, so that those of one part fit the memory for logs."""
+        self.parts = min(_MAX_PARTS, 1 + decoded_bytes // max(1, log_memory_bytes))
+        """The number of parts to merge one at a time, so that the records of each fit into the memory for logs."""
         self._decoder = BlockDecoder(split, rule, columns)
 
     def records(self) -> LogRecordMap:
-        """The surviving log records; each log file is let go of once it is decoded, and read anew by another call."""
+        """The surviving log records; log files are released as they are decoded, and read again by the next call."""
         blocks = deque(self._blocks())
         self._kept = None
         return self._record_map(self._decoder.decode(blocks.popleft()) for _ in range(len(blocks)))
 
     def records_of_part(self, part: int) -> LogRecordMap:
-        """The surviving log records of one of the parts of the record keys."""
+        """The surviving log records of one part of the record keys."""
         self._kept = self._blocks()
         decoded = map(self._decoder.decode, self._kept)
         return self._record_map(
@@ -98,7 +98,7 @@ class LogScan:
 
 
 def _decoded_bytes(block: LogBlock) -> int:
-    """An estimate; Parquet and HFile blocks are compressed."""
+    """Estimates the decoded size of a block in bytes; Parquet and HFile blocks are compressed."""
     match block.block_type:
         case BlockType.AVRO_DATA | BlockType.DELETE:
             return block.content.size * 2
@@ -113,12 +113,12 @@ def _decoded_bytes(block: LogBlock) -> int:
 
 
 def log_memory_bytes(context: ReadContext, at_once: int = 1) -> int:
-    """What the log records of one of several file slices that are read at once may take in memory."""
+    """The memory for the log records of one file slice, in bytes, if ``at_once`` slices are read at the same time."""
     return context.log_memory_bytes or memory_bytes() // 4 // at_once
 
 
 def read_live_blocks(storage: Storage, split: RealtimeFileSplit, *, on_disk: bool = False) -> LiveBlocks:
-    """The blocks of a split's log files that count as of its instant, oldest first; ``on_disk`` keeps out of memory.
+    """The log blocks of a split that count as of its instant, oldest first; ``on_disk`` keeps the files out of memory.
 
     Raises:
         CorruptLogFileError: a log file is damaged in a way that Hudi does not skip.
@@ -128,7 +128,7 @@ def read_live_blocks(storage: Storage, split: RealtimeFileSplit, *, on_disk: boo
     files = [read_log_file(storage, split, path, on_disk=on_disk) for path in split.log_paths]
     size = sum(file.size for file in files)
     if size < split.log_size_bytes:
-        # Writers append to log files. One that has become shorter is not what the split was planned with.
+        # Writers only append to log files, so a shorter file is incomplete.
         reason = (
             f"{len(files)} log files from this one on have {size} bytes, and had {split.log_size_bytes} when listed"
         )
@@ -143,7 +143,7 @@ def read_log_file(storage: Storage, split: RealtimeFileSplit, path: str, *, on_d
     """The bytes of a log file, in memory or on disk.
 
     Raises:
-        DataFileGoneError: there is no such file.
+        DataFileGoneError: the file no longer exists.
     """
     try:
         return storage.copy_to_disk(path) if on_disk else storage.read_buffer(path)
@@ -152,13 +152,13 @@ def read_log_file(storage: Storage, split: RealtimeFileSplit, path: str, *, on_d
 
 
 class BlockDecoder:
-    """Decodes the blocks of one split; parsed schemas and evolution plans are shared by blocks of one writer schema."""
+    """Decodes the log blocks of one split; blocks with the same writer schema share its parsing and evolution."""
 
     def __init__(self, split: RealtimeFileSplit, rule: MergeRule, columns: Iterable[str]) -> None:
         context = split.context
         needed = dict.fromkeys([*columns, *context.key_columns, *rule.columns_in(context.schema)])
         self.schema = pa.schema([context.schema.field(name) for name in needed])
-        self._in_blocks = without_path_columns(self.schema, split)
+        self._block_schema = without_path_columns(self.schema, split)
         self._split = split
         self._rule = rule
         self._writers: dict[str, AvroRecord] = {}
@@ -209,10 +209,10 @@ class BlockDecoder:
     def _deletes(self, block: LogBlock) -> LogRecords:
         deletes = parse_delete_block(block)
         fields = self._rule.ordering_fields if self._rule.uses_ordering else ()
-        kinds = [ordering_type(name, self.schema) for name in fields]
-        orderings = deletes.ordering_as(kinds)
+        ordering_types = [ordering_type(name, self.schema) for name in fields]
+        orderings = deletes.ordering_as(ordering_types)
         without_ordering = ~np.asarray(orderings.comparable.to_numpy(zero_copy_only=False), dtype=np.bool_)
-        if self._rule.precedence.orders_as_0x and any(map(pa.types.is_string, kinds)):
+        if self._rule.precedence.orders_as_0x and any(map(pa.types.is_string, ordering_types)):
             without_ordering[:] = True
         return delete_records(
             deletes.record_keys,
@@ -240,7 +240,7 @@ class BlockDecoder:
             block.path,
             block.content_offset,
         )
-        # The cell's key is the record key; the value holds an empty string in its place.
+        # The record key is the key of the cell; in the value, the field is an empty string.
         key_column = self._split.context.key_columns[0]
         position = rows.schema.get_field_index(key_column)
         return evolution.apply(rows if position < 0 else rows.set_column(position, key_column, hfile.keys))
@@ -264,7 +264,7 @@ class BlockDecoder:
         if known not in self._evolutions:
             self._evolutions[known] = plan_file_evolution(
                 file_schema,
-                self._in_blocks,
+                self._block_schema,
                 instant,
                 self._split.context,
                 block.path,

@@ -1,6 +1,6 @@
-"""The logs of a file slice, merged with its base file a part of the record keys at a time: logs may outgrow memory.
+"""Merges a file slice one part of the record keys at a time, for logs that are larger than memory.
 
-Each part goes once through the base file's keys, and through its columns only where base rows take part in the merge.
+Each part reads the keys of the base file once, and its other columns only if base rows take part in the merge.
 """
 
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ from hudi_bridge.splits.split import RealtimeFileSplit
 
 
 class MergeInParts:
-    """The rows that the logs of a split bring, and the positions of the base rows that they replace or delete.
+    """The rows that the logs of a split add, and the positions of the base rows that they replace or delete.
 
-    ``base`` is the split's base file, None for a split without. Both answers may be asked for again, in any order.
+    ``base`` is the base file of the split, if any. Both can be read again, in any order.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class MergeInParts:
         self._deleted_positions: Positions | None = None
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """The rows made of a base row and a log record, and those of log records alone."""
+        """The rows merged from a base row and a log record, and the log records without a base row."""
         positions: list[Positions] = []
         for merger in self._mergers():
             if self._base is not None:
@@ -49,9 +49,9 @@ class MergeInParts:
 
     @property
     def deleted_positions(self) -> Positions:
-        """The positions in the base file, ascending, of the rows that do not stay as they are.
+        """The positions in the base file, ascending, of the rows that the logs replace or delete.
 
-        Known once ``rows`` has ended; before, the keys of the base file are read for them.
+        Known once ``rows`` is exhausted; otherwise, the keys of the base file are read to find them.
         """
         if self._deleted_positions is None:
             positions: list[Positions] = []
@@ -98,12 +98,12 @@ def _ascending(positions: list[Positions]) -> Positions:
 def merged_rows(
     wanted: BaseFileColumns, stored: pa.RecordBatch, matches: KeyMatches, merger: FileSliceMerger
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that are made of a base row and a log record; one batch or none."""
+    """The rows merged from a base row and a log record, as one batch or none."""
     if merger.merges_rows and len(matches.rows):
         base_rows = wanted.evolve(stored.take(pa.array(matches.rows, pa.int64())))
         yield merger.merged_rows(base_rows, matches)
 
 
 def log_rows(merger: FileSliceMerger, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """The rows that are in the logs alone."""
+    """The log records that are rows without a base row."""
     yield from merger.remaining_log_rows().select(list(columns)).to_batches(ROWS_PER_BATCH)

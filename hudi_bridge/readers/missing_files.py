@@ -1,4 +1,4 @@
-"""The error for a file of a split that is no longer there, with the instant that can be read instead."""
+"""The error for a data file that no longer exists, with the instant to read instead."""
 
 from hudi_bridge.config import read_table_config
 from hudi_bridge.errors import DataFileGoneError, HudiReadError
@@ -8,7 +8,7 @@ from hudi_bridge.timeline.timeline import load_timeline
 
 
 def data_file_gone(storage: Storage, planned: RealtimeFileSplit | ReadContext, path: str) -> DataFileGoneError:
-    """The error; the table's timeline is read as it is now."""
+    """The error for a missing data file; the timeline is read again for the newest instant."""
     return DataFileGoneError(path, planned.latest_instant, _newest_instant(storage))
 
 

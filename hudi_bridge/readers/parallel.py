@@ -1,7 +1,7 @@
-"""The batches of many readers at once, in the order of their arrival, or of one that runs ahead of its consumer.
+"""Reads several splits in parallel, in order of arrival, or one split ahead of its consumer.
 
-Each worker thread reads one split after another and hands its batches over through a queue that holds few, so that
-memory does not grow with the number of splits and a slow consumer slows the workers down.
+Worker threads read one split after another into a bounded queue: memory does not grow with the number of splits, and a
+slow consumer slows the workers down.
 """
 
 import os
@@ -19,29 +19,29 @@ BatchSource = Source[pa.RecordBatch]
 
 
 def most_at_once(sources: int) -> int:
-    """How many of some sources are read at the same time."""
+    """The number of sources that are read at the same time."""
     return max(1, min(sources, os.cpu_count() or 1))
 
 
 def iter_parallel(sources: Sequence[BatchSource], *, use_threads: bool = True) -> Generator[pa.RecordBatch, None, None]:
-    """The batches of all sources; an error in one of them ends all.
+    """The batches of all sources; an error in one of them stops all.
 
-    When the consumer stops early, the workers stop at their next batch.
+    If the consumer stops early, the workers stop at their next batch.
     """
     at_once = most_at_once(len(sources))
     if not use_threads or at_once == 1:
         for source in sources:
             yield from source()
         return
-    yield from _iter_worked(sources, at_once, _BATCHES_IN_QUEUE)
+    yield from _iter_from_workers(sources, at_once, _BATCHES_IN_QUEUE)
 
 
 def iter_ahead(source: Source[Item]) -> Generator[Item, None, None]:
-    """The items of a source, which a thread of its own makes one ahead of the consumer."""
-    return _iter_worked([source], 1, 1)
+    """The items of a source, read one item ahead by a background thread."""
+    return _iter_from_workers([source], 1, 1)
 
 
-def _iter_worked(sources: Sequence[Source[Item]], at_once: int, max_waiting: int) -> Generator[Item, None, None]:
+def _iter_from_workers(sources: Sequence[Source[Item]], at_once: int, max_waiting: int) -> Generator[Item, None, None]:
     workers = Workers(sources, at_once, max_waiting)
     try:
         workers.start()
@@ -53,7 +53,7 @@ def _iter_worked(sources: Sequence[Source[Item]], at_once: int, max_waiting: int
 
 @contextmanager
 def begun(items: Iterator[Item]) -> Iterator[Iterator[Item]]:
-    """The same items, of which a thread makes the first while the consumer does something else."""
+    """The same items; a background thread starts to read the first one at once."""
     workers = Workers([lambda: islice(items, 1)], 1, 1)
     try:
         workers.start()

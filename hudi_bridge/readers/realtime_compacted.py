@@ -1,11 +1,10 @@
-"""A file slice as a snapshot sees it: its base file merged with its log records.
+"""Reads one file slice of a snapshot: its base file merged with its log records.
 
-The logs are read first. Then the base file streams, batch by batch: the record keys of a batch, and its ordering values
-where they decide, are matched with the log records before its other columns are touched. What remains of the log
-records comes last.
+The logs are read first. Then the base file is streamed: the record keys of each batch, and its ordering values where
+needed, are matched with the log records before its other columns are decoded. Log records without a base row come last.
 
-A filter is applied to base rows and log records on their own. It may keep row groups from being read, except for their
-keys: a base row may beat a log record, or be the first of several of its key.
+Base rows and log records are filtered separately. The keys of row groups that the filter rules out may still have to be
+read: a base row may win over a log record, or be the first of several rows with the same key.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,8 +31,8 @@ from hudi_bridge.storage import Storage
 class RealtimeCompactedReader:
     """Reads one split with its log files merged in.
 
-    Holds the log records of the split, and batches of the base file, in memory; log records that need more than the
-    memory for logs are merged a part at a time. Batches may be iterated again.
+    Holds the log records of the split, and a few batches of the base file, in memory. Log records that exceed the
+    memory for logs are merged a part at a time. ``batches`` can be called again.
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class RealtimeCompactedReader:
         use_threads: bool = True,
         at_once: int = 1,
     ) -> None:
-        """A reader of one of the splits that are read ``at_once``, which share the memory for logs."""
+        """A reader of one split; ``at_once`` splits that are read at the same time share the memory for logs."""
         self._storage = storage
         self._split = split
         self._rule = rule
@@ -57,7 +56,7 @@ class RealtimeCompactedReader:
 
     @property
     def _read_columns(self) -> tuple[str, ...]:
-        """The columns to read: those that are asked for, or all, for a payload that may look at any."""
+        """The requested columns, or all columns for a user's payload, which may read any."""
         return self._request.needed if self._rule.payload is None else tuple(self._split.context.schema.names)
 
     @cached_property
@@ -69,7 +68,7 @@ class RealtimeCompactedReader:
         return self._log_scan.records()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The merged rows that pass the filter; their order is not promised."""
+        """The merged rows that pass the filter, in no particular order."""
         if self._split.base_path is None:
             yield from self._rows(None)
             return
@@ -89,7 +88,7 @@ class RealtimeCompactedReader:
         wanted = base.view(self._read_columns)
         groups = wanted.matching_row_groups(self._request)
         first = wanted.stored_batches(0)
-        # The base file is decoded beside the logs, and then beside its own merging.
+        # The base file is decoded in parallel with the logs at first, then with the merge.
         with begun(first) if self._use_threads and 0 in groups else nullcontext(first) as first_group:
             merger = self._merger()
             read = partial(self._matched_batches, base, wanted, groups, first_group, merger)
@@ -111,10 +110,10 @@ class RealtimeCompactedReader:
         first_group: Iterator[pa.RecordBatch],
         merger: FileSliceMerger,
     ) -> Iterator[tuple[pa.RecordBatch, KeyMatches]]:
-        """The stored rows of the row groups that may pass the filter, and which log records match them."""
+        """The stored rows of the row groups that may pass the filter, with their key matches."""
         finder = KeyMatchFinder(base, merger, self._rule, self._split.context)
         for group in base.row_groups:
-            # A row that fields of a log record complete may pass the filter although its row group cannot.
+            # A base row merged with a log record may pass the filter even if no row of its row group does.
             if group in groups or merger.merges_rows:
                 matches_of = finder.matches_of_batches(group, wanted)
                 for stored in wanted.stored_batches(group) if group else first_group:
@@ -124,8 +123,9 @@ class RealtimeCompactedReader:
                     pass
 
     def _rows_in_parts(self, base: OpenBaseFile | None) -> Iterator[pa.RecordBatch]:
-        """The rows where the logs are larger than the memory for them: once through the base file's keys for each part
-        of the record keys, and once through the columns that are wanted.
+        """The rows if the logs are larger than memory.
+
+        Reads the keys of the base file once for each part of the record keys, and the requested columns once.
         """
         merge = MergeInParts(self._split, self._rule, self._log_scan, base, self._read_columns)
         for rows in merge.rows():

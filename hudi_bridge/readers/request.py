@@ -1,7 +1,7 @@
-"""What is asked of a split: which columns, and which rows.
+"""The columns and the filter of a read.
 
-``pyarrow.compute.Expression`` does not list the columns it refers to. They are found by asking Arrow to bind the
-expression without each column that its text could name.
+``pyarrow.compute.Expression`` does not list the columns it refers to. They are found by binding the expression
+to the schema without each column whose name is in its text.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from hudi_bridge.merge.arrays import Booleans
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRequest:
-    """Columns in the wanted order, and the filter that every returned row passes.
+    """The columns to return, in this order, and the filter that every returned row passes.
 
     ``filter_columns`` are those that the filter refers to.
     """
@@ -32,7 +32,7 @@ class RowRequest:
     def of(
         cls, schema: pa.Schema, columns: Sequence[str] | None = None, row_filter: pc.Expression | None = None
     ) -> Self:
-        """The request for some columns (default: all) of a table with the given schema.
+        """The request for some columns (default: all) of a schema.
 
         Raises:
             QueryError: a column does not exist, or the filter does not fit the schema.
@@ -56,12 +56,12 @@ class RowRequest:
         return tuple(dict.fromkeys(self.columns + self.filter_columns))
 
     def narrowed(self, condition: pc.Expression, schema: pa.Schema) -> "RowRequest":
-        """The request for those of its rows, of a table with the given schema, that meet a condition as well."""
+        """The same request with a further condition on its rows; ``schema`` is that of the table."""
         both = condition if self.row_filter is None else self.row_filter & condition
         return RowRequest.of(schema, self.columns, both)
 
     def passes(self, rows: pa.RecordBatch) -> Booleans:
-        """For each of some rows that have the filter's columns, whether it passes."""
+        """A mask of the rows that pass the filter; the rows need its columns."""
         number = "".join(rows.schema.names) + "#"
         positions = pa.array(np.arange(rows.num_rows))
         numbered = pa.record_batch([*rows.columns, positions], names=[*rows.schema.names, number])
@@ -70,18 +70,18 @@ class RowRequest:
         return passes
 
     def apply(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Of rows that have the needed columns: those that pass the filter, with the wanted columns."""
+        """Filters rows that have the ``needed`` columns, and selects the columns to return."""
         if self.row_filter is not None:
-            # In the filter's own columns and their order, which a reference by position counts in.
+            # References by position count in the filter's columns, in this order.
             rows = rows.filter(pa.array(self.passes(rows.select(list(self.filter_columns)))))
         return rows.select(list(self.columns))
 
 
 def column_names(columns: Sequence[str]) -> tuple[str, ...]:
-    """The names in a list of them.
+    """The column names as a tuple.
 
     Raises:
-        QueryError: it is no list of names.
+        QueryError: ``columns`` is not a list of names.
     """
     names = () if isinstance(columns, str) else tuple(columns)
     if isinstance(columns, str) or not all(isinstance(name, str) for name in names):
@@ -97,7 +97,7 @@ def referenced_columns(expression: pc.Expression, schema: pa.Schema) -> tuple[st
     """The columns of the schema that an expression refers to.
 
     Raises:
-        QueryError: the expression refers to a column that is not there, or does not fit the columns' types.
+        QueryError: the expression refers to an unknown column, or does not fit the types of the columns.
     """
     try:
         _bind(expression, schema)

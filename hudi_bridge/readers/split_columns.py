@@ -1,8 +1,8 @@
-"""From the columns that a file holds to those of a split.
+"""Turns the columns of a file into the columns of a split.
 
-They are evolved from the schema that the file was written in: a base file's is that of the instant in its name, a log
-block's that of the instant in its header. Columns that are read from the partition path have one value in every row.
-Record keys are a column of their own or, in a table without meta columns, built from the key fields (``KeyGenUtils``).
+Columns are evolved from the schema that the file was written with: for a base file, the schema as of the instant in its
+name; for a log block, as of the instant in its header. Columns read from the partition path have one value in all rows.
+Record keys are a meta column or, in a table without meta columns, built from the key fields (``KeyGenUtils``).
 """
 
 from functools import lru_cache
@@ -21,7 +21,7 @@ from hudi_bridge.schema.internal import (
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.splits.split import FloatWidening, ReadContext, RealtimeFileSplit
 
-_PLACE = ".hoodie/.schema"
+_SCHEMA_FOLDER = ".hoodie/.schema"
 _NULL_PART = "__null__"
 _EMPTY_PART = "__empty__"
 
@@ -35,9 +35,9 @@ def plan_file_evolution(
     *,
     is_parquet: bool,
 ) -> Evolution:
-    """How columns of a file or log block written at an instant become columns of the query.
+    """Plans the evolution of a file or log block written at an instant to the columns of the query.
 
-    ``is_parquet`` is whether the values are stored as Parquet and not as Avro.
+    ``is_parquet`` says whether the values are stored as Parquet or as Avro.
 
     Raises:
         SchemaEvolutionError: a column's type cannot become the query's.
@@ -62,7 +62,7 @@ def _floats_by_text(widening: FloatWidening, *, is_parquet: bool) -> FloatsByTex
 
 
 def internal_schemas(instant_time: str, context: ReadContext) -> tuple[InternalSchema | None, InternalSchema | None]:
-    """The ids of the columns of a file written at an instant, and those of the query; None where columns go by name."""
+    """The schemas with column ids of a file written at an instant and of the query; None if the table has no ids."""
     if context.schema_ids is None or context.schema_history is None:
         return None, None
     return schema_for_instant(_history(context.schema_history), instant_time), _schema(context.schema_ids)
@@ -70,22 +70,22 @@ def internal_schemas(instant_time: str, context: ReadContext) -> tuple[InternalS
 
 @lru_cache(maxsize=16)
 def _schema(text: str) -> InternalSchema:
-    return parse_internal_schema(text, _PLACE)
+    return parse_internal_schema(text, _SCHEMA_FOLDER)
 
 
 @lru_cache(maxsize=16)
 def _history(text: str) -> tuple[InternalSchema, ...]:
-    return parse_schema_history(text, _PLACE)
+    return parse_schema_history(text, _SCHEMA_FOLDER)
 
 
 def without_path_columns(schema: pa.Schema, split: RealtimeFileSplit) -> pa.Schema:
-    """The columns of the schema that have to come from files."""
+    """The columns of the schema that are read from files."""
     values = split.path_values
     return pa.schema([field for field in schema if field.name not in values])
 
 
 def with_path_columns(rows: pa.RecordBatch, schema: pa.Schema, split: RealtimeFileSplit) -> pa.RecordBatch:
-    """Rows read from files, completed to the whole schema."""
+    """Adds the columns of the partition path to rows read from files."""
     values = split.path_values
     if values.keys().isdisjoint(schema.names):
         return rows
