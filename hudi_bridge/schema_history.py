@@ -1,8 +1,8 @@
-"""What a table's timeline and files tell of its schema: its versions, the columns of one file, a proposed history.
+"""The schema versions of a table, the stored columns of a file, and a proposed history with column ids.
 
 A table written with schema-on-read keeps its versions, with column ids, in ``.hoodie/.schema`` and in its commits
-(``FileBasedInternalSchemaStorageManager``). Of any other table the versions are the schemas in its commits, archived
-ones among them, as far as they differ.
+(``FileBasedInternalSchemaStorageManager``). For other tables, the versions are the distinct consecutive schemas of
+their commits, archived ones included.
 """
 
 import re
@@ -50,9 +50,9 @@ _INSTANT = re.compile(r"[0-9]{1,32}")
 class SchemaVersion:
     """One version of a table's schema, in force from ``instant`` on.
 
-    With ``has_ids``, ``schema`` is Hudi's own, and ``changes`` tell renames from drops and adds. Otherwise it is that
-    of a commit, its ids say no more than the positions of the columns, and changes go by name. ``changes`` are those
-    since the version before; the first version has none.
+    With ``has_ids``, ``schema`` is Hudi's own, and ``changes`` distinguish renames from drops and adds. Otherwise
+    ``schema`` is that of a commit, its ids are only the positions of columns, and columns are compared by name.
+    ``changes`` are those since the previous version; the first version has none.
 
     Made by ``HudiTable.schema_history``.
     """
@@ -66,9 +66,9 @@ class SchemaVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileColumns:
-    """How the columns of a base file, or of one block of a log file, become those of a query.
+    """How the columns of a base file, or of one block of a log file, are mapped to those of a query.
 
-    ``instant_time`` wrote them; ``offset`` is the block's place in the file, None in a base file.
+    ``instant_time`` is the instant that wrote them; ``offset`` is the block's offset in the file, None for a base file.
 
     Made by ``HudiTable.file_columns``.
     """
@@ -81,7 +81,7 @@ class FileColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StoredSchema:
-    """The columns of a base file or log block, as they are stored."""
+    """The columns stored in a base file or log block."""
 
     offset: int | None
     instant_time: str
@@ -91,7 +91,7 @@ class _StoredSchema:
 def read_schema_history(state: TableState) -> tuple[SchemaVersion, ...]:
     """The versions of a table's schema, oldest first.
 
-    Without column ids, all commits are read, archived ones too; a commit that carries no schema is passed over.
+    Without column ids, reads all commits, archived ones too, and skips commits without a schema.
 
     Raises:
         CorruptTableError: a commit, or a schema, cannot be parsed.
@@ -111,10 +111,9 @@ def read_schema_history(state: TableState) -> tuple[SchemaVersion, ...]:
 
 
 def propose_schema_history(state: TableState) -> SchemaProposal:
-    """A history with column ids for a table that keeps none, from its commits, archived ones too.
+    """Proposes a history with column ids for a table without one, from its commits, archived ones too.
 
-    Where a commit carries no schema, one of the files that it wrote tells it, if it is still there. Nothing is
-    written.
+    If a commit has no schema, it is read from a file of the commit that still exists. Nothing is written.
 
     Raises:
         CorruptTableError: a commit, a file or a schema cannot be parsed.
@@ -130,12 +129,12 @@ def propose_schema_history(state: TableState) -> SchemaProposal:
 
 
 def read_file_columns(state: TableState, path: str) -> tuple[FileColumns, ...]:
-    """How a base file, or each data block of a log file, is read by a snapshot query.
+    """How a snapshot query reads the columns of a base file, or of each data block of a log file.
 
-    ``path`` is relative to the table. The whole log file is held in memory.
+    ``path`` is relative to the table. Holds the whole log file in memory.
 
     Raises:
-        QueryError: the path is not that of a data file of the table.
+        QueryError: the path is not a data file of the table.
         CorruptTableError: the file, or a schema, cannot be parsed.
     """
     storage, query = state.storage, read_query_schema(state)
@@ -174,7 +173,7 @@ def _versions(schemas: Iterable[tuple[str, InternalSchema]], *, has_ids: bool) -
 
 
 def _distinct(schemas: Iterable[tuple[str, InternalSchema]]) -> Iterator[tuple[str, InternalSchema]]:
-    """The schemas that differ from the one before."""
+    """The schemas that differ from the previous one."""
     last = None
     for instant, schema in schemas:
         if schema != last:
@@ -183,7 +182,7 @@ def _distinct(schemas: Iterable[tuple[str, InternalSchema]]) -> Iterator[tuple[s
 
 
 def _archived_times(state: TableState) -> list[str]:
-    """The archived commits that are no longer on the active timeline, oldest first."""
+    """The requested times of archived commits that are not on the active timeline, oldest first."""
     archived = {one.requested_time for one in load_archived_instants(state) if one.action in COMMIT_ACTIONS}
     return sorted(time for time in archived if _INSTANT.fullmatch(time) and not state.timeline.contains(time))
 
@@ -215,7 +214,7 @@ def _schema_of_commit(metadata: CommitMetadata, config: TableConfig, time: str) 
 
 
 def _schema_of_files(state: TableState, metadata: CommitMetadata) -> InternalSchema | None:
-    """The schema of the first file of a commit that is still there and has rows."""
+    """The schema of the first file of a commit that still exists and has rows."""
     for stat in metadata.write_stats:
         if _is_data_file(stat.path) and state.storage.exists(stat.path):
             for stored in _read_stored_schemas(state.storage, stat.path):
@@ -231,7 +230,7 @@ def _is_data_file(path: str) -> bool:
 
 
 def _read_stored_schemas(storage: Storage, path: str) -> tuple[_StoredSchema, ...]:
-    """The schema of a base file, or those of a log file's data blocks in their order."""
+    """The schema of a base file, or of each data block of a log file."""
     expected = "a base file or log file, by its path from the table's folder"
     if not _is_data_file(path):
         raise QueryError("file", path, expected)

@@ -1,1 +1,1 @@
-"""How records have changed in a range of commits."""
+"""Change queries: the inserts, updates and deletes of records in a range of commits."""

@@ -1,10 +1,9 @@
-"""The change data files of a file group -> changes.
+"""Reads changes from the change data files of a file group.
 
-A block is Avro, with a record for each change. What there is beside the operation depends on the table's supplemental
-logging mode:
+A block has one Avro record per change. Its fields depend on the table's supplemental logging mode:
 
-    OP_KEY_ONLY         op, record_key                  both images are those of the slices before and after
-    DATA_BEFORE         op, record_key, before          the image after is that of the slice
+    OP_KEY_ONLY         op, record_key                  both images are read from the slices before and after
+    DATA_BEFORE         op, record_key, before          the image after is read from the slice after
     DATA_BEFORE_AFTER   op, ts_ms, before, after
 
 Source: ``HoodieCDCUtils``, ``HoodieCDCLogRecordIterator``, ``CDCFileGroupIterator``.
@@ -47,11 +46,11 @@ _RECORD_KEY = "record_key"
 _OPERATIONS = pa.array([INSERT, UPDATE, DELETE])
 
 RowsOfKeys = Callable[[RealtimeFileSplit, Column], "tuple[Column, pa.Table]"]
-"""The rows of a slice that have some record keys, with the keys."""
+"""The rows of a slice with the given record keys, and their keys."""
 
 
 class ChangeLog:
-    """The logged changes of one file group; holds one file, and the rows of its keys where they are needed."""
+    """The logged changes of one file group; holds one file at a time in memory, with any rows it needs from slices."""
 
     def __init__(
         self, storage: Storage, image: ReadContext, group: GroupChange, rows_of_keys: RowsOfKeys, wanted: frozenset[str]
@@ -63,11 +62,11 @@ class ChangeLog:
         self._wanted = wanted
 
     def changes(self) -> Iterator[Changes]:
-        """All changes, a block at a time.
+        """All changes, one block at a time.
 
         Raises:
-            CorruptLogFileError: a file is damaged, or does not go with the slices.
-            DataFileGoneError: there is no such file.
+            CorruptLogFileError: a file is damaged or inconsistent with the slices.
+            DataFileGoneError: a file no longer exists.
         """
         for path in self._group.cdc_paths:
             try:
@@ -105,7 +104,7 @@ class ChangeLog:
         )
 
     def _images(
-        self, block: LogBlock, writer: AvroRecord, rows: pa.RecordBatch, name: str, is_there: "pa.BooleanArray"
+        self, block: LogBlock, writer: AvroRecord, rows: pa.RecordBatch, name: str, exists: "pa.BooleanArray"
     ) -> Images:
         if name not in self._wanted:
             return no_images(self._image.schema, rows.num_rows)
@@ -116,10 +115,10 @@ class ChangeLog:
             stored: Any = rows.column(name)
             return Images(rows=self._evolved(block, stored, avro), logged_as=avro)
         piece = self._group.before if name == BEFORE else self._group.after
-        return self._images_of_slice(block, rows.column(_RECORD_KEY), piece, is_there)
+        return self._images_of_slice(block, rows.column(_RECORD_KEY), piece, exists)
 
     def _evolved(self, block: LogBlock, stored: Structs, avro: AvroRecord) -> Structs:
-        """Stored images with the table's columns."""
+        """Stored images converted to the table's columns."""
         schema = self._image.schema
         fields = arrow_schema(avro)
         evolution = plan_file_evolution(fields, schema, self._group.instant, self._image, block.path, is_parquet=False)
@@ -127,10 +126,10 @@ class ChangeLog:
         return structs(evolution.apply(batch).columns, schema.names, stored.is_null())
 
     def _images_of_slice(
-        self, block: LogBlock, keys: Column, piece: RealtimeFileSplit | None, is_there: "pa.BooleanArray"
+        self, block: LogBlock, keys: Column, piece: RealtimeFileSplit | None, exists: "pa.BooleanArray"
     ) -> Images:
-        """The rows of a slice that have the keys, which are those of a change each."""
-        wanted = keys.filter(is_there)
+        """The row of a slice for each change, by record key; null where ``exists`` is false."""
+        wanted = keys.filter(exists)
         if not len(wanted):
             return no_images(self._image.schema, len(keys))
         if piece is None:
@@ -141,8 +140,8 @@ class ChangeLog:
             key = wanted.filter(places.is_null())[0].as_py()
             raise CorruptLogFileError(block.path, block.offset, f"the record key {key!r}", f"a key of {piece.file_id}")
         taken = structs_of(rows.take(places))
-        positions = np.cumsum(is_there.to_numpy(zero_copy_only=False)) - 1
-        return Images(rows=taken.take(pa.array(positions, mask=~is_there.to_numpy(zero_copy_only=False))))
+        positions = np.cumsum(exists.to_numpy(zero_copy_only=False)) - 1
+        return Images(rows=taken.take(pa.array(positions, mask=~exists.to_numpy(zero_copy_only=False))))
 
 
 def _record_of(avro: AvroType) -> AvroRecord | None:

@@ -1,8 +1,8 @@
-"""The states that a table went through -> planners of their file slices: just before and just after a commit.
+"""The states of a table just before and just after a commit, as planners of their file slices.
 
-Up to table version 7, a state is a snapshot as of an instant. Since version 8 commits count in the order in which they
-completed: a commit that was requested earlier, but completed later, is not part of a state. It is taken for pending,
-and so is a compaction, whose input is then read in place of its output.
+Up to table version 7, a state is a snapshot as of an instant. From version 8 on, commits are ordered by completion: a
+commit requested before a state but completed after it is treated as pending. So is a compaction; then its input is read
+instead of its output.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ class EarlierStates:
     """Planners of the states around the commits of a range; each folder is listed once for all of them."""
 
     def __init__(self, newest: TableState, archived: tuple[Instant, ...]) -> None:
-        """The states before a table's newest; ``archived`` are the archived commits after the first of them."""
+        """The states before ``newest``; ``archived`` are the archived commits after the earliest of them."""
         self._newest = newest
         self._archived = archived
         self._listings = FolderListings(newest.storage)
@@ -29,19 +29,21 @@ class EarlierStates:
         self._actions: dict[str, Action] = {}
 
     def before(self, time: str) -> SplitPlanner:
-        """The state that the commit of an ordering time has changed."""
+        """The state before the commit with the given ordering time."""
         return self.up_to(_predecessor(time))
 
     def up_to(self, last_time: str) -> SplitPlanner:
-        """The state made by all commits up to an ordering time, that of the time among them."""
+        """The state after all commits up to and including an ordering time."""
         timeline, config = self._newest.timeline, self._newest.config
         if config.timeline_layout == 1:
             return self._planner(last_time, {})
-        hidden = {one.requested_time: one for one in timeline.commits() if ordering_time(one, config) > last_time}
+        hidden = {
+            commit.requested_time: commit for commit in timeline.commits() if ordering_time(commit, config) > last_time
+        }
         actions = {time: self._pending_action(one) for time, one in hidden.items()}
-        archived = (one for one in self._archived if ordering_time(one, config) > last_time)
-        actions |= {one.requested_time: one.action for one in archived}
-        visible = [one.requested_time for one in timeline.commits() if one.requested_time not in hidden]
+        archived = (commit for commit in self._archived if ordering_time(commit, config) > last_time)
+        actions |= {commit.requested_time: commit.action for commit in archived}
+        visible = [commit.requested_time for commit in timeline.commits() if commit.requested_time not in hidden]
         instant = max(visible) if visible else _predecessor(min(actions, default=last_time))
         return self._planner(instant, actions)
 
@@ -54,7 +56,7 @@ class EarlierStates:
         return self._planners[key]
 
     def _pending_action(self, commit: Instant) -> Action:
-        """What a commit was while it was pending: the plan of a compaction is looked up by its action."""
+        """The action of a commit while it was pending, by which the plan of a compaction is looked up."""
         if commit.action is not Action.COMMIT or self._newest.config.table_type is TableType.COPY_ON_WRITE:
             return commit.action
         if commit.requested_time not in self._actions:
@@ -64,5 +66,5 @@ class EarlierStates:
 
 
 def _predecessor(instant: str) -> str:
-    """A time before an instant and after each instant before it."""
+    """The greatest time before an instant."""
     return str(int(instant) - 1).zfill(len(instant)) if instant.strip("0") else instant

@@ -1,10 +1,10 @@
-"""The order in which Java and Scala walk through the entries of a hash map, which shows in JSON that Hudi writes.
+"""The iteration order of hash maps in Java and Scala, which determines the order of map entries in Hudi's JSON.
 
-``java.util.HashMap``: by bucket, which is the low bits of the key's hash with its high half mixed in; within a bucket
-by insertion. The keys are Avro's ``Utf8``, whose hash is that of the UTF-8 bytes, each signed.
+``java.util.HashMap``: by bucket, then by insertion. The bucket is the low bits of the key's hash, mixed with its high
+half. The keys are Avro's ``Utf8``, whose hash is that of the UTF-8 bytes, each signed.
 
 ``scala.collection.immutable.HashMap`` of Scala 2.12: by the improved hash of the key, five bits at a time from the
-lowest on. Up to four entries make another kind of map, which keeps the order of insertion.
+lowest on. Maps of up to four entries are of another class, which keeps the order of insertion.
 """
 
 from collections.abc import Callable
@@ -23,9 +23,9 @@ _SCALA_LEVELS = 7
 
 
 def java_map_order(keys: "pa.Array[Any]", lengths: Positions) -> Positions:
-    """The entries of maps that follow on each other, of some ``lengths``, in the order of ``java.util.HashMap``."""
+    """Positions of the entries of concatenated maps, with these ``lengths``, in the order of ``java.util.HashMap``."""
     capacities = np.maximum(1, 2 ** np.ceil(np.log2(np.maximum(lengths, 1)))).astype(np.int64)
-    # A map is doubled when it is more than three quarters full; the last doubling counts.
+    # Java doubles the capacity of a map when it is more than three quarters full.
     capacities = np.where(lengths > capacities * 3 // 4, capacities * 2, capacities)
     hashes = _by_distinct(keys, _utf8_hash)
     buckets = (hashes ^ (hashes >> 16)) & (np.repeat(capacities, lengths) - 1)
@@ -33,7 +33,7 @@ def java_map_order(keys: "pa.Array[Any]", lengths: Positions) -> Positions:
 
 
 def scala_map_order(keys: "pa.Array[Any]", lengths: Positions) -> Positions:
-    """The entries of maps that follow on each other, of some ``lengths``, in the order of Scala's immutable maps."""
+    """Positions of the entries of concatenated maps, with these ``lengths``, in the order of Scala's immutable maps."""
     ranks = _by_distinct(keys, _scala_rank)
     ranks = np.where(np.repeat(lengths, lengths) > _SCALA_SMALL_MAP, ranks, 0)
     return np.lexsort((np.arange(len(keys)), ranks, np.repeat(np.arange(len(lengths)), lengths)))

@@ -1,4 +1,4 @@
-"""Changes as they are found -> record batches with the columns of changes, images as structs or as JSON texts."""
+"""Changes and their images, and the record batches made of them."""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -20,10 +20,11 @@ Structs: TypeAlias = "pa.StructArray"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Images:
-    """One state of some records, a struct of the table's columns each, null where the record was not there.
+    """One state of some records, as structs of the table's columns; null where the record did not exist.
 
-    ``logged_as`` is the type in which a writer has stored the images. Hudi writes JSON of such images in another way,
-    in which an image that is not there is the word null, and without the meta columns, which are not stored.
+    ``logged_as`` is the Avro type if the writer has stored the images in a change data file, otherwise None. Hudi
+    writes JSON of stored images in another style, with the word null for a missing image, and without meta columns,
+    which are not stored.
     """
 
     rows: Structs
@@ -41,7 +42,7 @@ class Images:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Some changes: operations, the instants of the commits that made them, and both images."""
+    """Changes as columns: the operations, the instants of their commits, and the images before and after."""
 
     operations: Column
     instants: Column
@@ -49,7 +50,7 @@ class Changes:
     after: Images
 
     def batch(self, split: ChangeSplit, request: RowRequest) -> pa.RecordBatch:
-        """Those that pass the request's filter, with its columns; images that nobody asks for are not made."""
+        """The changes that pass the request's filter, with its columns; other images are not made."""
         schema = pa.schema([split.context.schema.field(name) for name in request.needed])
         columns = [self._column(name, split) for name in schema.names]
         return request.apply(pa.record_batch(columns, schema=schema))
@@ -70,17 +71,17 @@ def structs(columns: list[Column], names: list[str], is_null: "pa.BooleanArray |
 
 
 def structs_of(rows: pa.Table) -> Structs:
-    """The rows of a table as structs; for as many rows as a batch has."""
+    """The rows of a table, at most as many as a batch has, as structs."""
     columns: list[Any] = [column.combine_chunks() for column in rows.columns]
     columns = [pa.concat_arrays(one.chunks) if isinstance(one, pa.ChunkedArray) else one for one in columns]
     return structs(columns, rows.column_names)
 
 
 def no_images(schema: pa.Schema, count: int) -> Images:
-    """The images of records that are not there."""
+    """The null images of records that do not exist."""
     return Images(rows=pa.nulls(count, pa.struct(list(schema))))
 
 
 def repeated(text: str, count: int) -> Column:
-    """A column of one text."""
+    """A column that repeats one text."""
     return pa.repeat(text, count)

@@ -1,11 +1,11 @@
-"""Arrow columns of plain values -> the text of each value in JSON, as two Java libraries write it.
+"""Writes scalar values as JSON, as two Java libraries do.
 
-``jackson_scalar`` is Jackson over Spark's internal rows: dates are days, times microseconds, bytes base64, floats that
-are no numbers strings. A Spark decimal becomes the object of its one readable property, ``{"zero":false}``, so that its
-digits are lost; ``jackson_digits`` writes them.
+``jackson_scalar`` is Jackson over Spark's internal rows: dates in days, times in microseconds, bytes in base64, NaN and
+infinities as strings. Jackson writes a Spark decimal as its only bean property, ``{"zero":false}``, and so loses its
+digits; ``jackson_digits`` writes them.
 
 ``avro_scalar`` is ``GenericData.toString`` over Avro records: times in the unit of their Avro type, bytes as
-Latin-1 text, what is fixed (decimals, for Spark) as a list of its signed bytes.
+Latin-1 text, fixed values (Spark's decimals among them) as a list of signed bytes.
 """
 
 import base64
@@ -44,7 +44,7 @@ def avro_quoted(text: str) -> str:
 
 
 def jackson_scalar(array: Array, avro: AvroType | None) -> Array:
-    """The text of each value of a Spark row; null for null."""
+    """The JSON of each value, as Jackson writes values of Spark rows; null for null."""
     if types.is_decimal(array.type):
         is_zero = pc.equal(array, pa.scalar(Decimal(0), array.type)).cast(pa.string())
         objects: Array = joined('{"zero":', is_zero, "}")
@@ -53,7 +53,7 @@ def jackson_scalar(array: Array, avro: AvroType | None) -> Array:
 
 
 def jackson_digits(array: Array, avro: AvroType | None) -> Array:
-    """As ``jackson_scalar``, with the digits of decimals, which Hudi leaves out."""
+    """As ``jackson_scalar``, but with the digits of decimals, which Hudi loses."""
     kind = array.type
     if _is_text(kind):
         return _quoted_text(array, _JACKSON_ESCAPED, jackson_quoted)
@@ -69,7 +69,7 @@ def jackson_digits(array: Array, avro: AvroType | None) -> Array:
 
 
 def avro_scalar(array: Array, avro: AvroType | None) -> Array:
-    """The text of each value of an Avro record; null for null."""
+    """The JSON of each value, as Avro writes values of records; null for null."""
     kind = array.type
     if _is_text(kind):
         return _quoted_text(array, _AVRO_ESCAPED, avro_quoted)
@@ -117,7 +117,7 @@ def _avro_decimal(array: Array, avro: AvroType | None) -> Array:
 
 
 def _spark_decimal_bytes(precision: int) -> int:
-    """The bytes that Spark's Avro writer takes for a decimal: the fewest that hold all of its digits."""
+    """The size of a decimal in Spark's Avro writer: the fewest bytes that hold its precision."""
     return (int("9" * precision).bit_length() + 8) // 8
 
 
@@ -150,7 +150,7 @@ def _quoted_text(array: Array, pattern: str, quoted: Callable[[str], str]) -> Ar
 
 
 def joined(*parts: Any) -> Any:  # noqa: ANN401 - texts and columns of texts
-    """The parts of each row, one after the other, null where one of them is."""
+    """The concatenated parts of each row; null if a part is null."""
     return pc.binary_join_element_wise(*parts, "")
 
 

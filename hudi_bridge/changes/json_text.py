@@ -1,12 +1,12 @@
-"""Arrow structs -> JSON texts, whole columns at a time, byte for byte as Hudi's ``cdc`` format has them.
+"""Converts Arrow structs to JSON texts, byte for byte as in Hudi's ``cdc`` format.
 
-Hudi makes these texts in two ways, which differ in white space, in nulls, and in the order of the entries of maps:
+Hudi has two styles, which differ in white space, nulls and the order of map entries:
 
-* ``JACKSON``: images that come from base files and logs (``InternalRowToJsonStringConverter``). No white space; fields
-  and entries that are null are left out, at whatever depth. The columns stand in the order of the table; maps, and
-  the fields of structs, in that of Scala's immutable maps.
-* ``AVRO``: images that the writer has stored (``HoodieCDCUtils.recordToJson``). A space after ``:`` and ``,``; nulls
-  are written; the entries of maps are in the order of Java's hash maps.
+* ``JACKSON``, for images from base files and logs (``InternalRowToJsonStringConverter``). No white space; null fields
+  and entries are omitted at every depth. Columns are in the order of the table, map entries and struct fields in that
+  of Scala's immutable maps.
+* ``AVRO``, for images stored by the writer (``HoodieCDCUtils.recordToJson``). A space after ``:`` and ``,``; nulls are
+  written; map entries are in the order of Java's hash maps.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,7 @@ _NULL_TEXT = pa.scalar(None, pa.string())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonStyle:
-    """How one Java library writes JSON."""
+    """The JSON style of one Java library."""
 
     colon: str
     comma: str
@@ -72,7 +72,7 @@ AVRO = JsonStyle(
 
 
 def json_texts(rows: pa.StructArray, style: JsonStyle, avro: AvroRecord | None = None) -> Array:
-    """The JSON object of each row, null for null; ``avro`` is the type of the rows where the style asks for it."""
+    """The JSON object of each row, null for null; ``avro`` is the type of the rows, if the style needs it."""
     parts = [
         _struct_texts(rows.slice(start, _ROWS_AT_ONCE), style, avro, in_order=True)
         for start in range(0, len(rows), _ROWS_AT_ONCE)
@@ -112,12 +112,12 @@ def _struct_texts(array: pa.StructArray, style: JsonStyle, avro: AvroRecord | No
         text = text.fill_null("null") if style.keeps_nulls else text
         fields.append(joined(style.comma + style.quoted(names[place]) + style.colon, text).fill_null(""))
     texts = joined(pa.repeat("", len(array)), *fields)
-    # What stands before the first field is not between two.
+    # The first field has no comma before it.
     return _wrapped(array, "", pc.binary_replace_slice(texts, 0, len(style.comma), "{"), "}")
 
 
 def _union_texts(array: pa.StructArray, style: JsonStyle, members: tuple[AvroType, ...]) -> Array:
-    """A union of several types is a struct with a field for each; one of them has the value."""
+    """A union of several types is a struct with a field for each type, of which one has the value."""
     texts = [_texts(child, style, member) for child, member in zip(array.flatten(), members, strict=True)]
     found: Array = pc.coalesce(*texts)
     return found
@@ -149,7 +149,7 @@ def _map_texts(array: Array, style: JsonStyle, avro: AvroType | None) -> Array:
 
 
 def _joined_by_row(texts: Array, lengths: Positions, style: JsonStyle) -> Array:
-    """One text for each row, of as many of the texts as the row is long."""
+    """One text per row: the row's texts, as many as its length, joined by commas."""
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     lists: Any = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), texts)
     by_row: Any = pc.binary_join(lists, style.comma)

@@ -1,14 +1,13 @@
-"""A range of commits -> the splits that hold how records have changed in it.
+"""Plans a change query: the splits with the changes of a range of commits.
 
-In a table with change data capture, each commit is a step of its own, file group by file group, as in Hudi: changes
-come from the files in which the writer has logged them or, where it has not had to, from the slices before and after
-the commit. Hudi tells these cases apart (a base file of inserts, a base file whose records are all gone, a log file, a
-replaced file group); comparing slices covers them all.
+In a table with change data capture, changes are found commit by commit and file group by file group, as in Hudi. They
+come from the change data files that the writer has logged; if it logged none, from comparing the slices before and
+after the commit. Hudi has a case each for a base file of inserts, a base file of which all records were deleted, a log
+file, and a replaced file group; comparing slices covers them all.
 
-Otherwise the range is one step: the file groups that its commits have touched are compared as they were before the
-range and after it, so that of several changes to a record only their sum is told. File groups that a clustering has
-made out of each other are compared together, and so are all of one partition, since a record may have been deleted in
-one and inserted into another.
+Otherwise the file groups written by the range are compared once, before the range and after it, so several changes to a
+record appear as one. All file groups of a partition are compared together, and so are file groups that a clustering has
+made from each other, since a record may have been deleted in one and inserted into another.
 
 Source: ``HoodieCDCExtractor``, ``HoodieCDCInferenceCase``.
 """
@@ -35,7 +34,7 @@ from hudi_bridge.timeline.plans import GroupId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePlan:
-    """How records have changed in a range of commits; ``image`` is the context of the slices of the splits."""
+    """The plan of a change query; ``image`` is the context with which the slices are read."""
 
     storage: Storage
     instants: InstantRange
@@ -50,26 +49,26 @@ class ChangePlan:
 
     @property
     def instant(self) -> str:
-        """The newest instant whose changes are told."""
+        """The newest instant whose changes are returned."""
         return self.instants.last_requested or self.instants.after
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of changes; the images have those of the table as of its newest commit, whatever the range."""
+        """The columns of changes; images have the columns of the table as of its newest commit, for every range."""
         return change_schema(self.image.schema, self.change_format)
 
     @property
     def context(self) -> ReadContext:
-        """The context of the slices of the splits."""
+        """The context with which the slices are read."""
         return self.image
 
     @property
     def next_after(self) -> str:
-        """The ``after`` of the range that begins where this one ends."""
+        """The ``after`` of the following range."""
         return self.instants.next_after
 
     def splits(self, row_filter: pc.Expression | None = None) -> Iterator[ChangeSplit]:
-        """The splits whose changes may pass the filter, by their instants."""
+        """The splits whose changes may pass the filter, judged by their instants."""
         instants = {
             time: ((INSTANT, pa.scalar(time, pa.string())),)
             for split in self.changes
@@ -80,17 +79,17 @@ class ChangePlan:
         return (split for split in self.changes if not ruled_out.issuperset(split.commit_times))
 
     def left_out_log_files(self) -> int:
-        """None: the logs of the range are merged in."""
+        """Always 0: the logs of the range are merged in."""
         return 0
 
 
 def plan_changes(planner: SplitPlanner, instants: InstantRange, change_format: ChangeFormat) -> ChangePlan:
-    """The plan of a range; ``planner`` is that of the newest instant. Lists the partitions that the range has touched.
+    """Plans a range with the ``planner`` of the newest instant; lists the partitions that the range has written to.
 
     Raises:
-        InstantNotReadableError: files of the range, or of the state before it, are gone.
+        InstantNotReadableError: files of the range, or of the state before it, no longer exist.
         UnsupportedTableError: the table's records cannot be merged correctly.
-        CorruptTableError: a file of the timeline is gone or damaged.
+        CorruptTableError: a file of the timeline is missing or damaged.
     """
     state = planner.state
     image = planner.context(QueryType.SNAPSHOT)
@@ -120,7 +119,7 @@ def plan_changes(planner: SplitPlanner, instants: InstantRange, change_format: C
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Planning:
-    """What the splits of a range are made from; ``newest`` plans the state as of the newest commit."""
+    """Makes the splits of a range; ``newest`` plans the state as of the newest commit."""
 
     newest: SplitPlanner
     instants: InstantRange
@@ -151,7 +150,7 @@ class _Planning:
                 yield self._split((change,), frozenset([commit.time]))
 
     def compared(self, writes: tuple[CommitWrites, ...]) -> Iterator[ChangeSplit]:
-        """The sum of the changes of all commits."""
+        """The net changes of all commits."""
         touched = _touched_groups(writes)
         if not touched:
             return
@@ -170,11 +169,11 @@ class _Planning:
             GroupChange(instant=instants[group], before=before.get(group), after=after.get(group))
             for group in sorted(touched)
         )
-        # Older releases stamp records that a clustering moves with its own time, which is no change.
+        # In older releases a clustering sets the commit time of the records that it moves, which is not a change.
         yield from self._by_partition(groups, frozenset(commit.time for commit in changing))
 
     def first_rows(self) -> Iterator[ChangeSplit]:
-        """The rows of the table at the end of a range that begins with the table itself: all of them are inserts."""
+        """The changes of a range that begins with the table: every row at its end is an insert."""
         if not self.instants.commits:
             return
         self.files.require_end()
@@ -193,7 +192,7 @@ class _Planning:
         return {group: split for group, split in splits.items() if split.base_path or split.log_paths}
 
     def _context(self, planner: SplitPlanner) -> ReadContext:
-        """What slices of a state are read with: images of all states have the newest columns."""
+        """The context with which slices of a state are read; images of all states have the newest columns."""
         return build_read_context(
             self.newest.state, self.newest.query_schema, QueryType.SNAPSHOT, visible=planner.state
         )
@@ -217,7 +216,7 @@ class _Planning:
 
 
 def _touched_groups(writes: tuple[CommitWrites, ...]) -> set[GroupId]:
-    """The file groups that changes have touched, and those that clusterings have made out of them, or them out of."""
+    """The file groups that writes have changed, with those connected to them by clusterings."""
     touched = {group for commit in writes if commit.changes_records for group in commit.touched}
     clusterings = [set(commit.touched) for commit in writes if commit.is_clustering]
     while met := [groups for groups in clusterings if not groups.isdisjoint(touched)]:

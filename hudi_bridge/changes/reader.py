@@ -1,4 +1,4 @@
-"""A split of changes -> record batches: from change data files where there are any, else by comparing slices."""
+"""Reads a split of changes, from its change data files or by comparing its slices."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ class SliceReader(Protocol):
 
 
 class ChangeReader:
-    """Reads one split of changes; file slices are read with ``open_slice``. Batches may be iterated again."""
+    """Reads one split of changes, and its file slices with ``open_slice``. Batches may be iterated more than once."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class ChangeReader:
         self.schema = pa.schema([split.context.schema.field(name) for name in request.columns])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The changes that pass the filter; their order is not promised."""
+        """The changes that pass the filter, in no particular order."""
         for changes in self._changes():
             batch = changes.batch(self._split, self._request)
             if batch.num_rows:

@@ -1,7 +1,7 @@
-"""What the commits of a range have written, and whether the files that tell of its changes are still there.
+"""The writes of a range's commits, and checks that the files with its changes still exist.
 
-A cleaner keeps, of each file group, the slices of the commits that it retains and the newest slice before them. So the
-state before a retained commit can be read, and no older one.
+In each file group, a cleaner keeps the slices of retained commits and the newest slice before them. So the state before
+a retained commit can be read, and no older state.
 """
 
 from collections import defaultdict
@@ -25,7 +25,7 @@ _TABLE_SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "INDEX", "ALTER_SCHEMA", 
 
 @dataclass(frozen=True, kw_only=True)
 class CommitWrites:
-    """What one commit has written: its requested time, its ordering time, and its metadata."""
+    """The writes of one commit: its requested time, ordering time and metadata."""
 
     time: str
     ordering_time: str
@@ -33,12 +33,12 @@ class CommitWrites:
 
     @property
     def is_clustering(self) -> bool:
-        """Whether the commit has only moved records between file groups."""
+        """Whether the commit is a clustering, which only moves records between file groups."""
         return self.metadata.operation_type == _CLUSTERING
 
     @property
     def changes_records(self) -> bool:
-        """Whether the commit is one of a writer, not of a table service."""
+        """Whether the commit is by a writer rather than a table service."""
         return not (self.metadata.is_compaction or self.metadata.operation_type in _TABLE_SERVICES)
 
     @cached_property
@@ -65,10 +65,10 @@ class CommitWrites:
 
 
 def range_writes(state: TableState, instants: InstantRange) -> tuple[CommitWrites, ...]:
-    """The commits of a range, in its order; those of which it is no longer known what they wrote are left out.
+    """The writes of a range's commits, in the order of the range, without commits whose metadata is lost.
 
     Raises:
-        CorruptTableError: a file of the active or archived timeline is gone or damaged.
+        CorruptTableError: a file of the active or archived timeline is missing or damaged.
     """
     metadata = read_range_metadata(state, instants)
     return tuple(
@@ -83,29 +83,29 @@ def range_writes(state: TableState, instants: InstantRange) -> tuple[CommitWrite
 
 
 class FilesOfChanges:
-    """Refuses what can no longer be told in full; each folder is listed once."""
+    """Checks that all changes of a range can still be read; each folder is listed once."""
 
     def __init__(self, state: TableState, instants: InstantRange, archived: tuple[Instant, ...]) -> None:
-        """The files of a range; ``archived`` are the archived commits after its begin."""
+        """Checks for a range; ``archived`` are the archived commits after its beginning."""
         self._state = state
         self._instants = instants
         self._archived = archived
         self._listings: dict[str, frozenset[str]] = {}
 
     def require_metadata(self, writes: Collection[CommitWrites]) -> None:
-        """Raises unless it is known of each commit of the range what it has written.
+        """Raises unless the metadata of every commit of the range is known.
 
         Raises:
-            InstantNotReadableError: it is not.
+            InstantNotReadableError: the metadata of a commit is lost.
         """
         known = {commit.time for commit in writes}
-        lost = [one for one in self._instants.commits if one.requested_time not in known]
+        lost = [commit for commit in self._instants.commits if commit.requested_time not in known]
         if lost:
             reason = f"what the commit {lost[-1].requested_time} has written is no longer known"
             raise self._not_readable(reason, ordering_time(lost[-1], self._state.config))
 
     def require_files(self, commit: CommitWrites, paths: Iterable[str]) -> None:
-        """Raises unless the files that a commit has written are there.
+        """Raises unless the files written by a commit exist.
 
         Raises:
             InstantNotReadableError: one of them has been cleaned.
@@ -127,7 +127,7 @@ class FilesOfChanges:
     def require_state_before(
         self, commit: CommitWrites, groups: Iterable[GroupId], slices: Mapping[GroupId, RealtimeFileSplit]
     ) -> None:
-        """Raises unless ``slices`` are all that there was of some file groups before a commit.
+        """Raises unless ``slices`` are the complete state of the file groups before a commit.
 
         Raises:
             InstantNotReadableError: some of it has been cleaned.
@@ -138,20 +138,22 @@ class FilesOfChanges:
                 continue
             if commit.ordering_time <= self._first_state:
                 raise self._cleaned_before(commit, self._first_state)
-            # Of a file group of logs alone, each write claims to be the first.
+            # In a file group of logs alone, every write is recorded as the first.
             if stats and all(stat.prev_commit == commit.time for stat in stats):
                 continue
-            # Slices are cleaned as a whole, so that the base file tells of the logs as well.
+            # Slices are cleaned as a whole, so the logs exist if the base file does.
             bases = [f"{group[0]}/{stat.base_file}".lstrip("/") for stat in stats if stat.base_file]
             if not all(map(self._exists, bases)) or (stats and group not in slices):
                 raise self._cleaned_before(commit, commit.ordering_time)
 
     @cached_property
     def _first_state(self) -> str:
-        """The ordering time of the first commit after which the table can be read, the last that is not retained."""
+        """The ordering time of the last commit that is not retained: the first state that can be read is after it."""
         retained = earliest_readable_instant(self._state)
         commits = (*self._archived, *self._state.timeline.commits())
-        times = (ordering_time(one, self._state.config) for one in commits if one.requested_time < (retained or ""))
+        times = (
+            ordering_time(commit, self._state.config) for commit in commits if commit.requested_time < (retained or "")
+        )
         return max(times, default="")
 
     def _exists(self, path: str) -> bool:

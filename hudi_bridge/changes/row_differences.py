@@ -1,7 +1,6 @@
-"""The rows of two states of the same records -> which of them were inserted, updated and deleted.
+"""Matches the rows of two states by record key, and compares their values, whole columns at a time.
 
-Rows meet by record key, whole columns at a time. Of a key that occurs several times, the first rows meet each other,
-then the second ones, and so on.
+If a key occurs several times, the first rows are paired with each other, then the second ones, and so on.
 """
 
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ _ROWS_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowPairs:
-    """Positions of rows: ``before[i]`` and ``after[i]`` are of one record, the others are in one of the states only."""
+    """Row positions: ``before[i]`` and ``after[i]`` are of one record; the others are in only one of the states."""
 
     before: Positions
     after: Positions
@@ -31,7 +30,7 @@ class RowPairs:
 
 
 def pair_rows(before: Keys, after: Keys) -> RowPairs:
-    """The rows of two states that are of the same record."""
+    """Pairs the rows of two states by record key."""
     distinct: Any = pa.chunked_array([*before.chunks, *after.chunks], before.type).unique()
     numbers, later = (_occurrences(_codes(keys, distinct), len(distinct)) for keys in (before, after))
     _, met_before, met_after = np.intersect1d(numbers, later, assume_unique=True, return_indices=True)
@@ -39,15 +38,15 @@ def pair_rows(before: Keys, after: Keys) -> RowPairs:
     return RowPairs(
         before=met_before[order],
         after=met_after[order],
-        only_before=_others(len(before), met_before),
-        only_after=_others(len(after), met_after),
+        only_before=_unmatched(len(before), met_before),
+        only_after=_unmatched(len(after), met_after),
     )
 
 
 def differing_rows(before: pa.Table, after: pa.Table) -> Booleans:
-    """For each row of two tables with the same columns, whether any of its values differs.
+    """For each row of two tables with the same columns and length, whether any of its values differs.
 
-    Floats differ when their bits do, but not from NaN to NaN; maps when their entries do, in whatever order they are.
+    Floats are compared by their bits, except that every NaN equals every other; maps regardless of entry order.
     """
     found = [np.zeros(0, dtype=np.bool_)]
     for start in range(0, before.num_rows, _ROWS_AT_ONCE):
@@ -64,7 +63,7 @@ def _codes(keys: Any, distinct: Column) -> Positions:  # noqa: ANN401 - one arra
 
 
 def _occurrences(codes: Positions, distinct: int) -> Positions:
-    """A number for each row, another one for each further row of the same code."""
+    """Distinct numbers for the rows: the n-th row with a code has the same number in both states."""
     counts = np.bincount(codes, minlength=distinct)
     if counts.max(initial=0) <= 1:
         return codes
@@ -75,10 +74,10 @@ def _occurrences(codes: Positions, distinct: int) -> Positions:
     return np.asarray(codes + places * distinct)
 
 
-def _others(rows: int, met: Positions) -> Positions:
-    alone = np.ones(rows, dtype=np.bool_)
-    alone[met] = False
-    return np.flatnonzero(alone)
+def _unmatched(rows: int, matched: Positions) -> Positions:
+    unmatched = np.ones(rows, dtype=np.bool_)
+    unmatched[matched] = False
+    return np.flatnonzero(unmatched)
 
 
 def _combined(column: "pa.ChunkedArray[Any]") -> Column:
@@ -88,7 +87,7 @@ def _combined(column: "pa.ChunkedArray[Any]") -> Column:
 
 
 def _differ(one: Any, other: Any) -> Booleans:  # noqa: ANN401 - arrays of any type
-    """For each place of two arrays of one type, whether the values differ."""
+    """For each position of two arrays of one type, whether the values differ."""
     valid, other_valid = as_booleans(one.is_valid()), as_booleans(other.is_valid())
     if types.is_null(one.type):
         return np.zeros(len(one), dtype=np.bool_)
@@ -130,7 +129,7 @@ def _lists_differ(one: Any, other: Any, both: Booleans) -> Booleans:  # noqa: AN
 
 
 def _maps_differ(one: Any, other: Any, alike: Positions) -> Booleans:  # noqa: ANN401
-    """Maps of as many entries each: brought into the order of their keys, then compared."""
+    """Whether maps with equal numbers of entries differ, compared in the order of their keys."""
     sides: list[tuple[Column, Column]] = []
     lengths = _lengths(one)[alike]
     rows = np.repeat(np.arange(len(alike)), lengths)
@@ -156,7 +155,7 @@ def _lengths(array: Any) -> Positions:  # noqa: ANN401 - a list or a map
 
 
 def _entries(array: Any, rows: Positions) -> Positions:  # noqa: ANN401 - a list or a map
-    """The positions, among all values, of those of some rows."""
+    """The positions of the values of ``rows`` among all values."""
     starts = np.asarray(array.offsets.to_numpy(), dtype=np.int64)[:-1][rows]
     lengths = _lengths(array)[rows]
     found: Positions = np.arange(int(lengths.sum())) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)

@@ -1,11 +1,11 @@
-"""File slices before and after -> the changes between them, by record key.
+"""Finds the changes between file slices before and after, by record key.
 
-Each file group is compared with itself first, a part of the record keys at a time where they would not fit the memory
-for logs. What is then in one state only meets the same of the other file groups: a record may have been deleted in one
-and inserted into another, or been moved.
+The two slices of each file group are compared first, one part of the record keys at a time if they do not fit the
+memory for logs. Rows in only one state are then matched across file groups: a record may have been deleted in one and
+inserted into another, or moved.
 
-A record has been updated if a commit of the range has written it again, or if any of its columns differs. Rows that
-were only moved to another file are no changes.
+A record is updated if a commit of the range has written it again, or if any of its columns differs. Rows that were only
+moved to another file are not changes.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ _MOST_PARTS = 1024
 
 
 class StateChanges:
-    """The changes between the slices of a split's file groups; ``at_once`` splits share the memory for logs."""
+    """The changes between the slices of a split; ``at_once`` is the number of splits that share the memory for logs."""
 
     def __init__(self, storage: Storage, split: ChangeSplit, read_slice: ReadSlice, at_once: int) -> None:
         self._storage = storage
@@ -48,7 +48,7 @@ class StateChanges:
         self._compared = [name for name in self._schema.names if name not in META_COLUMNS]
 
     def changes(self) -> Iterator[Changes]:
-        """All changes, some rows at a time."""
+        """All changes, in batches."""
         if all(group.before is None for group in self._split.groups):
             for group in self._split.groups:
                 for piece in slice_rows(self._read_slice, group.after, group.instant, None, None):
@@ -95,7 +95,7 @@ class StateChanges:
         if not self._split.image.populates_meta_fields:
             return np.zeros(before.num_rows, dtype=np.bool_)
         times, earlier = (_combined(table[COMMIT_TIME_COLUMN]) for table in (after, before))
-        # A copy, since what Arrow lends cannot be written to.
+        # A copy, since arrays backed by Arrow's memory are read-only.
         return np.array(as_booleans(pc.and_(pc.not_equal(times, earlier), self._in_range(times))))
 
     def _in_range(self, times: Column) -> "pa.BooleanArray":

@@ -1,7 +1,7 @@
-"""A file slice -> its rows with their record keys, in memory: all, those of a part of the keys, or what may differ.
+"""Reads the rows of a file slice with their record keys: all rows, or those of some keys.
 
-Of two slices with the same base file, only the records of the log blocks that one of them lacks can differ. Whichever
-of their keys there are, the rows of no other key need to be held.
+If two slices have the same base file, only records of log blocks that are in one of them can differ, and only rows with
+the keys of those records are held in memory.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -26,24 +26,24 @@ ReadSlice: TypeAlias = Callable[[RealtimeFileSplit, pc.Expression | None], Itera
 """The rows of a slice that pass a filter, with all columns of the table."""
 
 Part: TypeAlias = tuple[int, int]
-"""The number of a part of the record keys, and how many parts there are."""
+"""The number of a part of the record keys, and the count of parts."""
 
 _DECODED_BASE_FILE = 8
 _DECODED_LOG = 2
-# Both states, and what is taken of each.
+# Both states, and the rows taken from each.
 _STATES_HELD = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRows:
-    """Rows with their record keys; ``instants`` are the commits that are told to have changed them, unless they do."""
+    """Rows with their record keys; ``instants`` are reported for changes of rows without a commit time in the range."""
 
     keys: "pa.ChunkedArray[Any]"
     instants: "pa.ChunkedArray[Any]"
     rows: pa.Table
 
     def take(self, positions: Positions) -> "SliceRows":
-        """Some of the rows; those that follow on each other are not copied."""
+        """The rows at ``positions``; contiguous rows are not copied."""
         count = len(positions)
         if count and positions[-1] - positions[0] == count - 1 and (np.diff(positions) == 1).all():
             return self.slice(int(positions[0]), count)
@@ -51,17 +51,17 @@ class SliceRows:
         return SliceRows(keys=self.keys.take(places), instants=self.instants.take(places), rows=self.rows.take(places))
 
     def slice(self, start: int, count: int) -> "SliceRows":
-        """At most so many rows from one on."""
+        """At most ``count`` rows from position ``start`` on."""
         keys, instants = self.keys.slice(start, count), self.instants.slice(start, count)
         return SliceRows(keys=keys, instants=instants, rows=self.rows.slice(start, count))
 
     def pieces(self, rows: int) -> Iterator["SliceRows"]:
-        """All rows, some at a time."""
+        """All rows, at most ``rows`` at a time."""
         return (self.slice(start, rows) for start in range(0, self.rows.num_rows, rows))
 
 
 def all_rows(pieces: Iterable[SliceRows], schema: pa.Schema) -> SliceRows:
-    """The rows of many as those of one, in one piece: taking rows out of many is slow."""
+    """Concatenates rows into one chunk, since taking rows from many chunks is slow."""
     known = list(pieces)
     tables = [piece.rows for piece in known] or [schema.empty_table()]
     return SliceRows(
@@ -74,7 +74,7 @@ def all_rows(pieces: Iterable[SliceRows], schema: pa.Schema) -> SliceRows:
 def slice_rows(
     read_slice: ReadSlice, piece: RealtimeFileSplit | None, instant: str, keys: "Column | None", part: Part | None
 ) -> Iterator[SliceRows]:
-    """The rows of a slice, of some ``keys`` or of a part of all of them; none where there is no slice."""
+    """The rows of a slice with the given ``keys`` or in a ``part`` of all keys; none if ``piece`` is None."""
     if piece is None or (keys is not None and not len(keys)):
         return
     row_filter = None if keys is None else pc.field(RECORD_KEY_COLUMN).isin(keys)
@@ -91,7 +91,7 @@ def slice_rows(
 
 
 def keys_that_may_differ(storage: Storage, group: GroupChange) -> "Column | None":
-    """The record keys of the log blocks in which the slices of a file group differ, None where any row may differ.
+    """The record keys of the log blocks in which the slices of a file group differ, None if any row may differ.
 
     Reads the log files.
     """
@@ -115,7 +115,7 @@ def keys_that_may_differ(storage: Storage, group: GroupChange) -> "Column | None
 
 
 def held_bytes(group: GroupChange, keys: "Column | None") -> int:
-    """About how much memory the rows of both slices take that have to be held at once."""
+    """The estimated memory for the rows of both slices that are held at once."""
     logs = sum(piece.log_size_bytes for piece in group.slices)
     bases = sum(piece.base_size_bytes for piece in group.slices)
     return _STATES_HELD * (_DECODED_LOG * logs + (_DECODED_BASE_FILE * bases if keys is None else 0))

@@ -1,7 +1,4 @@
-"""What has changed in file groups of a table, to be read on its own: the slices before and after, or what was logged.
-
-A split can be pickled, or written as JSON, like any other.
-"""
+"""The splits of a change query. Like other splits, they can be pickled or written as JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -28,7 +25,7 @@ _KIND = "changes"
 
 
 class ChangeFormat(StrEnum):
-    """How the images of a record are returned: as structs of the table's columns, or as Hudi's JSON texts."""
+    """The format of images: structs of the table's columns, or Hudi's JSON texts."""
 
     ROWS = "rows"
     CDC = "cdc"
@@ -43,11 +40,10 @@ def change_schema(image: pa.Schema, change_format: ChangeFormat) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupChange:
-    """What has become of one file group.
+    """The change of one file group.
 
-    ``before`` and ``after`` are its slices, None where it did not exist yet, or no longer. ``instant`` is the commit
-    that changed it last. ``cdc_paths`` are the change data files in which the writer has logged the changes; without
-    any, the slices are compared.
+    ``before`` and ``after`` are its slices, None if it did not exist yet or no longer exists. ``instant`` is the last
+    commit that changed it. ``cdc_paths`` are the change data files of the changes; if empty, the slices are compared.
 
     Part of a ``ChangeSplit``.
     """
@@ -59,17 +55,17 @@ class GroupChange:
 
     @property
     def slices(self) -> tuple[RealtimeFileSplit, ...]:
-        """Those of the two that there are."""
+        """The slices before and after that exist."""
         return tuple(piece for piece in (self.before, self.after) if piece is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSplit:
-    """File groups among which records may have moved, so that their changes are found together.
+    """File groups whose changes are found together, since records may have moved between them.
 
-    ``image`` is the context of the slices, with the columns of the table as the images have them.
-    ``commit_times`` are the commits whose changes are asked for. ``digits`` says whether the JSON of decimals has their
-    digits, which Hudi loses.
+    ``image`` is the context with which the slices are read; its columns are those of the images. ``commit_times`` are
+    the commits whose changes are returned. ``digits`` is whether the JSON of decimals has their digits, which Hudi
+    loses.
 
     Made by ``HudiDataset.splits`` of ``HudiTable.changes``, and by ``from_json``.
     """
@@ -82,17 +78,17 @@ class ChangeSplit:
 
     @property
     def context(self) -> ReadContext:
-        """That of the slices, with the columns of changes."""
+        """The context of the slices, with the columns of changes."""
         schema = change_schema(self.image.schema, self.change_format)
         return replace(self.image, schema=schema, query_type=QueryType.CHANGES)
 
     @property
     def slices(self) -> tuple[RealtimeFileSplit, ...]:
-        """The file slices that are read."""
+        """All file slices of the split."""
         return tuple(piece for group in self.groups for piece in group.slices)
 
     def to_json(self) -> str:
-        """The split as a JSON text that stands on its own."""
+        """The split, with its context, as JSON text."""
         groups = [
             {
                 "instant": group.instant,

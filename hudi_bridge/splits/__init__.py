@@ -1,1 +1,1 @@
-"""From a table and an instant to the splits that a reader needs."""
+"""Plans queries: the file slices of a table as of an instant, and the splits to read them."""

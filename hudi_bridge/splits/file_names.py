@@ -1,8 +1,8 @@
-"""Names of base files and log files, and what they say.
+"""Names of base files and log files.
 
 Base file: ``{fileId}_{writeToken}_{instant}.{extension}``.
-Log file: ``.{fileId}_{instant}.log.{version}[_{writeToken}[.cdc]]``, where the instant is the base instant of the file
-slice up to table version 7 and the requested instant of the writing delta commit from version 8 on.
+Log file: ``.{fileId}_{instant}.log.{version}[_{writeToken}[.cdc]]``. The instant is the base instant of the file slice
+up to table version 7, and the requested instant of the delta commit that wrote it from version 8 on.
 
 Source: ``FSUtils`` and ``HoodieLogFile`` of Hudi.
 """
@@ -22,7 +22,7 @@ _NATIVE_LOG_FILE = re.compile(r"[A-Za-z0-9-]+_[A-Za-z0-9-]+_\d+_\d+\.(log|delete
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseFileName:
-    """What the name of a base file says."""
+    """The parts of a base file's name."""
 
     file_id: str
     write_token: str
@@ -32,7 +32,7 @@ class BaseFileName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFileName:
-    """What the name of a log file says.
+    """The parts of a log file's name.
 
     Part of a ``LogFile``.
     """
@@ -66,7 +66,7 @@ def parse_log_file_name(name: str) -> LogFileName | None:
     """The parts of a log file's name, None for a name of another kind.
 
     Raises:
-        UnsupportedTableError: the name is that of a native log file, which releases after 1.2 are to write.
+        UnsupportedTableError: it is a native log file, planned for releases after 1.2.
     """
     match = _LOG_FILE.fullmatch(name)
     if match is None:

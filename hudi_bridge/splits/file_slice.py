@@ -1,4 +1,4 @@
-"""Base files, log files, and how they stand together in file slices and file groups."""
+"""Base files, log files, file slices and file groups."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ class LogFile:
 class FileSlice:
     """One version of a file group: at most one base file, and the log files of later changes, oldest first.
 
-    A slice without a base file is legal: its records have only been written to logs so far.
+    Without a base file, all records of the slice are in its logs.
 
     Made by ``HudiTable.file_slices``.
     """
@@ -46,12 +46,12 @@ class FileSlice:
 
     @property
     def base_size_bytes(self) -> int:
-        """Size of the base file, 0 without one."""
+        """The size of the base file, 0 without one."""
         return self.base_file.size_bytes if self.base_file else 0
 
     @property
     def log_size_bytes(self) -> int:
-        """Sum of the sizes of the log files."""
+        """The total size of the log files."""
         return sum(log.size_bytes for log in self.log_files)
 
 

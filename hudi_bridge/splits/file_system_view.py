@@ -1,9 +1,10 @@
-"""From the files of a partition and the timeline to the file slices that a query sees.
+"""The file slices of a partition that a query sees, from the partition's files and the timeline.
 
-A base file opens a slice at its instant, a pending compaction opens an empty one at its own. Log files join a slice by
-the base instant in their name (table versions up to 7) or by the completion time of the delta commit that wrote them
-(version 8 on): a delta commit that completed after a compaction was planned is not part of that compaction. In a table
-that was downgraded, logs may still name their delta commit; they join the newest slice that begins at or before it.
+A base file opens a slice at its instant, and a pending compaction opens an empty slice at its own. Up to table version
+7, log files join a slice by the base instant in their name; from version 8 on, by the completion time of the delta
+commit that wrote them: one that completed after a compaction was planned is not part of that compaction. In a
+downgraded table, names of log files may still have the instant of a delta commit; such logs join the newest slice that
+begins at or before it.
 
 Source: ``HoodieFileGroup`` and ``AbstractTableFileSystemView`` of Hudi.
 """
@@ -45,20 +46,22 @@ class TimelineView:
 
 
 def view_timeline(state: TableState) -> TimelineView:
-    """The view as of the state's instant; reads the plans of pending compactions and the commits that replace groups.
+    """The timeline up to the state's instant; reads the plans of pending compactions and the replace commits.
 
     Raises:
-        CorruptTableError: one of those files is gone or damaged.
+        CorruptTableError: one of those files is missing or damaged.
     """
-    # The first commit that replaces a group decides.
-    replacing = (one for one in reversed(state.timeline.commits()) if one.action is Action.REPLACE_COMMIT)
+    # If several commits replaced a group, the first one counts.
+    replacing = (instant for instant in reversed(state.timeline.commits()) if instant.action is Action.REPLACE_COMMIT)
     return TimelineView(
         logs_name_their_own_instant=state.config.table_version >= FIRST_VERSION_OF_1X,
         query_instant=state.instant,
         is_committed=state.timeline.is_committed,
         completion_time_of=_CompletionTimes(state).of,
         pending_compactions=read_pending_compactions(state),
-        replaced=_replaced_groups({one.requested_time: read_commit_metadata(state, one) for one in replacing}),
+        replaced=_replaced_groups(
+            {instant.requested_time: read_commit_metadata(state, instant) for instant in replacing}
+        ),
     )
 
 
@@ -68,10 +71,10 @@ def view_range(
     completion_times: Mapping[str, str | None],
     metadata: Mapping[str, CommitMetadata],
 ) -> TimelineView:
-    """The view of the files of some commits alone, of which the completion times and what they wrote are known.
+    """The timeline for the files of some commits alone, given their completion times and metadata.
 
     Raises:
-        CorruptTableError: the plan of a pending compaction is gone or damaged.
+        CorruptTableError: the plan of a pending compaction is missing or damaged.
     """
     return TimelineView(
         logs_name_their_own_instant=state.config.table_version >= FIRST_VERSION_OF_1X,
@@ -84,7 +87,7 @@ def view_range(
 
 
 def _replaced_groups(metadata: Mapping[str, CommitMetadata]) -> dict[GroupId, str]:
-    """The commit that replaced each file group, the last one of those given by requested time."""
+    """The instant that replaced each file group; of several, the last in ``metadata``."""
     return {
         (partition_path, file_id): time
         for time, commit in metadata.items()
@@ -94,7 +97,7 @@ def _replaced_groups(metadata: Mapping[str, CommitMetadata]) -> dict[GroupId, st
 
 
 class _CompletionTimes:
-    """When writes completed; the archived timeline is read when it is first asked for."""
+    """Completion times of writes; reads the archived timeline when it is first needed."""
 
     def __init__(self, state: TableState) -> None:
         self._state = state
@@ -105,11 +108,11 @@ class _CompletionTimes:
     @cached_property
     def _archived(self) -> Mapping[str, str]:
         instants = load_archived_instants(self._state)
-        return {one.requested_time: one.completion_time for one in instants if one.completion_time}
+        return {instant.requested_time: instant.completion_time for instant in instants if instant.completion_time}
 
 
 def build_file_groups(partition_path: str, files: Iterable[FileInfo], timeline: TimelineView) -> tuple[FileGroup, ...]:
-    """All file groups among a partition's files, whatever the query's instant; files of other kinds are passed over.
+    """The file groups of a partition's files, with slices after the query's instant too; skips files of other kinds.
 
     Raises:
         UnsupportedTableError: a base file is not Parquet, or a log file is of a later Hudi.
@@ -142,7 +145,7 @@ def build_file_groups(partition_path: str, files: Iterable[FileInfo], timeline: 
 def _build_file_group(
     group: GroupId, base_files: Mapping[str, BaseFile], log_files: list[LogFile], timeline: TimelineView
 ) -> FileGroup:
-    # Where logs are told apart by their own instants, one must not join the base file of a write that never completed.
+    # From version 8 on, a log must not join a base file whose write never completed.
     opened = {
         instant for instant in base_files if not timeline.logs_name_their_own_instant or timeline.is_committed(instant)
     }
@@ -173,30 +176,30 @@ def _build_file_group(
 
 
 def _slice_key(log: LogFile, opened: AbstractSet[str], joinable: list[str], timeline: TimelineView) -> str:
-    """The instant of the slice that a log joins: one of those opened, or a new one, which is made joinable."""
+    """The instant of the slice that a log joins: an opened one, or a new one, which is added to ``joinable``."""
     instant = log.name.instant_time
     if not timeline.logs_name_their_own_instant and instant in opened:
         return instant
-    # A downgrade to table version 6 leaves logs that name their own instant, with no record of when that completed.
+    # A downgrade to table version 6 leaves logs that name their own instant, but removes its completion time.
     began_before = bisect_right(joinable, instant)
     if timeline.logs_name_their_own_instant and began_before < len(joinable):
-        # A completion time is later than the requested time, so it is only asked for where it can make a difference:
-        # for archived instants it has to be read from the archived timeline.
+        # The completion time is later than the requested time, so it matters only if a slice begins after the latter.
+        # It is looked up only then, since for archived instants that reads the archived timeline.
         began_before = bisect_right(joinable, timeline.completion_time_of(instant) or instant)
     if began_before:
         return joinable[began_before - 1]
-    # A group that began with logs: later logs stay with the first one, until a compaction opens a slice.
+    # In a group that began with logs, later logs join the first one until a compaction opens a slice.
     if timeline.is_committed(instant):
         joinable.insert(0, instant)
     return instant
 
 
 def latest_snapshot_slice(group: FileGroup, timeline: TimelineView) -> FileSlice | None:
-    """The slice of a group that a snapshot at the query's instant reads, None if the group is not part of it.
+    """The slice that a snapshot at the query's instant reads, None if the group is not part of the snapshot.
 
-    A slice opened by a pending compaction is joined with the one before: the base file that it will replace, and the
-    logs of both, in the order of their names. So a write that overlaps others counts as of when it was requested; once
-    the compaction has run, it counts as of when it completed.
+    A slice opened by a pending compaction is merged with the slice before it: the older base file, and the logs of both
+    in the order of their names. So overlapping writes are merged by requested time until the compaction has run, and by
+    completion time after it.
     """
     visible = _visible_slices(group, timeline)
     if not visible:
@@ -214,9 +217,9 @@ def latest_snapshot_slice(group: FileGroup, timeline: TimelineView) -> FileSlice
 
 
 def latest_read_optimized_slice(group: FileGroup, timeline: TimelineView) -> FileSlice | None:
-    """The slice with the newest committed base file at the query's instant, None without one.
+    """The slice with the newest committed base file at the query's instant, None if there is none.
 
-    The slice keeps its log files, so that a caller can say what a read of the base file leaves out.
+    The slice keeps its log files, so that a caller can report what a read of the base file leaves out.
     """
     pending = timeline.pending_compactions.get((group.partition_path, group.file_id))
     visible = _visible_slices(group, timeline)
@@ -238,8 +241,8 @@ def _visible_slices(group: FileGroup, timeline: TimelineView) -> list[FileSlice]
     return [
         piece
         for piece in group.slices
-        # A pending compaction may be requested after the query's instant and yet hold logs from before: of a delta
-        # commit that completed later.
+        # A compaction requested after the query's instant may still have logs from before that instant: those of a
+        # delta commit that was requested earlier and completed later.
         if piece.base_instant_time == pending
         or (piece.base_instant_time <= timeline.query_instant and timeline.is_committed(piece.base_instant_time))
     ]

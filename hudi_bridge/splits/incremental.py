@@ -1,14 +1,14 @@
-"""A range of commits -> the splits that hold the rows which it changed, in their latest state.
+"""Plans an incremental query: the rows changed by a range of commits, in their latest state.
 
-Only files that commits of the range have written are read: they are merged with each other as the files of a snapshot
-are, and of what results, the rows count whose commit time lies in the range. Compactions and clusterings of the range
-bring no rows of their own, since they keep commit times, but they may hold those of the files that they replaced.
+Only files written by commits of the range are read. They are merged as in a snapshot; then rows whose commit time lies
+outside the range are dropped. Compactions and clusterings keep the commit times of rows, so they change none, but their
+files may hold rows of files in the range that they replaced.
 
-What was written before the range takes no part in merging. So a late record is returned although an older row beats it
-in a snapshot, and a partial update is returned without the fields that it left out, both as in Hudi.
+Rows from before the range are not merged in. So a late record is returned even if an older row wins over it in a
+snapshot, and a partial update is returned without the fields that it left out. Both are as in Hudi.
 
-Where files of the range have been cleaned, or its commits archived, the table as a whole is searched for rows of the
-range instead, if the options say so; a row that has changed again since is then not found.
+If files of the range have been cleaned, or its commits archived, the options may allow a full scan of the table for
+rows of the range. It does not find rows that have changed again since.
 
 Source: ``MergeOnReadIncrementalRelationV1`` and ``V2``, ``HoodieIncrementalFileIndex``, ``HoodieInputFormatUtils``.
 """
@@ -39,7 +39,7 @@ _LISTING_THREADS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncrementalPlan:
-    """The rows of a table whose commits lie in a range: ``slices`` hold them; ``planner`` is of the newest instant."""
+    """The plan of an incremental query; ``slices`` hold its rows, ``planner`` is for the newest instant."""
 
     planner: SplitPlanner
     instants: InstantRange
@@ -58,49 +58,49 @@ class IncrementalPlan:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the table as of its newest commit, whatever the range."""
+        """The columns of the table as of its newest commit, for every range."""
         return self.context.schema
 
     @property
     def next_after(self) -> str:
-        """The ``after`` of the range that begins where this one ends."""
+        """The ``after`` of the following range."""
         return self.instants.next_after
 
     def splits(self, row_filter: pc.Expression | None = None) -> Iterator[RealtimeFileSplit]:
-        """The splits whose rows may pass the filter, made one after another."""
+        """The splits whose rows may pass the filter, made one at a time."""
         return self.planner.splits_of(self.slices, self.context, row_filter)
 
     def left_out_log_files(self) -> int:
-        """None: the logs of the range are merged in."""
+        """Always 0: the logs of the range are merged in."""
         return 0
 
 
 def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> IncrementalPlan:
-    """The plan of a range; ``planner`` is that of the newest instant. Lists the partitions that the range has touched.
+    """Plans a range with the ``planner`` of the newest instant; lists the folders that the range has written to.
 
     Raises:
-        InstantNotReadableError: files that hold rows of the range are gone, and the options refuse a full scan.
-        UnsupportedTableError: the table's rows do not tell their commits.
-        CorruptTableError: a file of the timeline is gone or damaged.
+        InstantNotReadableError: files with rows of the range no longer exist, and the options do not allow a full scan.
+        UnsupportedTableError: the table has no meta columns, so its rows have no commit times.
+        CorruptTableError: a file of the timeline is missing or damaged.
     """
     state, config = planner.state, planner.state.config
     if not config.populates_meta_fields:
         raise UnsupportedTableError("incremental query", "a table without meta columns", "tables with commit times")
     metadata = read_range_metadata(state, instants)
     written = _written_files(instants, metadata)
-    there = _there(state.storage, written)
-    written = {path: replace(one, file=there.get(path, one.file)) for path, one in written.items()}
+    current = _current_files(state.storage, written)
+    written = {path: replace(file, file=current.get(path, file.file)) for path, file in written.items()}
     slices = _slices(state, instants, metadata, written)
-    gone = {path: one for path, one in written.items() if path not in there}
+    missing = {path: file for path, file in written.items() if path not in current}
     falls_back = state.options.full_scan_fallback
     if falls_back is None:
         falls_back = config.table_version >= FIRST_VERSION_OF_1X
-    if falls_back and (gone or instants.archived):
+    if falls_back and (missing or instants.archived):
         visible, slices = state, tuple(planner.file_slices(QueryType.INCREMENTAL))
     else:
-        if gone:
-            slices = _without_later_logs(state, instants, slices, gone)
-            _refuse_gone_files(config, instants, slices, gone)
+        if missing:
+            slices = _without_later_logs(state, instants, slices, missing)
+            _require_files(config, instants, slices, missing)
         visible = state.as_of(instants.last_requested or state.instant)
     context = build_read_context(
         state,
@@ -114,7 +114,7 @@ def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> Increment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Written:
-    """A file of the range, and the commit that wrote to it last."""
+    """A file written by the range, and the last commit that wrote to it."""
 
     partition_path: str
     file: FileInfo
@@ -141,19 +141,19 @@ def _slices(
     metadata: Mapping[str, CommitMetadata],
     written: Mapping[str, _Written],
 ) -> tuple[FileSlice, ...]:
-    """The newest slice of each file group that the range has touched and not replaced, made of files of the range."""
+    """The newest slice, of files of the range, of each file group that the range wrote to and did not replace."""
     completion_times = {commit.requested_time: commit.completion_time for commit in instants.commits}
     timeline = view_range(state, instants.last_requested or "", completion_times, metadata)
     files: dict[str, list[FileInfo]] = defaultdict(list)
-    for one in written.values():
-        files[one.partition_path].append(one.file)
+    for entry in written.values():
+        files[entry.partition_path].append(entry.file)
     groups = (group for path in sorted(files) for group in build_file_groups(path, files[path], timeline))
     latest = (latest_snapshot_slice(group, timeline) for group in groups)
     return tuple(piece for piece in latest if piece is not None)
 
 
-def _there(storage: Storage, written: Mapping[str, _Written]) -> dict[str, FileInfo]:
-    """The files in the folders that were written to, by their paths, as they are now: logs may have grown since."""
+def _current_files(storage: Storage, written: Mapping[str, _Written]) -> dict[str, FileInfo]:
+    """The current files, by path, in the folders that were written to; logs may have grown since."""
     folders = sorted({path.rpartition("/")[0] for path in written})
     listings = map_in_threads(storage.list_directory, folders, _LISTING_THREADS)
     return {info.path: info for listing in listings for info in listing}
@@ -163,23 +163,23 @@ def _without_later_logs(
     state: TableState,
     instants: InstantRange,
     slices: tuple[FileSlice, ...],
-    gone: Mapping[str, _Written],
+    missing: Mapping[str, _Written],
 ) -> tuple[FileSlice, ...]:
-    """The slices without log files that Hudi does not come to: releases before 1.0 end at a block of a later write."""
+    """The slices without log files that Hudi 0.x does not read: it stops at the first block of a later write."""
     if state.config.written_by_1x:
         return slices
     end = instants.last_requested or ""
     return tuple(
-        replace(piece, log_files=piece.log_files[: _count_up_to(state.storage, piece, end, gone)])
-        if any(log.path in gone for log in piece.log_files)
+        replace(piece, log_files=piece.log_files[: _log_count_up_to(state.storage, piece, end, missing)])
+        if any(log.path in missing for log in piece.log_files)
         else piece
         for piece in slices
     )
 
 
-def _count_up_to(storage: Storage, piece: FileSlice, end: str, gone: Mapping[str, _Written]) -> int:
+def _log_count_up_to(storage: Storage, piece: FileSlice, end: str, missing: Mapping[str, _Written]) -> int:
     for count, log in enumerate(piece.log_files, start=1):
-        if log.path in gone:
+        if log.path in missing:
             break
         try:
             blocks = scan_blocks(storage.read_buffer(log.path), log.path).blocks
@@ -190,13 +190,12 @@ def _count_up_to(storage: Storage, piece: FileSlice, end: str, gone: Mapping[str
     return len(piece.log_files)
 
 
-def _refuse_gone_files(
-    config: TableConfig, instants: InstantRange, slices: tuple[FileSlice, ...], gone: Mapping[str, _Written]
+def _require_files(
+    config: TableConfig, instants: InstantRange, slices: tuple[FileSlice, ...], missing: Mapping[str, _Written]
 ) -> None:
-    missing = {gone[path].commit_time for piece in slices for path in _paths(piece) if path in gone}
-    if missing:
-        # The commits of a range are in its order.
-        last = [commit for commit in instants.commits if commit.requested_time in missing][-1]
+    commit_times = {missing[path].commit_time for piece in slices for path in _paths(piece) if path in missing}
+    if commit_times:
+        last = [commit for commit in instants.commits if commit.requested_time in commit_times][-1]
         reason = f"files of the commit {last.requested_time} are gone"
         raise InstantNotReadableError(instants.after, reason, ordering_time(last, config), "after")
 

@@ -1,7 +1,7 @@
-"""The folder of a table -> its state as of now; a table that holds data has a timeline.
+"""Opens a table: its current state, checked to have a timeline if it has data files.
 
-A timeline that was deleted, or that the properties look for in the wrong place, lists as an empty one, and would make
-the table an empty one.
+A timeline that was deleted, or whose path in the properties is wrong, lists as empty, and the table would read as
+empty.
 """
 
 from collections.abc import Mapping
@@ -25,36 +25,36 @@ def open_state(
     payloads: Mapping[str, RecordPayload],
     log_memory_bytes: int | None,
 ) -> TableState:
-    """The state as of now, to be read with a user's options, which are those of ``HudiTable.open``.
+    """The current state of a table; the options are those of ``HudiTable.open``.
 
     Raises:
         TableNotFoundError: there is no Hudi table.
         CorruptTimelineError: its properties cannot be read, or its timeline is empty and a partition has data files.
-        UnsupportedTableError: it uses something that cannot be read correctly.
-        QueryError: an option is none, or means nothing.
+        UnsupportedTableError: it uses a feature that cannot be read correctly.
+        QueryError: an option is unknown or has an invalid value.
     """
     config = with_read_options(read_table_config(storage), options)
     read_options = ReadOptions.of(options, payloads, log_memory_bytes)
-    return _with_its_data(TableState.load(storage, config, read_options))
+    return _checked(TableState.load(storage, config, read_options))
 
 
 def refreshed(state: TableState) -> TableState:
-    """The state of the same table as of now, read as of its newest commit.
+    """The current state of the same table, as of its newest commit.
 
     Raises:
         CorruptTimelineError: the timeline is empty, and a partition has data files.
     """
-    return _with_its_data(TableState.load(state.storage, state.config, state.options))
+    return _checked(TableState.load(state.storage, state.config, state.options))
 
 
-def _with_its_data(state: TableState) -> TableState:
+def _checked(state: TableState) -> TableState:
     if not state.timeline.instants:
         _require_no_data(state)
     return state
 
 
 def _require_no_data(state: TableState) -> None:
-    # A writer requests an instant before it writes a file, and archives only what later instants follow.
+    # Writers request an instant before they write files, and never archive the newest instants.
     listings = FolderListings(state.storage)
     partitions = list_partitions(state, pa.schema([]), (), None, listings.entries)
     for info in (info for path in partitions for info in listings.entries(path) if not info.is_dir):

@@ -1,8 +1,7 @@
-"""Partition folders: found, pruned by a filter, and read as column values.
+"""Lists partitions, prunes them by a filter, and reads partition columns from paths.
 
-A partition is a folder that holds ``.hoodie_partition_metadata``. Folders are listed level by level, in parallel. Where
-a folder's values are known from its path, a filter that they cannot satisfy stops the descent before the folder, and
-so any data file in it, is listed.
+A partition is a folder with a file ``.hoodie_partition_metadata``. Folders are listed level by level, in parallel. If
+the path gives a folder's partition values and they cannot pass the filter, the folder is not listed.
 
 Source: ``HoodiePartitionMetadata``, ``HoodieSparkUtils.parsePartitionColumnValues`` and Spark's partition discovery.
 """
@@ -26,20 +25,20 @@ from hudi_bridge.timeline.table_state import TableState
 _PARTITION_METADATA = ".hoodie_partition_metadata"
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _LISTING_THREADS = 16
-# Where links lead back up, folders multiply from level to level.
+# Links to a parent folder multiply folders from level to level.
 _USUAL_LEVELS = 12
 _MOST_DEEP_FOLDERS = 1000
 
 PartitionValues: TypeAlias = "tuple[tuple[str, pa.Scalar[Any]], ...]"
-"""Partition columns with their values, in the order of the partition fields."""
+"""Names and values of partition columns, in the order of the partition fields."""
 
 
 def columns_from_path(config: TableConfig, query_type: QueryType) -> tuple[str, ...]:
-    """The partition columns that are read from the partition path and not from the files.
+    """The partition columns that are read from the partition path instead of the files.
 
-    A snapshot of Hudi 1.x takes them from the path, one of earlier releases only when the files lack them. A
-    read-optimized query always does, since it is a plain read of partitioned files, except that from 1.x on a time that
-    the key generator formats for the path is read from the files.
+    A snapshot query reads them from the path in Hudi 1.x, and before it only if the files do not have them. A
+    read-optimized query always reads them from the path, except that 1.x reads a time formatted by the key generator
+    from the files.
     """
     if query_type is QueryType.READ_OPTIMIZED and not config.written_by_1x:
         return config.partition_fields
@@ -55,11 +54,11 @@ def _formats_values(config: TableConfig) -> bool:
 def partition_values(
     path: str, config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...], *, encoded: bool = False
 ) -> "PartitionValues | None":
-    """The partition columns' values that a path stands for; None where the path does not tell them for certain.
+    """The values of the partition columns in a path; None if the path does not determine them.
 
-    A path of a single partition column may have several levels; it is then the value as a whole. For ``path_columns``,
-    which are read from the path, a level may be written ``name=value`` whether or not the table says so, as in Hudi;
-    ``encoded`` leaves their values as the path spells them.
+    If there is a single partition column, a path of several levels is its value as a whole. For ``path_columns``, a
+    level may be ``name=value`` whatever the table's property for it says, as in Hudi; ``encoded`` leaves their values
+    undecoded.
     """
     fields = config.partition_fields
     if not fields:
@@ -96,7 +95,7 @@ def _typed(text: str, to_type: pa.DataType) -> "pa.Scalar[Any] | None":
 
 
 def _value_in_files(text: str, to_type: pa.DataType, config: TableConfig) -> "pa.Scalar[Any] | None":
-    # The null partition also holds empty strings, and the text of other types need not be what Arrow writes.
+    # The null partition also holds empty strings, and other types may not be formatted as Arrow formats them.
     exact = pa.types.is_string(to_type) or pa.types.is_integer(to_type) or pa.types.is_date32(to_type)
     if text == _NULL_PARTITION or not exact or _formats_values(config):
         return None
@@ -104,7 +103,7 @@ def _value_in_files(text: str, to_type: pa.DataType, config: TableConfig) -> "pa
 
 
 def partition_guarantee(values: PartitionValues) -> pc.Expression:
-    """What is true of every row of a partition with these values."""
+    """An expression that is true for every row of a partition with these values."""
     guarantee = pc.scalar(True)  # noqa: FBT003 - a literal of the expression language
     for name, value in values:
         guarantee = guarantee & (pc.field(name) == value if value.is_valid else pc.field(name).is_null())
@@ -114,9 +113,9 @@ def partition_guarantee(values: PartitionValues) -> pc.Expression:
 def _kept(
     storage: Storage, row_filter: pc.Expression, schema: pa.Schema, guarantees: Mapping[str, list[pc.Expression]]
 ) -> list[str]:
-    """The paths under one of whose guarantees a row may pass the filter.
+    """The paths with at least one guarantee under which a row may pass the filter.
 
-    The decision is Arrow's own partition pruning, over fragments that stand for the folders and are never opened.
+    Arrow's partition pruning decides, given one fragment per guarantee; fragments are never opened.
     """
     parquet = ds.ParquetFileFormat()
     fragments = [
@@ -130,7 +129,7 @@ def _kept(
 
 
 class _FolderNames:
-    """Which folders are to be listed, each by one of its names: links may lead to one that has another, or back up."""
+    """The folders to list, each under one path: links may lead to a folder with another path, or to a parent."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -140,7 +139,7 @@ class _FolderNames:
         self._links: list[str] = []
 
     def new(self, parent: str, folders: Iterable[str]) -> list[str]:
-        """Of the folders in a folder, those that are no links; links are kept for later."""
+        """The ``folders`` in ``parent`` that are not links; links are kept for ``new_links``."""
         found = []
         for path in folders:
             if self._storage.is_link(path):
@@ -154,7 +153,7 @@ class _FolderNames:
         return found
 
     def new_links(self) -> list[str]:
-        """The links so far that lead to folders which have no other name in the table, and do not hold the table."""
+        """The links so far to folders that have no other path in the table and do not contain the table."""
         found = []
         for path in self._links:
             target = self._storage.real_path(path)
@@ -173,9 +172,9 @@ def list_partitions(
     row_filter: pc.Expression | None,
     list_directory: Callable[[str], Sequence[FileInfo]],
 ) -> list[str]:
-    """The paths of the partitions that may hold rows passing the filter.
+    """The paths of the partitions that may have rows passing the filter.
 
-    A folder is listed once, whatever its names: by its own, or by a link if it has no other name in the table.
+    A folder is listed once: under its own path, or under a link if it has no other path in the table.
 
     Raises:
         StorageError: a folder cannot be listed.
@@ -208,7 +207,7 @@ def list_partitions(
 def _folders_below(
     storage: Storage, list_directory: Callable[[str], Sequence[FileInfo]], path: str
 ) -> list[str] | None:
-    """The folders in a folder, None if it is a partition, which has none that count."""
+    """The folders in a folder, None if it is a partition, whose folders are ignored."""
     listing = list_directory(path)
     if not path and all(info.path != HOODIE_FOLDER for info in listing):
         raise StorageError(storage.shown_path, "list", f"the listing lacks {HOODIE_FOLDER}, which was read")
@@ -223,7 +222,7 @@ def matching_partitions(
     row_filter: pc.Expression | None,
     values: "Mapping[str, PartitionValues | None]",
 ) -> list[str]:
-    """The paths of the partitions that may hold rows passing the filter, of those whose values are given by path."""
+    """The paths of the partitions that may have rows passing the filter, given the partition values by path."""
     if row_filter is None or not values:
         return list(values)
     guarantees = {path: [partition_guarantee(known or ())] for path, known in values.items()}
@@ -233,10 +232,10 @@ def matching_partitions(
 def _possible_values(
     path: str, config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...]
 ) -> list[pc.Expression]:
-    """Guarantees one of which holds for every row below a folder that may be a partition or lead to some.
+    """Guarantees, at least one of which holds for every row below a folder.
 
-    A text value may itself contain slashes, so that more of it, or of a later one, may follow. The first level is the
-    first value, or what it starts with; more is certain only where no value can hold a slash.
+    A text value may contain slashes, so deeper folders may continue it. The first level is the first value or its
+    prefix; deeper levels are certain only if no value can contain a slash.
     """
     fields, levels = config.partition_fields, path.split("/")
     if not path or not fields:

@@ -1,4 +1,4 @@
-"""Warnings that a plan gives: once in a process, however often a table is planned."""
+"""Warnings of a plan, each logged once per process."""
 
 import logging
 
@@ -11,11 +11,10 @@ _given: set[str] = set()
 
 
 def warn_of_other_release(config: TableConfig, *, newest_by_1x: bool | None) -> None:
-    """Say that the properties tell one release of Hudi, and the newest commit another; None is a commit that does not.
+    """Warn if properties and newest commit come from different releases of Hudi; None if the commit wrote no file.
 
-    The rules by which a table is read follow from its properties. Hudi 1.x that takes over a table of version 6, and
-    keeps the version, leaves them as they are; and after a downgrade, 0.x writes to a table whose properties are those
-    of 1.x.
+    The properties decide the rules by which a table is read. Hudi 1.x does not change them when it writes to a table of
+    version 6 without an upgrade; and after a downgrade, 0.x writes to a table with the properties of 1.x.
     """
     if config.table_version >= FIRST_VERSION_OF_1X or newest_by_1x in (None, config.written_by_1x):
         return
@@ -27,7 +26,7 @@ def warn_of_other_release(config: TableConfig, *, newest_by_1x: bool | None) -> 
 
 
 def warn_of_log_of_compaction(log_path: str, compaction: str) -> None:
-    """Say that a log file is passed over which is named as before table version 8, after a pending compaction."""
+    """Warn that a log file is skipped: its name has a pending compaction's instant, as before table version 8."""
     _warn_once(
         f"{log_path} is not read: it is named after the pending compaction {compaction}, as before table version 8; "
         "Hudi passes it over, too, and loses what was written between the compaction's plan and an upgrade that did "

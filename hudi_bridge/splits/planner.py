@@ -1,4 +1,4 @@
-"""The file slices of a table in one state -> the splits of a query."""
+"""Plans the splits of a query from the file slices of a table."""
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -19,10 +19,10 @@ from hudi_bridge.timeline.table_state import TableState
 
 
 class SplitPlanner:
-    """Plans the queries to one state of a table, which share what is learnt of its columns and folders."""
+    """Plans the queries of one state of a table; they share its columns and folder listings."""
 
     def __init__(self, state: TableState, listings: FolderListings | None = None) -> None:
-        """A planner of a state; planners that are given the same ``listings`` list each folder once."""
+        """A planner of a state; planners with the same ``listings`` list each folder once."""
         self.state = state
         self.files = TableFiles(state, listings)
         self._contexts: dict[QueryType, ReadContext] = {}
@@ -37,7 +37,7 @@ class SplitPlanner:
         return schema_of_query(self.query_schema, self.state.config, query_type)
 
     def context(self, query_type: QueryType) -> ReadContext:
-        """What the splits of a query share.
+        """The context shared by the splits of a query.
 
         Raises:
             UnsupportedTableError: the table's records cannot be merged correctly.
@@ -47,11 +47,11 @@ class SplitPlanner:
         return self._contexts[query_type]
 
     def file_slices(self, query_type: QueryType, row_filter: pc.Expression | None = None) -> Iterator[FileSlice]:
-        """The file slices that a query reads, by partition and file id, made one after another."""
+        """The file slices that a query reads, ordered by partition and file id, made one at a time."""
         return self.files.file_slices(query_type, self.schema(query_type), row_filter)
 
     def splits(self, query_type: QueryType, row_filter: pc.Expression | None = None) -> Iterator[RealtimeFileSplit]:
-        """The splits of a query, made one after another; those of a read-optimized query have no log files.
+        """The splits of a query, made one at a time; those of a read-optimized query have no log files.
 
         Raises:
             UnsupportedTableError: the table's records cannot be merged correctly.
@@ -63,7 +63,7 @@ class SplitPlanner:
     def splits_of(
         self, slices: Iterable[FileSlice], context: ReadContext, row_filter: pc.Expression | None
     ) -> Iterator[RealtimeFileSplit]:
-        """The splits of known file slices, without those whose partitions the filter rules out."""
+        """The splits of given file slices, without those in partitions that the filter rules out."""
         known = tuple(slices)
         paths = dict.fromkeys(piece.partition_path for piece in known)
         values = {path: self.partition_values(path, context) for path in paths}
@@ -79,20 +79,20 @@ class SplitPlanner:
         return _split(piece, context, self.partition_values(piece.partition_path, context))
 
     def _splits(self, slices: Iterable[FileSlice], context: ReadContext) -> Iterator[RealtimeFileSplit]:
-        """The splits of slices that come partition by partition."""
+        """The splits of slices that are ordered by partition."""
         for path, pieces in groupby(slices, key=lambda piece: piece.partition_path):
             values = self.partition_values(path, context)
             for piece in pieces:
                 yield _split(piece, context, values)
 
     def partition_values(self, path: str, context: ReadContext) -> PartitionValues:
-        """The values of the partition columns that a path stands for, nothing where it does not tell them for certain.
+        """The values of the partition columns in a path, empty if the path does not determine them.
 
         Raises:
-            CorruptTableError: values that no file holds are missing or are not of their columns' types.
+            CorruptTableError: values that only the path has are missing or do not have their columns' types.
         """
         config = self.state.config
-        # Of Hudi's queries, an incremental one does not decode the path.
+        # In Hudi, only an incremental query does not decode the path.
         encoded = context.query_type is QueryType.INCREMENTAL
         values = partition_values(path, config, context.schema, context.path_columns, encoded=encoded)
         if values is None and context.path_columns and config.drops_partition_columns:

@@ -1,6 +1,6 @@
-"""What a dataset reads: the plan of one query, as splits whose rows together are its answer.
+"""The plan of a query: its columns and its splits.
 
-Each kind of query has its plan. A plan lists files when its splits are first asked for, and keeps what it learns.
+A plan lists files when its splits are first iterated, and caches the listings.
 """
 
 from collections.abc import Iterator
@@ -17,25 +17,25 @@ from hudi_bridge.timeline.instant_range import next_after_snapshot
 
 
 class Split(Protocol):
-    """A part of a plan that can be read on its own, anywhere the table's files can be reached.
+    """A part of a query that can be read independently, on any machine that can reach the table's files.
 
     Made by ``HudiDataset.splits``: a ``RealtimeFileSplit`` or a ``ChangeSplit``.
     """
 
     @property
     def context(self) -> ReadContext:
-        """What the splits of one plan have in common."""
+        """The context shared by the splits of one plan."""
 
     @property
     def slices(self) -> tuple[RealtimeFileSplit, ...]:
         """The file slices that a reader of the split merges."""
 
     def to_json(self) -> str:
-        """The split as a JSON text that stands on its own."""
+        """The split, with its context, as JSON text."""
 
 
 class QueryPlan(Protocol):
-    """What a ``HudiDataset`` takes."""
+    """The plan that a ``HudiDataset`` reads."""
 
     @property
     def query_type(self) -> QueryType:
@@ -51,22 +51,22 @@ class QueryPlan(Protocol):
 
     @property
     def context(self) -> ReadContext:
-        """What the splits have in common, whether or not there are any."""
+        """The context shared by the splits, even if there are none."""
 
     @property
     def next_after(self) -> str | None:
-        """The ``after`` of the incremental query for what comes next, None where that cannot be told."""
+        """The ``after`` of the incremental query that continues from here, None if it is unknown."""
 
     def splits(self, row_filter: pc.Expression | None = None) -> Iterator[Split]:
-        """The splits whose rows may pass the filter, made one after another."""
+        """The splits whose rows may pass the filter, made one at a time."""
 
     def left_out_log_files(self) -> int:
-        """How many log files hold later changes that the query does not read."""
+        """The number of log files with later changes that the query does not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPlan:
-    """All rows as of one instant, from base files and logs or, read optimized, from base files alone."""
+    """All rows as of one instant, from base files and logs; from base files alone if read optimized."""
 
     planner: SplitPlanner
     query_type: QueryType
@@ -83,20 +83,20 @@ class SnapshotPlan:
 
     @property
     def context(self) -> ReadContext:
-        """What the splits have in common, whether or not there are any."""
+        """The context shared by the splits, even if there are none."""
         return self.planner.context(self.query_type)
 
     @property
     def next_after(self) -> str | None:
-        """Where changes since the snapshot begin; None for base files alone, which lag behind by their logs."""
+        """The ``after`` for changes since the snapshot; None for base files alone, which lack the changes in logs."""
         return next_after_snapshot(self.planner.state) if self.query_type is QueryType.SNAPSHOT else None
 
     def splits(self, row_filter: pc.Expression | None = None) -> Iterator[RealtimeFileSplit]:
-        """The splits whose rows may pass the filter, made one after another; none is kept."""
+        """The splits whose rows may pass the filter, made one at a time and not cached."""
         return self.planner.splits(self.query_type, row_filter)
 
     def left_out_log_files(self) -> int:
-        """The log files of the snapshot, if they are not merged in."""
+        """The number of log files in the snapshot that are not merged in."""
         if self.query_type is QueryType.SNAPSHOT:
             return 0
         return sum(len(piece.log_files) for piece in self.planner.file_slices(QueryType.SNAPSHOT))

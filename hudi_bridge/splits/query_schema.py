@@ -1,7 +1,7 @@
 """The columns of a table as of an instant.
 
-The newest commit that carries a schema decides; without one, the schema the table was created with. The meta columns
-come first; partition columns that the writer dropped from the files come last.
+They come from the newest commit that has a schema, otherwise from the schema the table was created with. The meta
+columns come first; partition columns that the writer dropped from the files come last.
 
 Source: ``TableSchemaResolver`` and ``HoodieFileIndex`` of Hudi.
 """
@@ -27,12 +27,11 @@ _HISTORY_SUFFIX = ".schemacommit"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuerySchema:
-    """What a query's rows look like.
+    """The columns of a query.
 
-    ``defaults`` holds the values, as JSON, that the schema gives to missing fields, where they are not null. Where the
-    table keeps a history of its schema with column ids, ``ids`` is the query's version and ``history`` holds all
-    versions, each as Hudi's JSON. ``written_by_1x`` is that of the commit that the schema comes from, as in
-    ``CommitMetadata``.
+    ``defaults`` holds, as JSON, the schema's defaults of missing fields that are not null. If the table keeps a schema
+    history with column ids, ``ids`` is the query's version and ``history`` all versions, both as Hudi's JSON.
+    ``written_by_1x`` is that of the schema's commit, as in ``CommitMetadata``.
     """
 
     arrow: pa.Schema
@@ -67,7 +66,7 @@ def _of_text(schema_text: str, ids: str | None, history: str | None, config: Tab
     avro = parse_avro_schema(schema_text, path)
     fields = arrow_schema(avro)
     if ids is not None:
-        fields = _as_labelled(to_arrow(parse_internal_schema(ids, path)), fields)
+        fields = _with_metadata_of(to_arrow(parse_internal_schema(ids, path)), fields)
     arrow = _complete(fields, config)
     defaults = ((field.name, field.default_json) for field in avro.fields)
     return QuerySchema(
@@ -78,14 +77,14 @@ def _of_text(schema_text: str, ids: str | None, history: str | None, config: Tab
     )
 
 
-def _as_labelled(schema: pa.Schema, labelled: pa.Schema) -> pa.Schema:
-    """The columns with the metadata of their namesakes: types with column ids do not tell what is a VARIANT."""
+def _with_metadata_of(schema: pa.Schema, labelled: pa.Schema) -> pa.Schema:
+    """The columns with the metadata of the same names in ``labelled``: types with column ids cannot mark a VARIANT."""
     labels: Any = {field.name: field.metadata for field in labelled}
     return pa.schema([field.with_metadata(labels.get(field.name)) for field in schema])
 
 
 def _read_history(storage: Storage, timeline: Timeline) -> str | None:
-    """The newest file of the schema history that belongs to a committed instant; it holds every version before it."""
+    """The newest committed file of the schema history, which holds every earlier version too."""
     committed = [
         info.path
         for info in storage.list_directory(_HISTORY_FOLDER)
@@ -106,10 +105,10 @@ def _complete(fields: pa.Schema, config: TableConfig) -> pa.Schema:
 
 
 def schema_of_query(query_schema: QuerySchema, config: TableConfig, query_type: QueryType) -> pa.Schema:
-    """The columns with the types that a query of one type gives them.
+    """The columns with their types in a query of the given type.
 
-    A partition column whose value a key generator formats is text where it is read from the path, and Hudi 1.x, which
-    reads it from the files, makes it text all the same.
+    A partition column that a key generator formats is text if it is read from the path. Hudi 1.x reads it from the
+    files, but still returns text.
     """
     schema, path_columns = query_schema.arrow, columns_from_path(config, query_type)
     for name, kind in zip(config.partition_fields, config.partition_field_kinds, strict=True):

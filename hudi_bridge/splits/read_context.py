@@ -1,4 +1,4 @@
-"""The state of a table, its columns, and the kind of query -> the ``ReadContext`` of the query's splits."""
+"""Builds the ``ReadContext`` of a query's splits."""
 
 from dataclasses import replace
 
@@ -26,10 +26,10 @@ def build_read_context(
     visible: TableState | None = None,
     commit_times: frozenset[str] | None = None,
 ) -> ReadContext:
-    """The context of a query to a state, whose columns and rules it has.
+    """The context of a query, with the columns and merge rule of ``state``.
 
-    ``visible`` is another state of the table, whose files are read with those columns and rules. Of an incremental
-    query, only rows of the ``commit_times`` count.
+    ``visible`` is the state whose files are read, ``state`` itself by default. An incremental query returns only rows
+    of ``commit_times``.
 
     Raises:
         UnsupportedTableError: the table's records cannot be merged correctly.
@@ -48,12 +48,12 @@ def build_read_context(
         record_key_fields=config.record_key_fields,
         populates_meta_fields=config.populates_meta_fields,
         committed_instants=frozenset(commit.requested_time for commit in timeline.commits()),
-        pending_instants=frozenset(one.requested_time for one in timeline.instants if not one.is_completed),
+        pending_instants=frozenset(instant.requested_time for instant in timeline.instants if not instant.is_completed),
         timeline_start=shown.timeline_start,
         path_columns=columns_from_path(config, query_type),
         log_memory_bytes=options.log_memory_bytes,
         commit_times=commit_times,
-        # Hudi 1.x leaves out older base rows when it reads them, releases before only after merging.
+        # Hudi 1.x filters base rows by commit time before merging, earlier releases after it.
         meets_commit_times_only=commit_times is not None and config.written_by_1x,
         float_widening=_float_widening(config, query_schema),
         field_defaults=query_schema.defaults,
@@ -79,7 +79,7 @@ def _merge_rule(state: TableState, query_schema: QuerySchema, query_type: QueryT
 
 
 def _is_ordering_field(name: str, schema: pa.Schema) -> bool:
-    """Whether the table has the field; one that it does not have orders nothing."""
+    """Whether the table has the field; ordering fields that it does not have are ignored."""
     try:
         kind = ordering_type(name, schema)
     except KeyError as error:

@@ -1,7 +1,7 @@
-"""One file slice to read, with all that its reader would otherwise have to ask for.
+"""A split: one file slice with the context needed to read it.
 
-A split can be pickled, or written as JSON, and read anywhere the table's files can be reached. The splits of one plan
-share one ``ReadContext``.
+A split can be pickled or written as JSON, and read on any machine that can reach the table's files. The splits of one
+plan share one ``ReadContext``.
 """
 
 import base64
@@ -28,11 +28,10 @@ _KIND = "split"
 
 
 class FloatWidening(StrEnum):
-    """Where the table's release shows a float that has become a double as its text (0.2), and where as it exactly is
-    (0.20000000298).
+    """Which stored floats the table's release converts to a double by their text (0.2), not exactly (0.20000000298).
 
-    Hudi 0.x reads what Parquet and Avro widen; 1.0 casts the columns of Parquet files and of Parquet log blocks, not
-    the fields within them (``Spark3ParquetSchemaEvolutionUtils``); 1.1 rewrites Avro records too
+    Hudi 0.x takes the exact values that Parquet and Avro return. 1.0 casts the top-level columns of Parquet files and
+    Parquet log blocks by their text (``Spark3ParquetSchemaEvolutionUtils``). 1.1 also rewrites Avro records
     (``HoodieAvroUtils``), as all releases do in tables with column ids.
     """
 
@@ -43,15 +42,15 @@ class FloatWidening(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadContext:
-    """What the splits of one plan have in common.
+    """The context shared by the splits of one plan.
 
-    ``table_path`` is the folder as it was opened; workers read with it, so that it holds what secrets the user gave.
-    ``committed_instants``, ``pending_instants`` and ``timeline_start`` tell which log blocks count: those of committed
-    instants, and those from before the start of the active timeline. ``path_columns`` are read from the partition path
-    and not from files. ``field_defaults`` holds the values, as JSON, that the schema gives to missing fields, where
-    they are not null. ``schema_ids`` is the query's schema with column ids and ``schema_history`` all its versions, as
-    Hudi's JSON. ``log_memory_bytes`` is what the log records of a slice may take, None for a quarter of the machine's
-    memory, shared with those that are read at the same time.
+    ``table_path`` is the folder as it was opened; workers read with it, so it includes any secrets in the user's path.
+    ``committed_instants``, ``pending_instants`` and ``timeline_start`` decide which log blocks count: those of
+    committed instants, and those from before the start of the active timeline. ``path_columns`` are read from the
+    partition path instead of the files. ``field_defaults`` holds, as JSON, the schema's defaults of missing fields that
+    are not null. ``schema_ids`` is the query's schema with column ids and ``schema_history`` all its versions, as
+    Hudi's JSON. ``log_memory_bytes`` limits the memory for log records of a slice; None is a quarter of the system's
+    memory, shared by the slices that are read at the same time.
 
     Part of a ``Split``. Its fields are for the readers of this package and may change with any release.
     """
@@ -76,7 +75,7 @@ class ReadContext:
     meets_commit_times_only: bool
 
     def is_committed(self, instant_time: str) -> bool:
-        """Whether log blocks of an instant count."""
+        """Whether log blocks of an instant belong to the table."""
         if instant_time in self.committed_instants:
             return True
         return instant_time < self.timeline_start and instant_time not in self.pending_instants
@@ -87,7 +86,7 @@ class ReadContext:
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """The columns that record keys are made of.
+        """The columns of which record keys are built.
 
         Raises:
             UnsupportedTableError: the table has neither key columns nor meta columns.
@@ -100,9 +99,9 @@ class ReadContext:
 
     @property
     def defaults(self) -> Mapping[str, Value]:
-        """The default of each column that has one other than null, as a value of the column.
+        """The defaults of columns that are not null, as values of the columns.
 
-        Only plain values can be compared with: a default that is a list, a map or a record never equals a field.
+        Only scalar defaults are included: a list, map or record never equals a field.
         """
         return {
             name: default
@@ -148,12 +147,12 @@ class RealtimeFileSplit:
 
     @property
     def path_values(self) -> Mapping[str, Value]:
-        """The values, by name, of the columns that are read from the partition path: the same in every row."""
+        """The values, by name, of the columns read from the partition path, which are the same in every row."""
         return {name: value for name, value in self.partition_values if name in self.context.path_columns}
 
     @property
     def table_path(self) -> str:
-        """The table's folder, as it was opened, with the secrets that the path may hold."""
+        """The table's folder as it was opened, including any secrets in the path."""
         return self.context.table_path
 
     @property
@@ -162,7 +161,7 @@ class RealtimeFileSplit:
         return self.context.latest_instant
 
     def to_json(self) -> str:
-        """The split as a JSON text that stands on its own."""
+        """The split, with its context, as JSON text."""
         split = {field.name: getattr(self, field.name) for field in fields(self)}
         split["context"] = context_to_json(self.context)
         columns = [pa.field(name, value.type) for name, value in self.partition_values]
@@ -191,16 +190,16 @@ class RealtimeFileSplit:
 
 
 def split_text(kind: str, split: Mapping[str, Any]) -> str:
-    """The JSON text of a split, whose values are those that JSON has."""
+    """The JSON text of a split, given as JSON values."""
     return json.dumps({"format": _FORMAT, kind: split})
 
 
 @contextmanager
 def split_of_text(text: str, kind: str, class_name: str) -> Iterator[dict[str, Any]]:
-    """What ``split_text`` was given, to make a split of.
+    """A context with the values given to ``split_text``, in which the split is built.
 
     Raises:
-        QueryError: the text is not such a split; also for what goes wrong while one is made of it.
+        QueryError: the text is not such a split, or building the split fails in the context.
     """
     try:
         document = json.loads(text)
@@ -223,7 +222,7 @@ def split_of_text(text: str, kind: str, class_name: str) -> Iterator[dict[str, A
 
 
 def context_to_json(context: ReadContext) -> dict[str, Any]:
-    """A context as values that JSON has."""
+    """A context as JSON values."""
     document = {field.name: getattr(context, field.name) for field in fields(context)}
     document["query_type"] = context.query_type.value
     document["float_widening"] = context.float_widening.value

@@ -1,8 +1,8 @@
-"""The state of a table -> its data files, as the file slices that queries see.
+"""The data files of a table, as the file slices that queries see.
 
-Folders are listed when a query first needs them, and once; a filter that rules out a partition keeps its folder from
-being listed at all. Listings are kept, and so are the file groups made of them, but for tables of very many files: of
-those, only the groups of one partition are in memory.
+A folder is listed once, when a query first needs it; folders of partitions that the filter rules out are not listed.
+Listings are cached. File groups are cached too, except in tables of very many files, where only those of one partition
+are in memory.
 """
 
 import json
@@ -34,18 +34,18 @@ _MEMORY_LEVEL = 4
 
 
 class FolderListings:
-    """The folders of a table as they were when each was first asked for.
+    """Cached listings of a table's folders.
 
-    Entries are kept compressed, in a few bytes each: names in one folder are much alike.
+    Entries are compressed to a few bytes each, since names in one folder are similar.
     """
 
     def __init__(self, storage: Storage) -> None:
-        """Listings of a table of which no folder has been listed yet."""
+        """Listings without any folder yet."""
         self._storage = storage
         self._packed: dict[str, bytes] = {}
 
     def entries(self, path: str, *, must_exist: bool = True) -> tuple[FileInfo, ...]:
-        """The entries of a folder; without ``must_exist``, a folder that is not there has none.
+        """The entries of a folder; without ``must_exist``, a missing folder has none.
 
         Raises:
             StorageError: the folder cannot be listed.
@@ -61,7 +61,7 @@ class FolderListings:
 
 
 def _compressed(text: bytes) -> bytes:
-    # A small window is enough for names that are alike, and each thread that lists folders holds one.
+    # A small window is enough for similar names, and each thread that lists folders has one in memory.
     compressor = zlib.compressobj(_FASTEST, zlib.DEFLATED, _WINDOW_BITS, _MEMORY_LEVEL)
     return compressor.compress(text) + compressor.flush()
 
@@ -70,14 +70,14 @@ class TableFiles:
     """The data files of a table in one state."""
 
     def __init__(self, state: TableState, listings: FolderListings | None = None) -> None:
-        """The files of a state; states of one table that are given the same ``listings`` list each folder once."""
+        """The files of a state; states of one table with the same ``listings`` list each folder once."""
         self._state = state
         self._listings = FolderListings(state.storage) if listings is None else listings
         self._groups: dict[str, tuple[FileGroup, ...]] = {}
         self._made = 0
 
     def partitions(self, query_type: QueryType, schema: pa.Schema, row_filter: pc.Expression | None) -> list[str]:
-        """The partitions that may hold rows of a query which pass the filter; ``schema`` has the query's columns.
+        """The partitions that may have rows passing the filter; ``schema`` has the query's columns.
 
         Raises:
             StorageError: a folder cannot be listed.
@@ -86,13 +86,13 @@ class TableFiles:
         return sorted(list_partitions(self._state, schema, path_columns, row_filter, self._listings.entries))
 
     def in_partition(self, path: str, *, must_exist: bool = True) -> tuple[FileInfo, ...]:
-        """The files in a partition, whether or not a query reads them."""
+        """All files in a partition, including those that no query reads."""
         return tuple(info for info in self._listings.entries(path, must_exist=must_exist) if not info.is_dir)
 
     def file_slices(
         self, query_type: QueryType, schema: pa.Schema, row_filter: pc.Expression | None
     ) -> Iterator[FileSlice]:
-        """The file slices that a query reads, by partition and file id.
+        """The file slices that a query reads, ordered by partition and file id.
 
         Raises:
             StorageError: a folder cannot be listed.
@@ -106,9 +106,9 @@ class TableFiles:
                     yield piece
 
     def slices_of(self, groups: Iterable[GroupId]) -> Mapping[GroupId, FileSlice]:
-        """The file slices of some file groups that a snapshot reads; groups that are not part of it are left out.
+        """The file slices that a snapshot reads of the given file groups, without groups that are not part of it.
 
-        Lists no partition but theirs.
+        Lists only the partitions of those groups.
         """
         wanted = set(groups)
         found = (

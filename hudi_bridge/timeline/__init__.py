@@ -1,1 +1,1 @@
-"""The timeline of a table: which instants there are, and what their files say."""
+"""The timeline of a table: its instants and their files."""

@@ -1,7 +1,7 @@
-"""The archived timeline: the instants that writers have moved off the active one; all are completed.
+"""The archived timeline: completed instants that writers have moved off the active timeline.
 
-They are needed for a range that begins before the active timeline, and for the completion times of old log
-files. Nothing is kept: each call reads the files anew.
+A range that begins before the active timeline needs them, and so do the completion times of old log files.
+Nothing is cached: each call reads the files again.
 
 Source: ``ArchivedTimelineV1`` and ``ArchivedTimelineV2``.
 """
@@ -18,24 +18,23 @@ from hudi_bridge.timeline.timeline import latest_states
 def load_archived_instants(state: TableState, since: str = "") -> tuple[Instant, ...]:
     """The archived instants, ordered by requested time, from ``since`` on.
 
-    In layout 1 all files are read, and the completion time is that of the file before it was
-    archived, None in tables of Hudi 0.12. In layout 2 three columns are read of the files that reach up to
-    ``since``.
+    Layout 1: reads all files; the completion time is ``stateTransitionTime``, None in tables of Hudi 0.12.
+    Layout 2: reads three columns of the files with instants from ``since`` on.
 
     Raises:
-        CorruptTimelineError: a file of the archived timeline is gone or damaged.
-        CorruptLogFileError: one of its log files is no log file.
+        CorruptTimelineError: a file of the archived timeline is missing or damaged.
+        CorruptLogFileError: one of its log files is not a log file.
     """
     reader = archived_log if state.config.timeline_layout == 1 else archived_lsm
     return latest_states(reader.iter_instants(state, since))
 
 
 def read_archived_commits(state: TableState, instant_times: Collection[str]) -> dict[str, CommitMetadata]:
-    """The metadata of archived commits by requested time; instants that are none are left out.
+    """The metadata of archived commits by requested time, without instants that are not archived commits.
 
     Raises:
-        CorruptTimelineError: a file of the archived timeline is gone or damaged.
-        CorruptLogFileError: one of its log files is no log file.
+        CorruptTimelineError: a file of the archived timeline is missing or damaged.
+        CorruptLogFileError: one of its log files is not a log file.
     """
     if not instant_times:
         return {}

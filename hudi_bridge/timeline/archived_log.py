@@ -1,7 +1,7 @@
 """The archived timeline of layout 1: log files of Avro blocks, one entry for each state of an instant.
 
 An entry is a ``HoodieArchivedMetaEntry``: ``commitTime``, ``actionType``, ``actionState``,
-``stateTransitionTime`` (not in Hudi 0.12), and for each kind of file its content, nullable, as a record.
+``stateTransitionTime`` (not in Hudi 0.12), and one nullable record for each kind of file, with its content.
 
 Source: ``ArchivedTimelineV1``, ``HoodieAvroDataBlock``.
 """
@@ -28,14 +28,14 @@ from hudi_bridge.timeline.table_state import TableState
 _FILE_NAME = re.compile(r"\.commits_\.archive\.[0-9]+(?:_[0-9-]+)?")
 _FULL_NAME = "org.apache.hudi.avro.model.HoodieArchivedMetaEntry"
 _TEXT_FIELDS = ("commitTime", "actionType", "actionState", "stateTransitionTime")
-_HEADLINE = fastavro.parse_schema(
+_HEADER_SCHEMA = fastavro.parse_schema(
     {
         "type": "record",
         "name": _FULL_NAME,
         "fields": [{"name": name, "type": ["null", "string"], "default": None} for name in _TEXT_FIELDS],
     }
 )
-"""Reading with it steps over the contents, which are nearly all of an entry."""
+"""A reader schema that skips the file contents, which are most of an entry's bytes."""
 _CONTENTS = ("hoodieReplaceCommitMetadata", "hoodieCommitMetadata")
 _EXPECTED = "whole blocks of archived instants"
 
@@ -44,52 +44,52 @@ def iter_instants(state: TableState, since: str) -> Iterator[Instant]:
     """The completed instants from ``since`` on, in the order of the files.
 
     Raises:
-        CorruptTimelineError: a file is gone or an entry is damaged.
-        CorruptLogFileError: a file is no log file.
+        CorruptTimelineError: a file is missing or an entry is damaged.
+        CorruptLogFileError: a file is not a log file.
         UnsupportedTableError: a schema contains itself.
     """
     for block in _iter_blocks(state):
-        for headline in _entries(block, _HEADLINE):
-            action = parse_action(text_field(headline, "actionType", block.path))
-            if action is not None and _is_completed(headline, block.path) and headline["commitTime"] >= since:
+        for header in _entries(block, _HEADER_SCHEMA):
+            action = parse_action(text_field(header, "actionType", block.path))
+            if action is not None and _is_completed(header, block.path) and header["commitTime"] >= since:
                 yield Instant(
-                    requested_time=headline["commitTime"],
+                    requested_time=header["commitTime"],
                     action=action,
                     state=InstantState.COMPLETED,
-                    completion_time=text_field(headline, "stateTransitionTime", block.path) or None,
+                    completion_time=text_field(header, "stateTransitionTime", block.path) or None,
                 )
 
 
 def iter_commits(state: TableState, wanted: frozenset[str]) -> Iterator[tuple[str, CommitMetadata]]:
-    """The metadata of the wanted commits; every entry is looked at, only theirs are decoded in full.
+    """The metadata of the wanted commits; the other entries are decoded without their contents.
 
     Raises:
-        CorruptTimelineError: a file is gone or an entry is damaged.
-        CorruptLogFileError: a file is no log file.
+        CorruptTimelineError: a file is missing or an entry is damaged.
+        CorruptLogFileError: a file is not a log file.
         UnsupportedTableError: a schema contains itself.
     """
     for block in _iter_blocks(state):
         path = block.path
         found = [
             number
-            for number, headline in enumerate(_entries(block, _HEADLINE))
-            if parse_action(text_field(headline, "actionType", path)) in COMMIT_ACTIONS
-            and _is_completed(headline, path)
-            and headline["commitTime"] in wanted
+            for number, header in enumerate(_entries(block, _HEADER_SCHEMA))
+            if parse_action(text_field(header, "actionType", path)) in COMMIT_ACTIONS
+            and _is_completed(header, path)
+            and header["commitTime"] in wanted
         ]
         for entry in _entries(block, None, found):
             field = next((name for name in _CONTENTS if entry.get(name)), "")
             yield entry["commitTime"], commit_metadata_of_record(map_field(entry, field, path), path)
 
 
-def _is_completed(headline: Record, path: str) -> bool:
+def _is_completed(header: Record, path: str) -> bool:
     # The oldest entries name no state: only completed instants were archived.
-    state = text_field(headline, "actionState", path)
-    return bool(text_field(headline, "commitTime", path)) and state in ("", InstantState.COMPLETED.name)
+    state = text_field(header, "actionState", path)
+    return bool(text_field(header, "commitTime", path)) and state in ("", InstantState.COMPLETED.name)
 
 
 def _iter_blocks(state: TableState) -> Iterator[LogBlock]:
-    """The blocks of entries. Hudi steps over damaged ones, and so over the commits in them."""
+    """The blocks of entries. Raises on a damaged block, where Hudi silently skips the commits in it."""
     for info in state.storage.list_directory(state.config.archived_path):
         if info.is_dir or _FILE_NAME.fullmatch(info.name) is None:
             continue
@@ -104,7 +104,7 @@ def _iter_blocks(state: TableState) -> Iterator[LogBlock]:
 
 
 def _entries(block: LogBlock, reader_schema: object, numbers: Sequence[int] | None = None) -> list[Record]:
-    """The entries of a block with the fields of a schema: all, or those of some numbers."""
+    """The entries of a block with the fields of ``reader_schema``: all of them, or those at ``numbers``."""
     if numbers is not None and not numbers:
         return []
     kind = datum_type(block.schema_text or "", block.path)

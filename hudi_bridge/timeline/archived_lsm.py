@@ -4,8 +4,8 @@
     manifest_<number>               JSON, {"files": [{"fileName": ..., "fileLen": ...}]}
     <first>_<last>_<level>.parquet  instantTime, completionTime, action, metadata, plan, version
 
-``metadata`` is the content of the completed instant's file. Files of level 0 are merged into higher levels,
-so that an instant is in one file of the valid manifest; files that no manifest names are left-overs.
+``metadata`` is the content of the completed instant's file. Files of level 0 are merged into higher levels. An
+instant is in exactly one file of the valid manifest; files outside the manifest are obsolete.
 
 Source: ``LSMTimeline``, ``ArchivedTimelineLoaderV2``.
 """
@@ -35,7 +35,7 @@ def iter_instants(state: TableState, since: str) -> Iterator[Instant]:
     """The instants from ``since`` on, in the order of the files.
 
     Raises:
-        CorruptTimelineError: a file is gone or damaged.
+        CorruptTimelineError: a file is missing or damaged.
     """
     for path, _, last in _data_files(state):
         if last < since:
@@ -55,7 +55,7 @@ def iter_commits(state: TableState, wanted: frozenset[str]) -> Iterator[tuple[st
     """The metadata of the wanted commits; only files that may hold one are opened.
 
     Raises:
-        CorruptTimelineError: a file is gone or damaged.
+        CorruptTimelineError: a file is missing or damaged.
     """
     for path, first, last in _data_files(state):
         if not any(first <= time <= last for time in wanted):
@@ -67,7 +67,7 @@ def iter_commits(state: TableState, wanted: frozenset[str]) -> Iterator[tuple[st
 
 
 def _data_files(state: TableState) -> Iterator[tuple[str, str, str]]:
-    """Path, first and last instant of the files of the valid manifest."""
+    """The path, first instant and last instant of each file in the valid manifest."""
     storage, folder = state.storage, state.config.archived_path
     version = _manifest_version(storage, folder)
     if version is None:
@@ -85,7 +85,7 @@ def _data_files(state: TableState) -> Iterator[tuple[str, str, str]]:
 
 
 def _read_named(storage: Storage, path: str) -> pa.Buffer:
-    """A file that the version or the manifest names."""
+    """Reads a file named by the version file or the manifest. Raises CorruptTimelineError if it is missing."""
     try:
         return storage.read_buffer(path)
     except FileNotFoundError as error:
@@ -97,7 +97,7 @@ def _manifest_version(storage: Storage, folder: str) -> str | None:
     try:
         text = storage.read_bytes(path).decode("ascii", "replace").strip()
     except FileNotFoundError:
-        # A writer that dies between the two files leaves manifests without a version.
+        # A writer that fails between the two files leaves a manifest without a version file.
         names = (_MANIFEST.fullmatch(info.name) for info in storage.list_directory(folder))
         return max((match[1] for match in names if match), key=int, default=None)
     if not re.fullmatch("[0-9]{1,9}", text):

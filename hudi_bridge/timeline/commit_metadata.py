@@ -1,8 +1,9 @@
-"""The file of a completed commit, delta commit or replace commit to a ``CommitMetadata``.
+"""The metadata of a completed commit, delta commit or replace commit.
 
-Source: ``HoodieCommitMetadata``, ``HoodieReplaceCommitMetadata`` and ``HoodieWriteStat``, as JSON (timeline
-layout 1) or Avro (layout 2); the field names are the same. A file of no bytes is a commit that wrote
-nothing, as in Hudi.
+It is JSON in timeline layout 1 and Avro in layout 2, with the same field names. An empty file is a commit that
+wrote nothing, as in Hudi.
+
+Source: ``HoodieCommitMetadata``, ``HoodieReplaceCommitMetadata`` and ``HoodieWriteStat``.
 """
 
 from collections.abc import Iterator
@@ -29,9 +30,9 @@ _STAT_OF_1X = "prevBaseFile"
 class WriteStat:
     """What a commit did to one file of one file group.
 
-    ``path`` is relative to the table; ``prev_commit`` is the base instant of the slice before,
-    ``base_file`` the base file under a log file, each None without one. ``log_files`` are the names of the
-    slice's log files at that time, ``cdc_stats`` the paths of change data files with their sizes in bytes.
+    ``path`` is relative to the table. ``prev_commit`` is the base instant of the previous slice, ``base_file`` the base
+    file that a log file belongs to; each may be None. ``log_files`` are the names of the slice's log files at that
+    time, ``cdc_stats`` the paths of change data files with their sizes in bytes.
     """
 
     partition_path: str
@@ -55,9 +56,8 @@ class CommitMetadata:
     """What a commit wrote and replaced.
 
     ``schema_text`` is the writer's Avro schema, ``latest_schema`` the table's schema with field ids as
-    JSON; each is None where the commit carries none. ``replaced_file_ids`` pairs partitions with the ids of
-    the file groups that no longer count from this commit on. ``written_by_1x`` tells Hudi 1.x from earlier releases,
-    None where the commit wrote no file.
+    JSON; each is None if the commit has none. ``replaced_file_ids`` pairs partitions with the ids of the file groups
+    that this commit replaced. ``written_by_1x`` is whether Hudi 1.x made the commit, None if it wrote no file.
     """
 
     operation_type: str
@@ -71,7 +71,7 @@ class CommitMetadata:
 
 
 def parse_commit_metadata(data: bytes, path: str) -> CommitMetadata:
-    """The metadata in the bytes of a completed instant's file; ``path`` names the file in errors.
+    """Parses the file of a completed instant; ``path`` names the file in errors.
 
     Raises:
         CorruptTimelineError: the bytes are not commit metadata.
@@ -80,10 +80,10 @@ def parse_commit_metadata(data: bytes, path: str) -> CommitMetadata:
 
 
 def commit_metadata_of_record(record: Record, path: str) -> CommitMetadata:
-    """The metadata in an already decoded record; ``path`` names its file in errors.
+    """The metadata in a decoded record; ``path`` names its file in errors.
 
     Raises:
-        CorruptTimelineError: a field is not of its kind.
+        CorruptTimelineError: a field has the wrong type.
     """
     extra = map_field(record, "extraMetadata", path)
     replaced = map_field(record, "partitionToReplaceFileIds", path)
@@ -102,21 +102,21 @@ def commit_metadata_of_record(record: Record, path: str) -> CommitMetadata:
 
 
 def read_commit_metadata(state: TableState, instant: Instant) -> CommitMetadata:
-    """The metadata of a completed instant of the active timeline; one file is read.
+    """Reads the metadata of a completed instant on the active timeline.
 
     Raises:
         CorruptTimelineError: the file is damaged.
-        DataFileGoneError: the file is gone.
+        DataFileGoneError: the file no longer exists.
     """
     path = f"{state.config.timeline_path}/{instant_file_name(instant)}"
     return parse_commit_metadata(read_timeline_file(state.storage, path), path)
 
 
 def read_timeline_file(storage: Storage, path: str) -> bytes:
-    """The bytes of a file that a listing of the timeline has shown.
+    """The bytes of a file found in a listing of the timeline.
 
     Raises:
-        DataFileGoneError: the file is gone since.
+        DataFileGoneError: the file has been removed since the listing.
     """
     try:
         return storage.read_bytes(path)

@@ -1,4 +1,4 @@
-"""Instants, and the grammar of the file names that stand for them on the timeline.
+"""Instants and their file names on the timeline.
 
     layout 1 (table versions up to 7)       layout 2 (version 8 on)                state
     T.action.requested                      T.action.requested                     requested
@@ -24,10 +24,10 @@ from hudi_bridge.errors import QueryError
 MILLIS_LENGTH = 17
 SECONDS_LENGTH = 14
 MISSING_MILLIS = "999"
-"""What Hudi appends to an instant of seconds: the whole second belongs to it."""
+"""What Hudi appends to an instant without milliseconds, so that it covers the whole second."""
 
 EARLIEST = "earliest"
-"""Hudi's word for a begin before every instant."""
+"""Hudi's word for the time before every instant."""
 
 _FILE_NAME = re.compile(r"([0-9]{1,32})(?:_([0-9]{1,32}))?(?:\.([a-z]+))?(?:\.(requested|inflight))?")
 _EXPECTED_INSTANT = "yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS], yyyyMMddHHmmss, yyyyMMddHHmmssSSS, a date or a datetime"
@@ -40,7 +40,7 @@ _DIGITS = re.compile(r"[0-9]{14}(?:[0-9]{3})?")
 
 
 InstantLike: TypeAlias = str | date
-"""What a user may say an instant with: one of Hudi's spellings, or a date or datetime."""
+"""An instant as a user gives it: a string in one of Hudi's formats, a date or a datetime."""
 
 
 class Action(StrEnum):
@@ -61,7 +61,7 @@ class Action(StrEnum):
 
 
 class InstantState(IntEnum):
-    """How far an instant has come; a later state overrules the files of the earlier ones."""
+    """The progress of an instant; the file of a later state supersedes those of earlier ones."""
 
     REQUESTED = 0
     INFLIGHT = 1
@@ -77,11 +77,11 @@ _COMPLETES_AS = {
 
 
 COMMIT_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
-"""The actions that data files come from, once completed."""
+"""The completed actions that write data files."""
 
 
 def parse_action(text: str | None) -> Action | None:
-    """The action of that name, None for other words."""
+    """The action with that name, None if there is no such action."""
     return _ACTIONS.get(text or "")
 
 
@@ -99,17 +99,17 @@ class Instant:
 
     @property
     def is_completed(self) -> bool:
-        """Whether its result counts."""
+        """Whether the action has completed."""
         return self.state is InstantState.COMPLETED
 
     @property
     def comparable_action(self) -> Action:
-        """The action that it completes as, the same for all files of one instant."""
+        """The action under which the instant completes, the same for all of its files."""
         return _COMPLETES_AS.get(self.action, self.action)
 
 
 def parse_instant_file_name(name: str, layout: int) -> Instant | None:
-    """The instant that a file of the timeline folder stands for, None for other files."""
+    """The instant of a file in the timeline folder, None for files of other kinds."""
     match = _FILE_NAME.fullmatch(name)
     if match is None:
         return None
@@ -133,7 +133,7 @@ def parse_instant_file_name(name: str, layout: int) -> Instant | None:
 
 
 def instant_file_name(instant: Instant) -> str:
-    """The name of the file that ``parse_instant_file_name`` reads as this instant."""
+    """The file name of an instant, the inverse of ``parse_instant_file_name``."""
     time = instant.requested_time
     if instant.state is InstantState.COMPLETED:
         if instant.completion_time is not None:
@@ -145,16 +145,15 @@ def instant_file_name(instant: Instant) -> str:
 
 
 def parse_query_instant(moment: InstantLike, timezone: TimelineTimezone, argument: str = "as_of") -> str:
-    """The instant of 17 digits that a user means; ``argument`` names it in errors.
+    """The instant, of 17 digits, for a time given by a user; ``argument`` names it in errors.
 
-    A date is its first millisecond, a time without milliseconds the last one of its second, as in Hudi.
-    Fourteen digits are such a time, too: Hudi compares them as they are, so that it sees no instant of that
-    second. A ``datetime`` is its own millisecond, also where that is the first of a second. Dates and times are in the
-    timeline's own zone; a spelling that ends in ``Z`` or ``+hh:mm``, or a ``datetime`` with a time zone, is converted,
-    if the timeline is known to be in UTC.
+    As in Hudi, a date means its first millisecond, and a string without milliseconds the last millisecond of its
+    second. That includes 14 digits, where Hudi itself compares the digits and so finds no instant of that second. A
+    ``datetime`` means exactly its own millisecond. Dates and times are in the timeline's time zone. A string that ends
+    in ``Z`` or ``+hh:mm``, or a ``datetime`` with a time zone, is converted if the timeline is known to be in UTC.
 
     Raises:
-        QueryError: it is no time, or its zone cannot be related to the timeline's.
+        QueryError: it is not a time, or its zone cannot be converted to the timeline's.
     """
     try:
         text = _spelling(moment)
@@ -180,7 +179,7 @@ def parse_query_instant(moment: InstantLike, timezone: TimelineTimezone, argumen
 
 
 def parse_begin_instant(moment: InstantLike, timezone: TimelineTimezone, argument: str = "after") -> str:
-    """As ``parse_query_instant``, or zeros for Hudi's spellings of the time before every instant.
+    """As ``parse_query_instant``, and zeros for Hudi's names of the time before every instant.
 
     Raises:
         QueryError: it is neither.
@@ -191,7 +190,7 @@ def parse_begin_instant(moment: InstantLike, timezone: TimelineTimezone, argumen
 
 
 def _spelling(moment: InstantLike) -> str:
-    """The same in one of Hudi's spellings; with a zone if the moment has one."""
+    """The moment as a string in one of Hudi's formats, with a time zone if it has one."""
     if isinstance(moment, datetime):
         known = moment if moment.utcoffset() is None else moment.astimezone(UTC)
         return known.isoformat(timespec="milliseconds")

@@ -1,10 +1,10 @@
-"""The bounds of a query for changes -> the commits in it, oldest first.
+"""The commits in the range of an incremental or change query, oldest first.
 
-A commit belongs to the range ``(after, up_to]`` by its completion time in timeline layout 2, by its requested time in
-layout 1, which keeps no completion times. Commits that writers have archived are found in the archived timeline.
+The range ``(after, up_to]`` compares completion times in timeline layout 2, and requested times in layout 1, which
+keeps no completion times. Commits may be archived.
 
-In layout 1 a write that completes late would fall behind an ``after`` that has already passed it (a *hollow* commit).
-So a range does not reach past a write that is still running: by default that is an error.
+In layout 1, a write that completes late may lie before an ``after`` that a consumer has already passed (a *hollow*
+commit). So a range never extends past a write that is still running: by default that is an error.
 
 Source: ``IncrementalQueryAnalyzer``, ``CompletionTimeQueryView``, ``TimelineUtils.handleHollowCommitIfNeeded``.
 """
@@ -42,10 +42,9 @@ _INSTANT_FORMAT = "%Y%m%d%H%M%S%f"
 class InstantRange:
     """The completed commits in ``(after, up_to]``, in the order in which they became visible.
 
-    ``up_to`` is None where the range has no end. Compactions, clusterings and other replace commits are among the
-    commits. ``ordering_times`` are the times that they lie in the range by, ascending and each once; ``archived`` holds
-    the requested times of those that only the archived timeline has. ``next_after`` is the ``after`` of the range that
-    begins where this one ends.
+    ``up_to`` is None if the range has no end. ``commits`` includes compactions, clusterings and other replace commits.
+    ``ordering_times`` are the distinct times by which they lie in the range, ascending; ``archived`` holds the
+    requested times of the archived ones. ``next_after`` is the ``after`` of the following range.
 
     Made by ``HudiTable.instant_range``.
     """
@@ -59,12 +58,12 @@ class InstantRange:
 
     @property
     def commit_times(self) -> frozenset[str]:
-        """What ``_hoodie_commit_time`` of a row in the range may be."""
+        """The possible values of ``_hoodie_commit_time`` in rows of the range."""
         return frozenset(commit.requested_time for commit in self.commits)
 
     @property
     def begins_with_table(self) -> bool:
-        """Whether nothing lies before the range."""
+        """Whether the range begins before the table's first commit."""
         return self.after == _BEFORE_ALL_INSTANTS
 
     @property
@@ -74,11 +73,11 @@ class InstantRange:
 
 
 def resolve_range(state: TableState, after: InstantLike, up_to: InstantLike | None = None) -> InstantRange:
-    """The range between two of a user's spellings; ``after`` may be ``earliest`` or zeros, for all that there is.
+    """The range between two instants given by a user; ``after`` may be ``earliest`` or zeros, for all commits.
 
     Raises:
-        QueryError: a spelling is none of Hudi's.
-        InstantNotReadableError: a write before a completed one is still running, and the layout cannot tell them apart.
+        QueryError: a bound is not in one of Hudi's formats.
+        InstantNotReadableError: in layout 1, a write requested before a completed one is still running.
         CorruptTableError: the archived timeline is damaged.
     """
     config = state.config
@@ -104,34 +103,32 @@ def resolve_range(state: TableState, after: InstantLike, up_to: InstantLike | No
 
 
 def next_after_snapshot(state: TableState) -> str:
-    """The ``after`` of the range that begins where the snapshot of a state ends.
+    """The ``after`` of the range that follows the snapshot of a state.
 
-    Where commits overlap, the range returns some rows again that the snapshot has, but never misses one.
+    If commits overlap, that range may repeat rows of the snapshot, but never misses one.
 
     Raises:
-        CorruptTableError: the file of a replace commit is gone or damaged.
+        CorruptTableError: the file of a replace commit is missing or damaged.
     """
     instant, config = state.instant, state.config
     active = _before_hollow_commits(state, HollowCommitPolicy.BLOCK)
-    later = min((ordering_time(one, config) for one in active if one.requested_time > instant), default=None)
-    times = (ordering_time(one, config) for one in active if one.requested_time <= instant)
+    later = min((ordering_time(commit, config) for commit in active if commit.requested_time > instant), default=None)
+    times = (ordering_time(commit, config) for commit in active if commit.requested_time <= instant)
     return max((time for time in times if later is None or time < later), default=_BEFORE_ALL_INSTANTS)
 
 
 def ordering_time(commit: Instant, config: TableConfig) -> str:
-    """The time by which commits are ordered, and lie in ranges: that of their completion, or of their request in layout
-    1, which keeps no other.
-    """
+    """The time by which commits are ordered and lie in ranges: the completion time, in layout 1 the requested time."""
     if config.timeline_layout == 1:
         return commit.requested_time
     return commit.completion_time or commit.requested_time
 
 
 def read_range_metadata(state: TableState, instants: InstantRange) -> Mapping[str, CommitMetadata]:
-    """The metadata of the commits of a range by requested time; those that the archived timeline has lost are left out.
+    """The metadata of the commits of a range by requested time, without commits lost from the archived timeline.
 
     Raises:
-        CorruptTableError: a file of the active or archived timeline is gone or damaged.
+        CorruptTableError: a file of the active or archived timeline is missing or damaged.
     """
     found = read_archived_commits(state, instants.archived)
     active = [commit for commit in instants.commits if commit.requested_time not in instants.archived]
@@ -156,7 +153,7 @@ def _before_hollow_commits(state: TableState, policy: HollowCommitPolicy) -> Seq
 
 
 def archived_commits(state: TableState, start: str) -> tuple[Instant, ...]:
-    """The archived commits that are no longer on the active timeline, of those that may lie after an instant.
+    """The archived commits that may lie after an instant, without those that are also on the active timeline.
 
     Raises:
         CorruptTableError: the archived timeline is damaged.
@@ -166,11 +163,15 @@ def archived_commits(state: TableState, start: str) -> tuple[Instant, ...]:
     if timeline.start is None or since >= timeline.start:
         return ()
     archived = load_archived_instants(state, since)
-    return tuple(one for one in archived if one.action in COMMIT_ACTIONS and not timeline.contains(one.requested_time))
+    return tuple(
+        commit
+        for commit in archived
+        if commit.action in COMMIT_ACTIONS and not timeline.contains(commit.requested_time)
+    )
 
 
 def _a_day_before(instant: str) -> str:
-    """The earliest that a write may have been requested which completed at an instant, as Hudi supposes."""
+    """The earliest requested time that Hudi assumes for a write completed at the instant."""
     if instant < _BEFORE_HUDI:
         return _BEFORE_ALL_INSTANTS
     moment = datetime.strptime(instant, _INSTANT_FORMAT).replace(tzinfo=UTC) - _LONGEST_WRITE

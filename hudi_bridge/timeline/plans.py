@@ -1,6 +1,6 @@
-"""The files of table services: what a pending compaction or clustering will replace, what a clean left.
+"""The plans of pending compactions and clusterings, and the metadata of cleans.
 
-Source: ``HoodieCompactionPlan``, ``HoodieRequestedReplaceMetadata`` and ``HoodieCleanMetadata``, all of them Avro.
+Source: ``HoodieCompactionPlan``, ``HoodieRequestedReplaceMetadata`` and ``HoodieCleanMetadata``, all Avro.
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ GroupId = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionOperation:
-    """The file slice that a compaction turns into a base file; file names are without their partition."""
+    """A file slice that a compaction will merge into a base file; file names do not include the partition."""
 
     partition_path: str
     file_id: str
@@ -34,7 +34,7 @@ class CompactionOperation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanMetadata:
-    """What a clean left; ``earliest_commit_to_retain`` is None if the cleaner counts file versions."""
+    """The metadata of a clean; ``earliest_commit_to_retain`` is None under the policy that counts file versions."""
 
     earliest_commit_to_retain: str | None
     last_completed_commit: str | None
@@ -44,7 +44,7 @@ def read_compaction_plan(state: TableState, instant: Instant) -> tuple[Compactio
     """The operations of a pending compaction or log compaction.
 
     Raises:
-        CorruptTimelineError: the plan is gone or damaged.
+        CorruptTimelineError: the plan is missing or damaged.
     """
     path = _requested_path(state, instant)
     record = parse_record(read_timeline_file(state.storage, path), path)
@@ -61,10 +61,10 @@ def read_compaction_plan(state: TableState, instant: Instant) -> tuple[Compactio
 
 
 def read_pending_compactions(state: TableState) -> dict[GroupId, str]:
-    """The instant of the pending compaction of each file group that has one; reads every pending plan.
+    """The instant of the pending compaction by file group; reads every pending plan.
 
     Raises:
-        CorruptTimelineError: a plan is gone or damaged.
+        CorruptTimelineError: a plan is missing or damaged.
     """
     return {
         (operation.partition_path, operation.file_id): instant.requested_time
@@ -74,14 +74,14 @@ def read_pending_compactions(state: TableState) -> dict[GroupId, str]:
 
 
 def read_clustering_plan(state: TableState, instant: Instant) -> tuple[GroupId, ...] | None:
-    """The file groups that a pending clustering will replace, None if the instant is another replace commit.
+    """The file groups that a pending clustering will replace, None if the instant is not a clustering.
 
     Raises:
-        CorruptTimelineError: the plan is gone or damaged.
+        CorruptTimelineError: the plan is missing or damaged.
     """
     path = _requested_path(state, instant)
     data = read_timeline_file(state.storage, path)
-    # Writers that have nothing to plan may leave the file of a requested replace commit empty.
+    # The file of a requested replace commit that has no plan may be empty.
     record = parse_record(data, path) if data else {}
     if record.get("clusteringPlan") is None:
         return None
@@ -94,10 +94,10 @@ def read_clustering_plan(state: TableState, instant: Instant) -> tuple[GroupId, 
 
 
 def read_clean_metadata(state: TableState, instant: Instant) -> CleanMetadata:
-    """What a completed clean left.
+    """Reads the metadata of a completed clean.
 
     Raises:
-        CorruptTimelineError: the file is gone or damaged.
+        CorruptTimelineError: the file is missing or damaged.
     """
     record, path = _read(state, instant)
     return CleanMetadata(
@@ -117,5 +117,5 @@ def _read(state: TableState, instant: Instant) -> tuple[Record, str]:
 
 
 def _file_name(path: str) -> str:
-    # The first version of the plans holds absolute paths.
+    # Version 1 of the plans has absolute paths.
     return path.rpartition("/")[2]

@@ -1,18 +1,18 @@
-"""The bytes of a timeline file to the one record in it, and typed access to that record's fields.
+"""The record in a timeline file, and typed access to its fields.
 
-Commits are JSON in layout 1; plans, clean, rollback, restore and savepoint files are Avro container files
-of one record in both layouts, commits in layout 2. Either kind may hold anything, so every field is asked
-for by its kind.
+Commits are JSON in layout 1 and Avro in layout 2; plans and the files of clean, rollback, restore and savepoint are
+Avro in both. An Avro file is a container file of one record. A damaged file may hold any value in any field, so
+fields are read with a type check.
 
-A container file of Avro:
+An Avro container file:
 
     magic     "Obj" and 1
     metadata  a map of bytes: ``avro.schema``, ``avro.codec``
     sync      16 bytes that end every block
-    blocks    a count of records, the length of their bytes, the bytes, the sync marker
+    blocks    the number of records, the size of their bytes, the bytes, the sync marker
 
-fastavro believes what a datum announces, and follows a schema that contains itself until the stack ends. So it is
-given a datum only after the rules for log records have stepped over it.
+fastavro trusts the lengths in a datum, and recurses without limit into a schema that contains itself. So each datum is
+checked with the rules for log records before fastavro decodes it.
 
 Source: ``TimelineMetadataUtils``, ``CommitMetadataSerDeV1``, "Object Container Files" of the Avro specification.
 """
@@ -49,8 +49,8 @@ def parse_record(data: bytes, path: str) -> Record:
     """The record of a JSON or Avro file; ``path`` names the file in errors.
 
     Raises:
-        CorruptTimelineError: the bytes are neither, are cut off, or hold another number of records.
-        UnsupportedTableError: an Avro schema contains itself, or its codec is not known here.
+        CorruptTimelineError: the bytes are neither, are truncated, or do not hold exactly one record.
+        UnsupportedTableError: an Avro schema contains itself, or its codec is not supported.
     """
     return parse_container(data, path) if data.startswith(MAGIC) else _parse_json(data, path)
 
@@ -68,7 +68,7 @@ def _parse_json(data: bytes, path: str) -> Record:
 
 
 def text_field(record: Record, name: str, path: str) -> str:
-    """The text, "" where it is null or missing."""
+    """A text field, "" if it is null or missing. Raises CorruptTimelineError if it has another type."""
     value = record.get(name)
     if value is None:
         return ""
@@ -78,7 +78,7 @@ def text_field(record: Record, name: str, path: str) -> str:
 
 
 def number_field(record: Record, name: str, path: str) -> int:
-    """The whole number, 0 where it is null or missing."""
+    """An integer field, 0 if it is null or missing. Raises CorruptTimelineError if it has another type."""
     value = record.get(name)
     if value is None:
         return 0
@@ -88,7 +88,7 @@ def number_field(record: Record, name: str, path: str) -> int:
 
 
 def map_field(record: Record, name: str, path: str) -> Record:
-    """The map, empty where it is null or missing."""
+    """A map field, empty if it is null or missing. Raises CorruptTimelineError if it has another type."""
     value = record.get(name)
     if value is None:
         return {}
@@ -98,12 +98,12 @@ def map_field(record: Record, name: str, path: str) -> Record:
 
 
 def texts_field(record: Record, name: str, path: str) -> tuple[str, ...]:
-    """The list of texts, empty where it is null or missing."""
+    """A list of texts, empty if it is null or missing. Raises CorruptTimelineError if it has another type."""
     return tuple(_list_of(str, record, name, path))
 
 
 def records_field(record: Record, name: str, path: str) -> list[Record]:
-    """The list of records, empty where it is null or missing."""
+    """A list of records, empty if it is null or missing. Raises CorruptTimelineError if it has another type."""
     return _list_of(dict, record, name, path)
 
 
@@ -124,8 +124,8 @@ def parse_container(data: bytes, path: str) -> dict[str, Any]:
     """The record of a container file; ``path`` names the file in errors.
 
     Raises:
-        CorruptTimelineError: the bytes are no whole container, or hold another number of records.
-        UnsupportedTableError: the schema contains itself, or the codec is not known here.
+        CorruptTimelineError: the bytes are not a complete container file of exactly one record.
+        UnsupportedTableError: the schema contains itself, or the codec is not supported.
     """
     cursor = _Cursor(data=data, path=path, position=len(MAGIC))
     metadata = dict(_iter_metadata(cursor))
@@ -160,7 +160,7 @@ def parse_container(data: bytes, path: str) -> dict[str, Any]:
 
 @dataclass(slots=True, kw_only=True)
 class _Cursor:
-    """A place in the file."""
+    """A position in the bytes of a file."""
 
     data: bytes
     path: str
@@ -189,7 +189,7 @@ class _Cursor:
 def _iter_metadata(cursor: _Cursor) -> Iterator[tuple[str, bytes]]:
     while count := cursor.number():
         if count < 0:
-            # A negative count is followed by the size of its block.
+            # A negative count is followed by the block's size in bytes.
             cursor.number()
         for _ in range(abs(count)):
             key = cursor.take(cursor.number()).decode("utf-8", "replace")
@@ -198,18 +198,18 @@ def _iter_metadata(cursor: _Cursor) -> Iterator[tuple[str, bytes]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatumType:
-    """A record type, as it is stepped over and as fastavro reads it."""
+    """A record type: ``avro`` to check its bytes, ``parsed`` for fastavro."""
 
     avro: AvroRecord
     parsed: Any
 
 
-# The files of a table are written with a handful of schemas.
+# The timeline files of a table have only a few distinct schemas.
 _known_types: dict[str, DatumType] = {}
 
 
 def datum_type(schema_text: str, path: str) -> DatumType:
-    """The type that a schema's JSON text describes; ``path`` names its file in errors.
+    """The record type of a schema in JSON; ``path`` names its file in errors.
 
     Raises:
         CorruptTimelineError: the text is not the schema of an Avro record.
@@ -244,9 +244,9 @@ def iter_datums(
     offset: int,
     reader_schema: Any = None,  # noqa: ANN401 - parsed by fastavro
 ) -> Iterator[dict[str, Any]]:
-    """The records that lie in some spans of the content, with the fields of the reader's schema, all where None.
+    """The records at ``spans`` of the content, with the fields of ``reader_schema``, or all fields if it is None.
 
-    ``path`` and ``offset`` are those of the content, for errors.
+    ``path`` and ``offset`` locate the content in errors.
 
     Raises:
         CorruptTimelineError: a span is not exactly one record.

@@ -1,7 +1,7 @@
-"""A table as it stood at one moment, as a value: what every plan of a read starts from.
+"""The state of a table at one moment, from which every read is planned.
 
-Source: ``Snapshot`` of delta-kernel and of Iceberg for the idea; in Hudi it is ``HoodieTableMetaClient`` with an
-active timeline and an instant to read.
+Source: the idea is ``Snapshot`` of delta-kernel and Iceberg; in Hudi it is ``HoodieTableMetaClient`` with an active
+timeline and an instant to read.
 """
 
 from dataclasses import dataclass, field, replace
@@ -17,10 +17,9 @@ _BEFORE_ALL_INSTANTS = "0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableState:
-    """Where a table lies, what it says of itself, its timeline, and how and as of which instant it is read.
+    """A table's storage, properties and timeline, with the options and the instant of a read.
 
-    ``instant`` is the newest commit unless another is chosen, and lies before all others in a table without a commit.
-    Pickling takes the timeline along, and nothing that was read since.
+    ``instant`` defaults to the newest commit, and to a time before every instant if the table has no commit.
     """
 
     storage: Storage
@@ -36,7 +35,7 @@ class TableState:
 
     @classmethod
     def load(cls, storage: Storage, config: TableConfig, options: ReadOptions | None = None) -> Self:
-        """The table as of now; one folder is listed.
+        """The current state of a table; lists one folder.
 
         Raises:
             StorageError: the folder of the timeline cannot be listed.
@@ -51,5 +50,5 @@ class TableState:
 
     @property
     def timeline_start(self) -> str:
-        """The begin of the active timeline: what lies before it is archived, and completed."""
+        """The start of the active timeline; instants before it are archived and completed."""
         return self.timeline.start or _BEFORE_ALL_INSTANTS

@@ -1,4 +1,4 @@
-"""Which instants can still, or already, be read: a query as of another one would return part of the rows.
+"""Checks that an instant can be read: that its files are not cleaned and no earlier write is still running.
 
 Source: ``TimelineUtils.validateTimestampAsOf`` of Hudi 0.15 to 1.2.
 """
@@ -10,11 +10,13 @@ from hudi_bridge.timeline.table_state import TableState
 
 
 def validate_time_travel(state: TableState) -> None:
-    """Raises unless the table can be read as of the state's instant; reads the last clean, pending replace commits.
+    """Raises unless the table can be read as of the state's instant.
+
+    Reads the files of the last clean and of pending replace commits.
 
     Raises:
         InstantNotReadableError: its files have been cleaned, or a write before it has not completed.
-        CorruptTimelineError: a file of the timeline is gone or damaged.
+        CorruptTimelineError: a file of the timeline is missing or damaged.
     """
     instant = state.instant
     earliest = earliest_readable_instant(state)
@@ -27,13 +29,13 @@ def validate_time_travel(state: TableState) -> None:
 
 
 def earliest_readable_instant(state: TableState) -> str | None:
-    """The first instant whose files the cleaner has left, None if nothing was cleaned; reads the last clean.
+    """The first instant whose files the cleaner has retained, None if nothing was cleaned; reads the last clean.
 
-    A cleaner that counts file versions records no such instant: then the first completed write on the
-    active timeline stands in for it.
+    A cleaner that counts file versions does not record that instant; then it is the first completed write on the
+    active timeline.
 
     Raises:
-        CorruptTimelineError: the file of the clean is gone or damaged.
+        CorruptTimelineError: the file of the clean is missing or damaged.
     """
     clean = state.timeline.latest_completed(Action.CLEAN)
     if clean is None:
@@ -46,13 +48,13 @@ def earliest_readable_instant(state: TableState) -> str | None:
 
 
 def validate_not_cleaned(then: TableState, now: TableState) -> None:
-    """Raises unless all files are left that a read of the first state needs, whatever has happened up to the second.
+    """Raises unless the state ``now`` still has every file that a read of the state ``then`` needs.
 
     Raises:
-        InstantNotReadableError: one may have been. A cleaner that counts file versions does not say which.
-        CorruptTimelineError: the file of a clean is gone or damaged.
+        InstantNotReadableError: a file may have been removed. A cleaner that counts file versions does not say which.
+        CorruptTimelineError: the file of a clean is missing or damaged.
     """
-    known = {(one.requested_time, one.action) for one in then.timeline.completed()}
+    known = {(instant.requested_time, instant.action) for instant in then.timeline.completed()}
     for later in now.timeline.completed():
         if (later.requested_time, later.action) in known or later.action not in (Action.CLEAN, Action.RESTORE):
             continue
@@ -65,16 +67,16 @@ def validate_not_cleaned(then: TableState, now: TableState) -> None:
 
 
 def first_incomplete_commit(state: TableState) -> Instant | None:
-    """The first write that is requested or inflight; table services do not count, their input stays readable.
+    """The first write that is requested or inflight, without table services, whose input stays readable.
 
     Raises:
-        CorruptTimelineError: the file of a replace commit is gone or damaged.
+        CorruptTimelineError: the file of a replace commit is missing or damaged.
     """
-    return next((one for one in state.timeline.pending_commits() if not _is_clustering(state, one)), None)
+    return next((instant for instant in state.timeline.pending_commits() if not _is_clustering(state, instant)), None)
 
 
 def _is_clustering(state: TableState, instant: Instant) -> bool:
-    # In layout 1 only the plan tells a clustering from an insert overwrite.
+    # In layout 1 only the plan distinguishes a clustering from an insert overwrite.
     if instant.action is not Action.REPLACE_COMMIT:
         return False
     return read_clustering_plan(state, instant) is not None

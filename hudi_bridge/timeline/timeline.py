@@ -1,7 +1,7 @@
-"""One listing of the timeline folder to a ``Timeline``: the active instants in order, and what they imply.
+"""The active timeline of a table, from one listing of its folder.
 
-A file of instant T belongs to the table if T is completed on the active timeline, or lies before its start:
-older instants are archived, and only completed ones are.
+A file of instant T belongs to the table if T is completed on the active timeline or lies before its start: older
+instants are archived, and only completed instants are archived.
 
 Source: ``BaseHoodieTimeline``, ``TimelineLayout``, ``BaseHoodieLogRecordReader``.
 """
@@ -25,10 +25,10 @@ from hudi_bridge.timeline.instant import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """The active instants of a table, one entry each in its furthest state, ordered by requested time.
+    """The active instants of a table, each once in its latest state, ordered by requested time.
 
-    ``start`` is the first completed write that no savepoint keeps on the timeline; what lies before it is
-    archived. None means that nothing has been completed.
+    ``start`` is the first completed write that is not kept on the timeline by a savepoint; everything before it is
+    archived. It is None if no write has completed.
 
     Made by ``HudiTable.timeline``.
     """
@@ -40,18 +40,22 @@ class Timeline:
     _pending_times: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        commits = tuple(one for one in self.instants if one.is_completed and one.action in COMMIT_ACTIONS)
-        pending = (one for one in self.instants if not one.is_completed)
-        savepoints = {one.requested_time for one in self.instants if one.action is Action.SAVEPOINT}
-        times = [one.requested_time for one in commits]
+        commits = tuple(
+            instant for instant in self.instants if instant.is_completed and instant.action in COMMIT_ACTIONS
+        )
+        pending = (instant for instant in self.instants if not instant.is_completed)
+        savepoints = {instant.requested_time for instant in self.instants if instant.action is Action.SAVEPOINT}
+        times = [instant.requested_time for instant in commits]
         start = next((time for time in times if time not in savepoints), times[0] if times else None)
         object.__setattr__(self, "start", start)
         object.__setattr__(self, "_commits", commits)
-        object.__setattr__(self, "_completion_times", {one.requested_time: one.completion_time for one in commits})
+        object.__setattr__(
+            self, "_completion_times", {instant.requested_time: instant.completion_time for instant in commits}
+        )
         object.__setattr__(
             self,
             "_pending_times",
-            frozenset(one.requested_time for one in pending if one.comparable_action in COMMIT_ACTIONS),
+            frozenset(instant.requested_time for instant in pending if instant.comparable_action in COMMIT_ACTIONS),
         )
 
     def completed(self) -> tuple[Instant, ...]:
@@ -59,33 +63,37 @@ class Timeline:
         return tuple(instant for instant in self.instants if instant.is_completed)
 
     def commits(self) -> tuple[Instant, ...]:
-        """The completed instants that made data files: commits, delta commits and replace commits."""
+        """The completed writes: commits, delta commits and replace commits."""
         return self._commits
 
     def pending_commits(self) -> tuple[Instant, ...]:
-        """The writes that are requested or inflight; in layout 1 the pending clusterings are among them."""
-        return tuple(one for one in self.instants if not one.is_completed and one.action in COMMIT_ACTIONS)
+        """The writes that are requested or inflight; in layout 1 they include pending clusterings."""
+        return tuple(
+            instant for instant in self.instants if not instant.is_completed and instant.action in COMMIT_ACTIONS
+        )
 
     def pending(self, action: Action) -> tuple[Instant, ...]:
         """The instants of one action that are requested or inflight."""
-        return tuple(one for one in self.instants if not one.is_completed and one.action is action)
+        return tuple(instant for instant in self.instants if not instant.is_completed and instant.action is action)
 
     def latest_commit(self, as_of: str | None = None) -> Instant | None:
-        """The last completed write, or the last one requested at or before ``as_of``; None without one."""
+        """The last completed write, or the last one requested at or before ``as_of``; None if there is none."""
         if as_of is None:
             return self._commits[-1] if self._commits else None
-        return next((one for one in reversed(self._commits) if one.requested_time <= as_of), None)
+        return next((instant for instant in reversed(self._commits) if instant.requested_time <= as_of), None)
 
     def latest_completed(self, action: Action) -> Instant | None:
-        """The last completed instant of one action, None without one."""
-        return next((one for one in reversed(self.instants) if one.is_completed and one.action is action), None)
+        """The last completed instant of one action, None if there is none."""
+        return next(
+            (instant for instant in reversed(self.instants) if instant.is_completed and instant.action is action), None
+        )
 
     def contains(self, requested_time: str) -> bool:
-        """Whether there is a completed write of that instant on the active timeline."""
+        """Whether the active timeline has a completed write of that instant."""
         return self._active_time(requested_time) in self._completion_times
 
     def is_archived(self, requested_time: str) -> bool:
-        """Whether the instant lies before the active timeline, and only the archived timeline knows more of it."""
+        """Whether the instant lies before the active timeline, and so is archived."""
         time = self._active_time(requested_time)
         if self.start is None or time in self._completion_times or time in self._pending_times:
             return False
@@ -96,15 +104,19 @@ class Timeline:
         return self.contains(requested_time) or self.is_archived(requested_time)
 
     def completion_time_of(self, requested_time: str) -> str | None:
-        """When an active write completed; None for other instants, and in layout 1, which keeps no record."""
+        """The completion time of an active write; None for other instants, and in layout 1, which has none."""
         return self._completion_times.get(self._active_time(requested_time))
 
     def without(self, hidden: Mapping[str, Action]) -> "Timeline":
-        """The timeline as it was before some writes completed, which are pending in it as the actions given.
+        """The timeline with some completed writes, active or archived, made pending as the given actions.
 
-        They may be archived ones, too. ``start`` stays what it is.
+        ``start`` does not change.
         """
-        others = (one for one in self.instants if not (one.requested_time in hidden and one.action in COMMIT_ACTIONS))
+        others = (
+            instant
+            for instant in self.instants
+            if not (instant.requested_time in hidden and instant.action in COMMIT_ACTIONS)
+        )
         pending = (
             Instant(requested_time=time, action=action, state=InstantState.INFLIGHT) for time, action in hidden.items()
         )
@@ -113,7 +125,7 @@ class Timeline:
         return earlier
 
     def _active_time(self, requested_time: str) -> str:
-        """The spelling of the instant on the timeline: Hudi lengthens instants of seconds here and there."""
+        """The instant as the timeline spells it: Hudi sometimes adds milliseconds to an instant of seconds."""
         if len(requested_time) == MILLIS_LENGTH and requested_time.endswith(MISSING_MILLIS):
             shorter = requested_time[:SECONDS_LENGTH]
             if shorter in self._completion_times or shorter in self._pending_times:
@@ -122,7 +134,7 @@ class Timeline:
 
 
 def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
-    """The active timeline as of now; one folder is listed, no file is opened.
+    """The current active timeline; lists one folder and opens no file.
 
     Raises:
         StorageError: the folder cannot be listed.
@@ -135,7 +147,7 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
 def _list_timeline(storage: Storage, path: str) -> tuple[FileInfo, ...]:
     listing = storage.list_directory(path)
     folder = path.rpartition("/")[0]
-    # Stores without folders have no timeline before its first file. What the folder above shows is known to exist.
+    # Object stores show no timeline folder before its first file; only a folder shown in its parent must exist.
     if not listing and (
         not folder or any(info.path == path for info in storage.list_directory(folder, must_exist=True))
     ):
@@ -144,7 +156,7 @@ def _list_timeline(storage: Storage, path: str) -> tuple[FileInfo, ...]:
 
 
 def latest_states(instants: Iterable[Instant]) -> tuple[Instant, ...]:
-    """Each instant once, in the furthest of its states, ordered by requested time and action."""
+    """Each instant once, in its latest state, ordered by requested time and action."""
     latest: dict[tuple[str, Action], Instant] = {}
     for instant in instants:
         key = (instant.requested_time, instant.comparable_action)

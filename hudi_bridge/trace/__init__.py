@@ -1,1 +1,1 @@
-"""The story of one record key: its versions, which of them win, and why."""
+"""The history of one record key: its versions, which of them win, and why."""

@@ -1,6 +1,6 @@
-"""A base file and a record key -> the rows of the key.
+"""Finds the rows of a record key in a base file.
 
-The key range and the Bloom filter of the footer, then the statistics of the row groups, say what need not be read.
+The key range and Bloom filter in the footer, then row group statistics, rule out what need not be read.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from hudi_bridge.trace.versions import RecordVersion
 
 
 class BaseCheck(StrEnum):
-    """How it was found out whether a base file holds a key."""
+    """How far a base file was read to find a key."""
 
     NO_BASE_FILE = "not there"
     KEY_RANGE = "ruled out by key range"
@@ -33,7 +33,10 @@ class BaseCheck(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseRows:
-    """The rows of a key in a base file of ``file_rows`` rows, with all columns of the query, and their places in it."""
+    """The rows of a key in a base file, with all columns of the query.
+
+    ``places`` are their positions among the ``file_rows`` rows of the file.
+    """
 
     check: BaseCheck
     file_rows: int
@@ -45,20 +48,20 @@ def find_base_rows(storage: Storage, split: RealtimeFileSplit, record_key: str) 
     """The rows of a key in the base file of a split; more than one only if a writer allowed duplicates.
 
     Raises:
-        CorruptBaseFileError: the file is not readable Parquet, or its index of keys does not parse.
+        CorruptBaseFileError: the file is not valid Parquet, or the key range or Bloom filter in its footer is damaged.
         DataFileGoneError: the file no longer exists.
     """
     if split.base_path is None:
         return _nothing(split, BaseCheck.NO_BASE_FILE)
     with OpenBaseFile.open(storage, split, split.base_path, use_threads=False) as base:
-        check = _ask_footer(base, split.context, record_key)
+        check = _check_footer(base, split.context, record_key)
         if check is not BaseCheck.READ:
             return _nothing(split, check)
         return _read(base, split, record_key)
 
 
 def base_versions(found: BaseRows, split: RealtimeFileSplit, rule: MergeRule | None) -> tuple[RecordVersion, ...]:
-    """The rows as versions; the ordering values are given if the rule compares any."""
+    """The rows as versions, with ordering values if the rule compares them."""
     fields = rule.ordering_fields if rule is not None and rule.uses_ordering else ()
     rows = (pa.Table.from_batches([found.rows.slice(place, 1)]) for place in range(found.rows.num_rows))
     return tuple(
@@ -85,8 +88,8 @@ def _nothing(split: RealtimeFileSplit, check: BaseCheck) -> BaseRows:
     return BaseRows(check=check, file_rows=0, rows=rows, places=np.zeros(0, dtype=np.int64))
 
 
-def _ask_footer(base: OpenBaseFile, context: ReadContext, record_key: str) -> BaseCheck:
-    # Without meta columns, the footer's keys need not be spelled as those that are built from the key fields.
+def _check_footer(base: OpenBaseFile, context: ReadContext, record_key: str) -> BaseCheck:
+    # Without meta columns, keys in the footer may be formatted differently from keys built from the key fields.
     if not context.populates_meta_fields:
         return BaseCheck.READ
     answer = parse_footer_index(base.arrow_schema.metadata or {}, base.path).ask(record_key)
@@ -124,7 +127,7 @@ def _read(base: OpenBaseFile, split: RealtimeFileSplit, record_key: str) -> Base
 
 
 def _rows_at(base: OpenBaseFile, context: ReadContext, group: int, places: list[int]) -> list[pa.RecordBatch]:
-    """The rows of a row group at some places of the file, ascending, with all columns."""
+    """The rows of a row group at ascending positions in the file, with all columns."""
     everything = base.view(context.schema.names)
     start = int(base.row_group_starts[group])
     pieces = []
@@ -140,7 +143,7 @@ def _rows_at(base: OpenBaseFile, context: ReadContext, group: int, places: list[
 
 
 def _key_filter(context: ReadContext, record_key: str) -> pc.Expression | None:
-    """What rows of the key pass, for row group statistics; None where the key's text does not tell the value."""
+    """A filter for rows of the key, for row group statistics; None if the key's text does not determine the value."""
     names = context.key_columns
     kind = context.schema.field(names[0]).type
     if len(names) > 1 or not (pa.types.is_string(kind) or pa.types.is_integer(kind)):

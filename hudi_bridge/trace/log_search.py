@@ -1,7 +1,7 @@
-"""Log files and a record key -> the versions of the key, those that count and those that do not.
+"""Finds the versions of a record key in log files, including those that do not count.
 
-Log files have no index of keys. An Avro block that nowhere has the bytes of the key is passed over; of any other block
-the columns that merging needs are decoded, and the rest if it holds the key.
+Log files have no index of keys. An Avro block is skipped if the bytes of the key do not occur in it. For other blocks,
+the columns that merging needs are decoded first, and all columns only if the block has the key.
 """
 
 import re
@@ -28,11 +28,11 @@ from hudi_bridge.trace.versions import RecordVersion, UncountedVersion, Unreadab
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogVersions:
-    """What log files hold of a key.
+    """The versions of a key in log files.
 
-    ``versions`` are those that count, in the order in which they are merged; ``blocks`` holds the same versions as
-    merging takes them, one entry for each block. ``base_rows_told`` is the number of rows that the base file has at
-    least if every block that counts tells the places of its records in it; None if one does not, or nobody asked.
+    ``versions`` are those that count, in merge order; ``blocks`` holds the same versions as merge input, one entry per
+    block. If every block that counts records positions in the base file, ``base_rows_told`` is the least number of base
+    rows that they imply; otherwise, or if positions were not requested, it is None.
     """
 
     versions: tuple[RecordVersion, ...]
@@ -51,10 +51,10 @@ def find_log_versions(
     *,
     with_places: bool,
 ) -> LogVersions:
-    """The versions of a key in the log files of a split, and in others of its file group that do not count as a whole.
+    """The versions of a key in the log files of a split, and in ``other_paths``: uncounted log files of its file group.
 
-    ``with_places`` asks every block for the places of its records in the base file, for which all are decoded. Holds
-    the log files in memory, or maps them from disk if they are larger than the memory for logs.
+    ``with_places`` also reads the positions of records in the base file, for which every block is decoded. Holds the
+    log files in memory, or maps them from disk if they are larger than the memory for logs.
 
     Raises:
         CorruptLogFileError: a log file of the split is damaged in a way that Hudi does not skip.
@@ -99,14 +99,14 @@ def _scan_others(
         try:
             scans[path] = _scan(storage, split, path)
         except DataFileGoneError:
-            continue  # The rollback of an unfinished write removes its files at any time.
+            continue  # The rollback of an unfinished write may remove its files at any time.
         except HudiReadError as error:
             unreadable.append(UnreadablePlace(path=path, offset=None, reason=str(error)))
     return scans, unreadable
 
 
 class _KeySearch:
-    """Looks for a key in the blocks of log files, given in log file order."""
+    """Searches for a key in the blocks of log files, given in log file order."""
 
     def __init__(
         self, split: RealtimeFileSplit, rule: MergeRule, record_key: str, scans: Mapping[str, ScanResult]
@@ -125,7 +125,7 @@ class _KeySearch:
         self._of_all = BlockDecoder(split, rule, split.context.schema.names)
 
     def base_rows_told(self, blocks: Iterable[LogBlock]) -> int | None:
-        """As for ``LogVersions``."""
+        """As in ``LogVersions``."""
         told = 0
         for block in blocks:
             places = self._of_keys.decode(block).base_positions
@@ -151,7 +151,7 @@ class _KeySearch:
         return selected(records, chosen) if chosen.any() else None
 
     def _stores_keys_as_text(self, block: LogBlock) -> bool:
-        """Whether the bytes of each record key are in the block as they are."""
+        """Whether the block has the UTF-8 bytes of its record keys, uncompressed."""
         match block.block_type:
             case BlockType.AVRO_DATA:
                 return self._split.context.populates_meta_fields
@@ -163,7 +163,7 @@ class _KeySearch:
                 assert_never(block.block_type)
 
     def versions(self, block: LogBlock, records: LogRecords) -> Iterator[RecordVersion]:
-        """Records of a block, each with its place."""
+        """The records of a block as versions, with the block's number and offset."""
         for place in range(len(records.keys)):
             row = None if records.rows is None else pa.Table.from_batches([records.rows.slice(place, 1)])
             yield RecordVersion(
@@ -182,7 +182,7 @@ class _KeySearch:
             )
 
     def uncounted(self, counted: set[tuple[str, int]]) -> tuple[list[UncountedVersion], list[UnreadablePlace]]:
-        """The versions in blocks other than those counted, and blocks that cannot be decoded."""
+        """The versions in blocks that are not in ``counted``, and the blocks that cannot be decoded."""
         found: list[UncountedVersion] = []
         undecodable = []
         for position, block in enumerate(self._blocks):
@@ -215,7 +215,7 @@ def _delete_text(row: pa.Table, rule: MergeRule, *, marked: bool) -> str | None:
 
 
 def _why_not_counted(position: int, blocks: Sequence[LogBlock], context: ReadContext) -> str:
-    """Why a block with records is not among those that count, given all blocks in log file order."""
+    """Why a block with records does not count, given all blocks in log file order."""
     instant = blocks[position].instant_time or ""
     for later in blocks[position + 1 :]:
         if later.is_rollback and later.target_instant_time == instant:

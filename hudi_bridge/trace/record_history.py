@@ -1,6 +1,6 @@
-"""The story of one record key: every version that a snapshot met, which of them won and why, and what is left.
+"""The history of one record key: its versions, which of them win and why, and the resulting row.
 
-Versions that do not count are part of the story: rolled back, not committed, or later than the instant of the query.
+It includes versions that do not count: rolled back, not committed, or later than the instant of the query.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from hudi_bridge.trace.base_search import BaseCheck
 from hudi_bridge.trace.verdicts import Verdict
 from hudi_bridge.trace.versions import RecordVersion, UncountedVersion, UnreadablePlace, ordering_text
 
-_FACTS: Mapping[str, Any] = {
+_HISTORY_COLUMNS: Mapping[str, Any] = {
     "partition_path": pa.string(),
     "file_id": pa.string(),
     "number": pa.int32(),
@@ -30,22 +30,22 @@ _FACTS: Mapping[str, Any] = {
     "block_number": pa.int32(),
     "offset": pa.int64(),
 }
-HISTORY_SCHEMA = pa.schema(_FACTS)
+HISTORY_SCHEMA = pa.schema(_HISTORY_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileGroupHistory:
-    """What one file group holds of a record key, and what comes of it.
+    """The history of a record key in one file group.
 
-    ``versions`` are those that count: rows of the base file, then log versions in the order in which they are merged;
-    they are numbered from 1. ``verdicts`` are the meetings of two of them, in order. ``winner`` is the number of the
-    last one standing, which may be a delete, None without versions. ``sources`` holds for each column of the resulting
-    row the number of the version that its value comes from. ``result`` has the rows of the key that a snapshot returns:
-    at most one, unless the base file holds several, of which only one meets the log.
+    ``versions`` are those that count, numbered from 1: rows of the base file, then log versions in merge order.
+    ``verdicts`` are the comparisons of two of them, in merge order. ``winner`` is the number of the version that
+    remains, which may be a delete; None without versions. ``sources`` holds for each column of the resulting row the
+    number of the version from which its value comes. ``result`` has the rows of the key that a snapshot returns: at
+    most one, unless the base file has several, of which only one is merged with the log.
 
-    ``uncounted`` are versions that a snapshot does not see. ``unreadable`` are damaged places in log files, where the
-    key may or may not have been. ``base_check`` says how much of the base file had to be read, ``log_files`` how many
-    log files were.
+    ``uncounted`` are versions that a snapshot does not see. ``unreadable`` are damaged places in log files that may
+    have had the key. ``base_check`` is how far the base file was read, ``log_files`` the number of log files that were
+    read.
 
     Part of a ``RecordHistory``.
     """
@@ -64,11 +64,11 @@ class FileGroupHistory:
 
     @property
     def holds_key(self) -> bool:
-        """Whether any version was found, even one that does not count."""
+        """Whether any version was found, including versions that do not count."""
         return bool(self.versions or self.uncounted)
 
     def verdict_texts(self, number: int) -> tuple[str, ...]:
-        """How the version of a number came off against those before it; nothing for a version that came first."""
+        """The results of comparing a version, by number, with earlier ones; empty for the first version."""
         numbers = {one for verdict in self.verdicts for one in (verdict.winner, verdict.loser)}
         if self.versions[number - 1].is_base_row:
             is_left_out = bool(self.verdicts) and number not in numbers
@@ -79,9 +79,10 @@ class FileGroupHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RecordHistory:
-    """The story of a record key as of an instant, in every file group that was asked, by partition and file id.
+    """The history of a record key as of an instant.
 
-    ``rule`` says by which rule versions of the table's records are merged.
+    ``asked`` holds every file group that was searched, ordered by partition and file id. ``rule`` names the table's
+    merge rule.
 
     Made by ``HudiTable.history_of``.
     """
@@ -107,7 +108,7 @@ class RecordHistory:
 
     @property
     def file_groups(self) -> tuple[FileGroupHistory, ...]:
-        """The file groups that hold the key; more than one where it is in several partitions."""
+        """The file groups that have the key; several if it is in several partitions."""
         return tuple(group for group in self.asked if group.holds_key)
 
     @property
@@ -116,12 +117,12 @@ class RecordHistory:
         return pa.concat_tables([self.schema.empty_table(), *(group.result for group in self.asked)])
 
     def to_table(self) -> pa.Table:
-        """One row per version, those that do not count after the others of their file group.
+        """One row per version; in each file group, versions that do not count come last.
 
-        ``number`` is null for versions that do not count; ``verdict`` says how a version came off against those before
-        it, or why it does not count; ``wins`` marks the last one standing.
+        ``number`` is null for versions that do not count. ``verdict`` is the result of comparing a version with earlier
+        ones, or the reason why it does not count. ``wins`` marks the version that remains.
         """
-        rows = [row for group in self.file_groups for row in _fact_rows(group)]
+        rows = [row for group in self.file_groups for row in _version_rows(group)]
         return pa.Table.from_pylist(rows, schema=HISTORY_SCHEMA)
 
 
@@ -130,23 +131,23 @@ def _verdict_text(number: int, verdict: Verdict) -> str:
     other = verdict.loser if wins else verdict.winner
     filled = ""
     if verdict.filled:
-        # What fills the winner comes from the loser's side.
+        # The filled columns of the winner come from the loser, or from versions that filled the loser.
         columns = ", ".join(verdict.filled)
         filled = f"; {columns} from {other}" if wins else f"; but {columns} from it"
     return f"{'replaces' if wins else 'loses to'} {other}: {verdict.reason}{filled}"
 
 
-def _fact_rows(group: FileGroupHistory) -> Iterator[Mapping[str, Any]]:
+def _version_rows(group: FileGroupHistory) -> Iterator[Mapping[str, Any]]:
     for number, version in enumerate(group.versions, start=1):
         wins = number == group.winner
         verdict = "; ".join(group.verdict_texts(number))
-        yield _fact_row(group, version) | {"number": number, "counts": True, "wins": wins, "verdict": verdict}
+        yield _version_row(group, version) | {"number": number, "counts": True, "wins": wins, "verdict": verdict}
     for uncounted in group.uncounted:
-        facts = _fact_row(group, uncounted.version)
-        yield facts | {"number": None, "counts": False, "wins": False, "verdict": uncounted.reason}
+        columns = _version_row(group, uncounted.version)
+        yield columns | {"number": None, "counts": False, "wins": False, "verdict": uncounted.reason}
 
 
-def _fact_row(group: FileGroupHistory, version: RecordVersion) -> dict[str, Any]:
+def _version_row(group: FileGroupHistory, version: RecordVersion) -> dict[str, Any]:
     return {
         "partition_path": group.partition_path,
         "file_id": group.file_id,

@@ -1,6 +1,6 @@
-"""The files of a snapshot -> the story of one record key.
+"""Traces one record key through the files of a snapshot.
 
-File groups are traced side by side. The row that is left is merged by the functions that merge whole file slices.
+File groups are traced in parallel. The resulting row is merged by the functions that merge whole file slices.
 """
 
 from collections.abc import Iterable
@@ -31,9 +31,9 @@ _NO_LOG = LogVersions(versions=(), blocks=(), base_rows_told=None, uncounted=(),
 
 
 def trace_record(planner: SplitPlanner, record_key: str, partition_path: str | None = None) -> RecordHistory:
-    """The story of a key in a planner's snapshot, in all partitions or in one.
+    """The history of a key in a planner's snapshot, in all partitions or in one.
 
-    Holds the log files of some file groups at a time in memory.
+    Holds the log files of the file groups that are traced in parallel in memory.
 
     Raises:
         CorruptTableError: a file of the snapshot is damaged.
@@ -42,7 +42,7 @@ def trace_record(planner: SplitPlanner, record_key: str, partition_path: str | N
     """
     context = planner.context(QueryType.SNAPSHOT)
     storage, rule = planner.state.storage, context.merge_rule
-    # Before the first commit there are no columns, and so no keys; log files of later commits may be there.
+    # Before the first commit there are no columns, and so no keys, but log files of later commits may exist.
     has_columns = len(context.schema) > 0
     slices = _slices(planner, partition_path and partition_path.strip("/")) if has_columns else []
     asked = map_in_threads(lambda group: _trace_group(storage, rule, record_key, *group), slices, _GROUPS_AT_ONCE)
@@ -56,9 +56,9 @@ def trace_record(planner: SplitPlanner, record_key: str, partition_path: str | N
 
 
 def _slices(planner: SplitPlanner, partition_path: str | None) -> list[tuple[RealtimeFileSplit, tuple[str, ...]]]:
-    """The splits of the snapshot, each with those log files of its file group that do not count as a whole.
+    """The splits of the snapshot, each with the log files of its file group that the snapshot does not read.
 
-    A file group that has no others is there, too, as a split without files.
+    A file group that has only such log files is a split without files.
     """
     context = planner.context(QueryType.SNAPSHOT)
     only = None
@@ -74,15 +74,15 @@ def _slices(planner: SplitPlanner, partition_path: str | None) -> list[tuple[Rea
     for group in sorted(others):
         if partition_path is None or group[0] == partition_path:
             split = splits.get(group) or _empty_split(group, planner)
-            # In older layouts, log files after a pending compaction are named after it, and are read all the same.
+            # In older layouts, log files written after a pending compaction have its instant, and are read.
             slices.append((split, tuple(path for path in others[group] if path not in split.log_paths)))
     return slices
 
 
 def _uncounted_log_files(files: Iterable[FileInfo], context: ReadContext) -> list[tuple[str, str]]:
-    """File ids and paths of the log files whose names say that a snapshot does not read them, in log file order.
+    """File ids and paths of log files that, by their names, a snapshot does not read, in log file order.
 
-    Log files of earlier file slices are not among them: what they hold has become part of a base file.
+    Log files of earlier file slices are not included: their records are in a base file.
     """
     names = ((parse_log_file_name(info.name), info.path) for info in files if info.name.startswith("."))
     found = [
@@ -119,12 +119,12 @@ def _trace_group(
     split: RealtimeFileSplit,
     other_paths: tuple[str, ...],
 ) -> FileGroupHistory:
-    """The story of a key in one file group."""
+    """The history of a key in one file group."""
     base = find_base_rows(storage, split, record_key)
     base_rows = base_versions(base, split, rule)
     log = _NO_LOG
     if rule is not None:
-        # Which of several base rows of a key the log matches may depend on the places that it tells.
+        # If a key has several base rows, recorded positions may decide which of them the log matches.
         with_places = len(base_rows) > 1
         log = find_log_versions(storage, split, rule, record_key, other_paths, with_places=with_places)
     if rule is None or not log.versions:
@@ -151,7 +151,7 @@ def _trace_group(
 
 
 def _merged(base: BaseRows, log: LogVersions, context: ReadContext, rule: MergeRule) -> tuple[pa.Table, int | None]:
-    """What a snapshot makes of the rows of a key, and which of its base rows the log matches."""
+    """The rows of a key in a snapshot, and the number of the base row that the log matches."""
     defaults = context.defaults
     merge = FileSliceMerger(build_record_map(log.blocks, rule, context.schema, defaults), rule, defaults)
     matches = _match(merge, base, log, context, rule)

@@ -1,8 +1,8 @@
-"""The versions of one record key -> which of them wins where two meet, and why, in words.
+"""Compares the versions of one record key in merge order: which of two wins, and why, in words.
 
-Log versions meet in the order of their arrival; the survivor meets the base row. Who wins is asked of
-``merge.ordering``, for one pair after the other. So is the reason: a version that wins with a lower ordering value as
-well does not win by its ordering value.
+Log versions are compared in order of arrival; the one that remains is compared with the base row. ``merge.ordering``
+decides each pair. It also gives the reason: a version that would win with a lower ordering value too does not win by
+its ordering value.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,9 +40,9 @@ _LATE_DELETE = "a delete in the log, whatever its ordering"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Two versions meet: the numbers, from 1, of the one that wins and of the one that loses, and why.
+    """The comparison of two versions: the numbers, from 1, of the winner and the loser, and the reason.
 
-    ``filled`` names the columns that the winner takes from the loser, or from what had filled the loser.
+    ``filled`` names the columns that the winner takes from the loser, or from versions that filled the loser.
 
     Part of a ``FileGroupHistory``.
     """
@@ -55,11 +55,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """All meetings, in order, and how they end.
+    """All comparisons, in merge order, and their outcome.
 
-    ``winner`` is the number of the last version standing, which may be a delete; None without versions. ``sources``
-    holds for each column the number of the version that its value comes from; nothing if no row is left, or if a user's
-    payload made it.
+    ``winner`` is the number of the version that remains, which may be a delete; None without versions. ``sources``
+    holds for each column the number of the version from which its value comes; it is empty if no row remains, or if a
+    user's payload made the row.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -69,7 +69,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Contender:
-    """A log version with its number, the columns that are unset in it, and itself as ``merge.ordering`` takes it."""
+    """A log version with its number and its unset columns; ``ranked`` is the input of ``merge.ordering``."""
 
     number: int
     version: RecordVersion
@@ -85,9 +85,9 @@ def judge(
     context: ReadContext,
     rule: MergeRule,
 ) -> Judgement:
-    """The meetings of log versions, which are numbered from ``first_number``, and of the survivor with a base row.
+    """Compares log versions, numbered from ``first_number``, and then the one that remains with the base row.
 
-    ``base`` is the base row that the log meets and its number. ``blocks`` holds the log versions as merging takes them.
+    ``base`` is the base row that the log matches, with its number. ``blocks`` holds the log versions as merge input.
     """
     values = _ordering_columns(blocks, rule)
     ranks = ordering_ranks(values if rule.ranks_logs else (), len(log_versions), rule, against_base=False).tolist()
@@ -104,15 +104,15 @@ def judge(
     is_partial = any(version.absent for version in log_versions)
     fold = _Fold(contenders[0], context.schema.names, rule, is_partial=is_partial)
     for later in contenders[1:]:
-        fold.meet(later)
+        fold.compare(later)
     if base is None:
         return fold.end()
     survivor = [column.slice(fold.kept.number - first_number, 1) for column in values]
-    return fold.meet_base(*base, survivor, _unset_of(base[1], rule, defaults))
+    return fold.compare_base(*base, survivor, _unset_of(base[1], rule, defaults))
 
 
 class _Fold:
-    """The meetings of log versions: the survivor so far, and where each of its columns comes from."""
+    """The comparison of log versions: the winner so far, and the source of each of its columns."""
 
     def __init__(self, first: _Contender, columns: Sequence[str], rule: MergeRule, *, is_partial: bool) -> None:
         self.kept = first
@@ -123,8 +123,8 @@ class _Fold:
         self._sources = dict.fromkeys(columns, first)
         self._verdicts: list[Verdict] = []
 
-    def meet(self, later: _Contender) -> None:
-        """Set the next log version against the survivor."""
+    def compare(self, later: _Contender) -> None:
+        """Compares the next log version with the winner so far."""
         kept = self.kept
         replaces = later_replaces(self._rule.precedence.in_logs, kept.ranked, later.ranked)
         takes_later = {name: self._takes_later(name, later, replaces=replaces) for name in self._sources}
@@ -141,13 +141,13 @@ class _Fold:
         pair = [self.kept.ranked, later.ranked]
         return field_source(self._rule.precedence.in_logs, pair, unset, newest=name in self._newest) == 1
 
-    def meet_base(
+    def compare_base(
         self, number: int, base: RecordVersion, values: Sequence[Column], base_unset: frozenset[str]
     ) -> Judgement:
-        """Set the survivor against the base row, given the survivor's ordering values, and end."""
+        """Compares the winner, given its ordering values, with the base row, and returns the outcome."""
         log = self.kept.version
         precedence = self._rule.precedence
-        # A row with a delete marker deletes if it wins, but is compared as what it was among the log versions.
+        # A row with a delete marker deletes if it wins, but is compared as it was among the log versions.
         is_delete = log.is_delete and (precedence.marked_in_logs or not log.marked)
         what = what_is(((), is_delete, log.always_deletes))
         of_log: tuple[object, ...] = ()
@@ -178,7 +178,7 @@ class _Fold:
         return name not in self._sources[name].unset if wins else name in base_unset
 
     def end(self) -> Judgement:
-        """The end where there is no base row."""
+        """The outcome if there is no base row."""
         log = self.kept.version
         left = {} if log.is_delete or log.marked else self._sources
         return self._judgement(self.kept.number, {name: source.number for name, source in left.items()})
@@ -244,7 +244,7 @@ def _reason_in_logs(rule: MergeRule, kept: _Contender, later: _Contender) -> str
 
 
 def _reason_against_base(rule: MergeRule, log: RecordVersion, what: int) -> str:
-    """Why the log version wins or loses, where ordering values do not decide."""
+    """Why the log version wins or loses, if ordering values do not decide."""
     if rule.precedence.over_base_row[what] == EARLIER:
         return "the base row stays, whatever comes"
     if not rule.uses_ordering:

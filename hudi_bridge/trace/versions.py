@@ -1,4 +1,4 @@
-"""The versions of one record key that files hold, as values."""
+"""The versions of one record key in files, as values."""
 
 from dataclasses import dataclass
 
@@ -12,11 +12,10 @@ class RecordVersion:
     """One version of a record: a row of a base file, or a record of a log block.
 
     ``instant_time`` is that of the base file or of the block. ``block_number`` counts the blocks of the log file from
-    1; it and ``offset``, the byte at which the block starts, are None for a base row. ``ordering`` is empty where no
-    ordering value is asked for. ``delete`` says what makes the version a delete, None if nothing does. ``absent`` names
-    the columns of ``row`` that a partial update left out. ``row`` has one row, or none if the version is in a delete
-    block.
-    ``is_delete``, ``always_deletes`` and ``marked`` are as in ``merge.log_records``.
+    1; ``offset`` is the byte at which the block starts. Both are None for a base row. ``ordering`` is empty if the
+    merge rule compares no ordering value. ``delete`` is what makes the version a delete, None if it is not one.
+    ``absent`` names the columns of ``row`` that a partial update left out. ``row`` has one row, or none if the version
+    is in a delete block. ``is_delete``, ``always_deletes`` and ``marked`` are as in ``merge.log_records``.
 
     Part of a ``FileGroupHistory``.
     """
@@ -41,7 +40,7 @@ class RecordVersion:
 
     @property
     def kind(self) -> str:
-        """What the version is, in two words at most."""
+        """The kind of the version, in at most two words."""
         if self.is_base_row:
             return "base row"
         if self.delete is not None:
@@ -59,7 +58,7 @@ class RecordVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncountedVersion:
-    """A version that a snapshot does not see, and why; its ``row`` holds only the columns that merging needs.
+    """A version that a snapshot does not see, and the reason; its ``row`` has only the columns that merging needs.
 
     Part of a ``FileGroupHistory``.
     """
@@ -70,7 +69,7 @@ class UncountedVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadablePlace:
-    """A place in a log file where nobody can tell whether it held a key; ``offset`` is None for the whole file.
+    """A damaged place in a log file that may have had the key; ``offset`` is None for the whole file.
 
     Part of a ``FileGroupHistory``.
     """
@@ -81,7 +80,7 @@ class UnreadablePlace:
 
 
 def value_text(value: object) -> str:
-    """A value for people."""
+    """A value as text for display."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -90,6 +89,6 @@ def value_text(value: object) -> str:
 
 
 def ordering_text(values: tuple[object, ...]) -> str:
-    """Ordering values for people, in parentheses if there are several."""
+    """Ordering values as text for display, in parentheses if there are several."""
     texts = [value_text(value) for value in values]
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
