@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.dispatch import reader_for
-from hudi_bridge.display import counted, html_of_facts, html_of_rows
+from hudi_bridge.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.errors import QueryError
 from hudi_bridge.logformat.scan import SkippedBlocks
 from hudi_bridge.readers.log_record_scanner import read_live_blocks
@@ -129,14 +129,14 @@ class HudiDataset(ds.FileSystemDataset):
         return f"<HudiDataset {self._storage.shown_path!r}: {what}{where}>"
 
     def _repr_html_(self) -> str:
-        facts = [
+        properties = [
             ("path", self._storage.shown_path),
             ("query", self.query_type),
             ("instant", self.instant),
             ("filter", None if self._row_filter is None else str(self._row_filter)),
         ]
         columns = [(field.name, field.type) for field in self.schema]
-        return html_of_facts("HudiDataset", facts) + html_of_rows("Columns", ("name", "type"), columns)
+        return html_of_properties("HudiDataset", properties) + html_of_rows("Columns", ("name", "type"), columns)
 
     @property
     def schema(self) -> pa.Schema:

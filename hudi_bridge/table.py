@@ -12,7 +12,7 @@ from hudi_bridge.changes.plan import plan_changes
 from hudi_bridge.changes.split import ChangeFormat
 from hudi_bridge.config import QueryType, TableConfig
 from hudi_bridge.dataset import HudiDataset
-from hudi_bridge.display import html_of_facts
+from hudi_bridge.display import html_of_properties
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.readers.request import RowRequest
@@ -94,7 +94,7 @@ class HudiTable:
 
     def _repr_html_(self) -> str:
         config = self.config
-        facts = (
+        properties = (
             ("path", self.path),
             ("name", config.name),
             ("table type", config.table_type),
@@ -105,7 +105,7 @@ class HudiTable:
             ("commits on the timeline", len(self.timeline.commits())),
             ("newest instant", self.latest_instant or "none yet"),
         )
-        return html_of_facts("HudiTable", facts)
+        return html_of_properties("HudiTable", properties)
 
     def require_files_of(self, instant: str) -> None:
         """Raises unless all files that a read as of the instant needs still exist.

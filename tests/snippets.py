@@ -174,8 +174,8 @@ class Session:
         """The exit code of a command, and what a person sees who runs it and types the answers to its prompts."""
         ours, theirs = pty.openpty()
         # Without a shell to ask for, the command line starts from a process that has its modules already.
-        is_plain = command.line.startswith("hudi-bridge ") and not set(command.line.partition("#")[0]) & set("|><;*$~")
-        start = _in_a_fork if is_plain else _in_a_shell
+        is_simple = command.line.startswith("hudi-bridge ") and not set(command.line.partition("#")[0]) & set("|><;*$~")
+        start = _in_a_fork if is_simple else _in_a_shell
         running = start(command.line, theirs, self.folder, self._environment())
         os.close(theirs)
         os.write(ours, command.typed.encode())

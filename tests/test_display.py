@@ -10,7 +10,7 @@ import pytest
 
 from hudi_bridge import HudiTable, RecordHistory
 from hudi_bridge.connectors.duckdb import attach
-from hudi_bridge.display import html_of_facts, html_of_rows
+from hudi_bridge.display import html_of_properties, html_of_rows
 from tests.golden_cases import golden_table
 from tests.table_writer import TableWriter, at
 
@@ -108,7 +108,7 @@ def test_a_history_of_a_real_table() -> None:
 
 def test_whatever_comes_from_outside_is_text() -> None:
     for html in (
-        html_of_facts(HOSTILE, [(HOSTILE, (HOSTILE, HOSTILE))]),
+        html_of_properties(HOSTILE, [(HOSTILE, (HOSTILE, HOSTILE))]),
         html_of_rows(HOSTILE, [HOSTILE], [[HOSTILE]]),
     ):
         html.encode()

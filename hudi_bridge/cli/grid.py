@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hudi_bridge.cli.terminal import plain
-from hudi_bridge.cli.values import is_nested, readable_values, to_json
+from hudi_bridge.cli.values import is_nested, to_json, values_as_text
 
 _WIDEST_CELL = 40
 _NEVER_CUT = 17
@@ -135,7 +135,7 @@ def _column(field: "pa.Field[Any]", values: "pa.ChunkedArray[Any]", look: Look) 
 
 
 def _cells(column: "pa.ChunkedArray[Any]", keep: Sequence[str]) -> list[str | None]:
-    values = [value for chunk in column.chunks for value in readable_values(chunk)]
+    values = [value for chunk in column.chunks for value in values_as_text(chunk)]
     if keep and types.is_struct(column.type):
         # Cells are truncated at the end: Hudi's meta fields, which come first in the schema, go last.
         names = sorted(column.type.names, key=lambda name: _rank(name, keep))

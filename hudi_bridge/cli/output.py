@@ -19,7 +19,7 @@ from pyarrow import csv, types
 from hudi_bridge.cli.grid import Look, print_grid
 from hudi_bridge.cli.sinks import Sink, open_sink
 from hudi_bridge.cli.terminal import counting_rows
-from hudi_bridge.cli.values import Array, ArrowType, is_nested, readable_values, to_json
+from hudi_bridge.cli.values import Array, ArrowType, is_nested, to_json, values_as_text
 from hudi_bridge.errors import QueryError
 
 ROWS_IN_TABLE = 50
@@ -147,7 +147,7 @@ def _csv_type(kind: ArrowType) -> pa.DataType:
 def _csv_column(column: Array, kind: ArrowType) -> Array:
     if column.type.equals(kind):
         return column
-    values = readable_values(column)
+    values = values_as_text(column)
     if is_nested(column.type):
         values = [None if value is None else to_json(value) for value in values]
     return pa.array([None if value is None else str(value) for value in values], kind)
@@ -156,7 +156,7 @@ def _csv_column(column: Array, kind: ArrowType) -> Array:
 def _write_json(batches: Batches, schema: pa.Schema, sink: Sink) -> None:
     names = schema.names
     for batch in batches:
-        columns = [readable_values(column) for column in batch.columns]
+        columns = [values_as_text(column) for column in batch.columns]
         lines = (to_json(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True))
         sink.write("".join(f"{line}\n" for line in lines).encode())
 

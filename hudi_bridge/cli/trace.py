@@ -15,7 +15,7 @@ from hudi_bridge.cli import options
 from hudi_bridge.cli.opening import note_empty_past, open_table
 from hudi_bridge.cli.output import Destination, Format, write
 from hudi_bridge.cli.terminal import plain, print_note
-from hudi_bridge.cli.values import is_nested, readable_values, to_json
+from hudi_bridge.cli.values import is_nested, to_json, values_as_text
 from hudi_bridge.trace.base_search import BaseCheck
 from hudi_bridge.trace.record_history import FileGroupHistory, RecordHistory
 from hudi_bridge.trace.versions import RecordVersion, UnreadablePlace, ordering_text, value_text
@@ -112,7 +112,7 @@ def _result_lines(group: FileGroupHistory) -> Iterator[_Line]:
     yield 0, _text("the row:" if group.result.num_rows == 1 else f"{group.result.num_rows} rows, the first:", "bold")
     widest = max(map(len, group.result.schema.names))
     for field in group.result.schema:
-        (value,) = readable_values(group.result.column(field.name).slice(0, 1).combine_chunks())
+        (value,) = values_as_text(group.result.column(field.name).slice(0, 1).combine_chunks())
         shown = to_json(value) if is_nested(field.type) and value is not None else value_text(value)
         source = f"  (from {sources[field.name]})" if is_mixed else ""
         yield _INDENT, _text(f"{field.name:<{widest}}  {shown}{source}")

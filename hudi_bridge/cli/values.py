@@ -21,12 +21,12 @@ ArrowType: TypeAlias = Any
 _Convert = Callable[[Any], Any]
 
 
-def readable_values(column: Array) -> list[Any]:
+def values_as_text(column: Array) -> list[Any]:
     """The values of a column as JSON types; NaN and infinities stay floats."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         storage: Array = column.cast(kind.storage_type)
-        return readable_values(storage)
+        return values_as_text(storage)
     if types.is_decimal(kind) or _is_cast_to_text(kind):
         return pc.cast(column, pa.string()).to_pylist()
     if types.is_float32(kind):
@@ -37,7 +37,7 @@ def readable_values(column: Array) -> list[Any]:
 
 
 def to_json(value: object) -> str:
-    """A value of ``readable_values`` as JSON; NaN and infinities become strings."""
+    """A value of ``values_as_text`` as JSON; NaN and infinities become strings."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except ValueError:

@@ -27,7 +27,7 @@ import pyarrow.dataset as ds
 from hudi_bridge.changes.split import ChangeFormat, change_schema
 from hudi_bridge.connectors.extras import needing_extra
 from hudi_bridge.dataset import BatchGenerator, BatchScanner
-from hudi_bridge.display import html_of_facts
+from hudi_bridge.display import html_of_properties
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.inspection import (
     FILE_SLICES_SCHEMA,
@@ -114,7 +114,7 @@ class Attached:
 
     def _repr_html_(self) -> str:
         properties = (("path", self.table.path), ("instant", self.instant), ("views", self.names))
-        return html_of_facts("Attached", properties)
+        return html_of_properties("Attached", properties)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """What the log files of a file slice do to its base file, for engines that read base files themselves.
 
 An engine reads the base file in place, skips the rows at ``deleted_positions``, and adds ``rows``. If
-``base_file.why_not_as_is`` gives a reason, it reads the merged rows of ``open_reader`` instead. An engine that merges
-by itself takes ``log_records``, and compares the contested ones with their base rows.
+``base_file.why_incompatible`` gives a reason, it reads the merged rows of ``open_reader`` instead. An engine that
+merges by itself takes ``log_records``, and compares the contested ones with their base rows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -62,7 +62,7 @@ class StoredBaseFile:
             return "it has times of 96 bits"
         return None
 
-    def why_not_as_is(self, *, ignores_case: bool = False, widens: Collection[tuple[str, str]] = ()) -> str | None:
+    def why_incompatible(self, *, ignores_case: bool = False, widens: Collection[tuple[str, str]] = ()) -> str | None:
         """The reason why an engine that reads the file in place gets other rows than Hudi; None if it gets the same.
 
         The engine is expected to find columns by name, to return null for missing ones, and to take partition columns

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_bridge.display import counted, html_of_facts, html_of_rows
+from hudi_bridge.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.trace.base_search import BaseCheck
 from hudi_bridge.trace.verdicts import Verdict
 from hudi_bridge.trace.versions import RecordVersion, UncountedVersion, UnreadablePlace, ordering_text
@@ -101,10 +101,10 @@ class RecordHistory:
         return f"<RecordHistory {self.record_key!r} as of {self.instant}: {found}, {left} left>"
 
     def _repr_html_(self) -> str:
-        facts = (("record key", self.record_key), ("instant", self.instant), ("rule", self.rule))
+        properties = (("record key", self.record_key), ("instant", self.instant), ("rule", self.rule))
         shown = ("partition_path", "number", "kind", "instant_time", "ordering", "delete", "wins", "verdict", "path")
         rows = [[row[name] for name in shown] for row in self.to_table().to_pylist()]
-        return html_of_facts("RecordHistory", facts) + html_of_rows("Versions", shown, rows)
+        return html_of_properties("RecordHistory", properties) + html_of_rows("Versions", shown, rows)
 
     @property
     def file_groups(self) -> tuple[FileGroupHistory, ...]:

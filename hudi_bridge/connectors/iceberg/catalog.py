@@ -16,7 +16,7 @@ from typing import Self, TypeAlias
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.merge_settings import MergingByTable
-from hudi_bridge.connectors.iceberg.names import is_plain, parse_table_name
+from hudi_bridge.connectors.iceberg.names import is_visible_folder_name, parse_table_name
 from hudi_bridge.connectors.iceberg.table_snapshots import Published, SnapshotSettings, TableSnapshots
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.errors import QueryError, TableNotFoundError
@@ -49,7 +49,7 @@ class Roots:
         for text in tables:
             name, sign, path = text.partition("=")
             *levels, table = name.split(".")
-            if not (sign and path and all(map(is_plain, (*levels, table)))):
+            if not (sign and path and all(map(is_visible_folder_name, (*levels, table)))):
                 raise QueryError("--table", repr(masked(text)), "NAME=PATH or NAMESPACE.NAME=PATH")
             named[tuple(levels) or DEFAULT_NAMESPACE, table] = Storage.open(path)
         opened = [Storage.open(folder) for folder in folders]
@@ -109,7 +109,9 @@ class Roots:
         while waiting:
             namespace, folder = waiting.pop()
             try:
-                names = [info.name for info in folder.list_directory("") if info.is_dir and is_plain(info.name)]
+                names = [
+                    info.name for info in folder.list_directory("") if info.is_dir and is_visible_folder_name(info.name)
+                ]
             except Exception as error:  # noqa: BLE001 - any file system error; the other folders are still walked
                 failed(".".join(namespace) or folder.shown_path, error)
                 continue
@@ -125,7 +127,7 @@ class Roots:
                 elif is_within and len(namespace) < _MOST_LEVELS:
                     waiting.append(((*namespace, name), child))
 
-    def without_places(self, text: str) -> str:
+    def without_paths(self, text: str) -> str:
         """The text without the paths of the roots, which clients must not see."""
         roots = (*self.folders, *self.tables.values())
         places = [place for one in roots for place in (one.table_path, one.shown_path, one.location(), one.root)]
@@ -136,7 +138,7 @@ class Roots:
     def _exact(self, namespace: Namespace, table: str) -> Storage | None:
         if (namespace, table) in self.tables:
             return self.tables[namespace, table]
-        if not is_plain(table):
+        if not is_visible_folder_name(table):
             return None
         folders = (folder.below(table) for folder in self._folders_of(namespace))
         return next((folder for folder in folders if _is_table(folder) and self._is_within(folder)), None)
@@ -149,7 +151,7 @@ class Roots:
 
     def _below(self, namespace: Namespace) -> Iterator[Storage]:
         """The folder of a namespace under each root that has one."""
-        if len(namespace) > _MOST_LEVELS or not all(map(is_plain, namespace)):
+        if len(namespace) > _MOST_LEVELS or not all(map(is_visible_folder_name, namespace)):
             return
         for root in self.folders:
             folder = root.below(*namespace)
@@ -158,7 +160,7 @@ class Roots:
 
     def _children(self, folder: Storage, *, is_table: bool) -> list[str]:
         """The names of the child folders that are tables, or of those that are not."""
-        names = [info.name for info in folder.list_directory("") if info.is_dir and is_plain(info.name)]
+        names = [info.name for info in folder.list_directory("") if info.is_dir and is_visible_folder_name(info.name)]
         inside = {name: folder.below(name) for name in names}
         return [name for name, one in inside.items() if _is_table(one) == is_table and self._is_within(one)]
 

@@ -64,7 +64,7 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnFacts:
+class ColumnStatistics:
     """Statistics of one column over all row groups of a file; ``least`` and ``greatest`` are None if unknown."""
 
     values: int
@@ -82,29 +82,29 @@ def data_file(
     partition: tuple[Any, ...] | None,
 ) -> DataFile:
     """The data file of a footer; ``ids`` are the field ids of the file's columns by dotted path."""
-    known = {ids[path]: facts for path, facts in column_facts(footer).items() if path in ids}
-    bounds = {id_: _bounds(schema.find_type(id_), facts) for id_, facts in known.items()}
+    known = {ids[path]: statistics for path, statistics in column_statistics(footer).items() if path in ids}
+    bounds = {id_: _bounds(schema.find_type(id_), statistics) for id_, statistics in known.items()}
     return DataFile(
         location=location,
         rows=footer.num_rows,
         size_bytes=size_bytes,
         partition=partition,
-        value_counts={id_: facts.values for id_, facts in known.items()},
-        null_counts={id_: facts.nulls for id_, facts in known.items() if facts.nulls is not None},
+        value_counts={id_: statistics.values for id_, statistics in known.items()},
+        null_counts={id_: statistics.nulls for id_, statistics in known.items() if statistics.nulls is not None},
         lower_bounds={id_: lower for id_, (lower, _) in bounds.items() if lower is not None},
         upper_bounds={id_: upper for id_, (_, upper) in bounds.items() if upper is not None},
         split_offsets=tuple(_offsets(footer)),
     )
 
 
-def column_facts(footer: pq.FileMetaData) -> Mapping[str, ColumnFacts]:
+def column_statistics(footer: pq.FileMetaData) -> Mapping[str, ColumnStatistics]:
     """The statistics of each column that is not inside a list or map, by dotted path."""
     names = [footer.schema.column(position) for position in range(footer.num_columns)]
     unrepeated = {position: one.path for position, one in enumerate(names) if one.max_repetition_level == 0}
     return {path: _statistics(footer, position) for position, path in unrepeated.items()}
 
 
-def _statistics(footer: pq.FileMetaData, position: int) -> ColumnFacts:
+def _statistics(footer: pq.FileMetaData, position: int) -> ColumnStatistics:
     chunks = [footer.row_group(group).column(position) for group in range(footer.num_row_groups)]
     nulls = [None if chunk.statistics is None else chunk.statistics.null_count for chunk in chunks]
     least = greatest = None
@@ -115,7 +115,7 @@ def _statistics(footer: pq.FileMetaData, position: int) -> ColumnFacts:
         is_known = is_known and chunk.statistics is not None and chunk.statistics.has_min_max
         if is_known:
             least, greatest, is_known = _wider(chunk.statistics, least, greatest)
-    return ColumnFacts(
+    return ColumnStatistics(
         values=sum(chunk.num_values for chunk in chunks),
         nulls=None if None in nulls else sum(one or 0 for one in nulls),
         least=least if is_known else None,
@@ -136,10 +136,10 @@ def _wider(statistics: Any, least: Any, greatest: Any) -> tuple[Any, Any, bool]:
         return None, None, False
 
 
-def _bounds(kind: IcebergType, facts: ColumnFacts) -> tuple[bytes | None, bytes | None]:
-    if not isinstance(kind, _WITH_BOUNDS) or facts.least is None or facts.greatest is None:
+def _bounds(kind: IcebergType, statistics: ColumnStatistics) -> tuple[bytes | None, bytes | None]:
+    if not isinstance(kind, _WITH_BOUNDS) or statistics.least is None or statistics.greatest is None:
         return None, None
-    lower, upper = facts.least, facts.greatest
+    lower, upper = statistics.least, statistics.greatest
     if isinstance(kind, StringType):
         if not isinstance(lower, str) or not isinstance(upper, str):
             return None, None

@@ -36,7 +36,7 @@ def parse_table_name(name: str) -> TableName:
     return TableName(table=match["table"], query_type=query_type, as_of=match["as_of"])
 
 
-def is_plain(name: str) -> bool:
+def is_visible_folder_name(name: str) -> bool:
     """Whether a name is that of a visible child folder: one level, no leading dot, no control characters."""
     if not name or name.startswith(".") or set(name) & set("/\\\0\x1f") or not name.isprintable():
         return False

@@ -15,7 +15,7 @@ from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, Par
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 
-from hudi_bridge.connectors.iceberg.data_files import ColumnFacts, column_facts
+from hudi_bridge.connectors.iceberg.data_files import ColumnStatistics, column_statistics
 from hudi_bridge.splits.split import RealtimeFileSplit
 
 WITHOUT_PARTITION = PartitionSpec(spec_id=0)
@@ -63,21 +63,21 @@ def in_path_and_file(split: RealtimeFileSplit, stored: pa.Schema, footer: pq.Fil
 
     A column that is not in the file has the value of the path if the query reads it from there.
     """
-    facts, from_path = column_facts(footer), split.path_values
+    statistics, from_path = column_statistics(footer), split.path_values
     return {
-        name: _all_equal(facts.get(name), value, footer.num_rows) if name in stored.names else name in from_path
+        name: _all_equal(statistics.get(name), value, footer.num_rows) if name in stored.names else name in from_path
         for name, value in split.partition_values
     }
 
 
-def _all_equal(facts: ColumnFacts | None, value: "pa.Scalar[Any]", rows: int) -> bool:
+def _all_equal(statistics: ColumnStatistics | None, value: "pa.Scalar[Any]", rows: int) -> bool:
     """Whether statistics prove that a column has one value in all rows."""
-    if facts is None:
+    if statistics is None:
         return False
     if not value.is_valid:
-        return facts.nulls == rows
+        return statistics.nulls == rows
     wanted = value.as_py()
-    return bool(facts.nulls == 0 and facts.least == wanted and facts.greatest == wanted)
+    return bool(statistics.nulls == 0 and statistics.least == wanted and statistics.greatest == wanted)
 
 
 def _iceberg_value(value: "pa.Scalar[Any]") -> Any:  # noqa: ANN401 - of any type

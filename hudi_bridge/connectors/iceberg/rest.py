@@ -155,7 +155,7 @@ class _Service:
 
     def table_error_response(self, request: Request, error: Exception) -> Response:
         status, kind, text = 500, type(error).__name__, str(error)
-        message = self._catalog.roots.without_places(text)
+        message = self._catalog.roots.without_paths(text)
         self._counters.add("errors_total", labels=f'error="{kind}"')
         if isinstance(error, TableNotFoundError):
             status, kind, message = 404, "NoSuchTableException", error.reason

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from hudi_bridge.connectors.spark.errors import noting_facts
+from hudi_bridge.connectors.spark.errors import noting_error_details
 from hudi_bridge.connectors.spark.filters import Condition, condition_of, expression_of
 from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, Plan, selected
@@ -51,12 +51,12 @@ class HudiBridgeDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of the rows."""
-        with noting_facts():
+        with noting_error_details():
             return spark_schema(self._query.schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader of a query."""
-        with noting_facts():
+        with noting_error_details():
             query = self._query
             _require_types(schema, query.full_schema)
             pushes = KEEPS_FILTERS_APART or query.options.pushes_filters
@@ -65,7 +65,7 @@ class HudiBridgeDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """The reader of a stream."""
-        with noting_facts():
+        with noting_error_details():
             query = PinnedQuery.of(stream_options(self._query.options))
             _require_types(schema, query.full_schema)
             return HudiBridgeStreamReader(query, schema.names, self.parallelism)
@@ -88,7 +88,7 @@ class HudiBridgeReader(DataSourceReader):
 
     @cached_property
     def _plan(self) -> Plan:
-        with noting_facts():
+        with noting_error_details():
             return self._query.plan(self._columns, self._conditions, self._parallelism)
 
     def __getstate__(self) -> dict[str, Any]:

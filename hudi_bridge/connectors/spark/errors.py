@@ -17,7 +17,7 @@ _NOTE_PATTERN = re.compile(re.escape(_NOTE) + r"(\{.*\})")
 
 
 @contextmanager
-def noting_facts() -> Iterator[None]:
+def noting_error_details() -> Iterator[None]:
     """Adds a note that ``cause_of`` understands to errors of a table."""
     try:
         yield

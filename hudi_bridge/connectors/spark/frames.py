@@ -67,10 +67,10 @@ def read(
 
 def frame_of(spark: SparkSession, plan: Plan) -> DataFrame:
     """The rows of a plan; each of its tasks runs as one Spark task."""
-    return each_on_its_own(spark, plan.tasks, partial(read_task, plan.reading), spark_schema(plan.reading.schema))
+    return map_one_per_task(spark, plan.tasks, partial(read_task, plan.reading), spark_schema(plan.reading.schema))
 
 
-def each_on_its_own(
+def map_one_per_task(
     spark: SparkSession,
     tasks: Sequence[T],
     run: Callable[[T], Iterator[pa.RecordBatch]],

@@ -14,7 +14,7 @@ from functools import partial
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col
 
-from hudi_bridge.connectors.spark.frames import each_on_its_own, quoted
+from hudi_bridge.connectors.spark.frames import map_one_per_task, quoted
 from hudi_bridge.connectors.spark.key_ranges import KeyRange, KeyRangeTree
 from hudi_bridge.connectors.spark.key_tasks import (
     ANYWHERE,
@@ -102,7 +102,7 @@ def _read_ranges(
     places = [place for place, split in enumerate(splits) if split.base_path is not None]
     known: dict[str, list[KeyRange]] = defaultdict(list)
     unknown: dict[str, list[int]] = defaultdict(list)
-    for row in each_on_its_own(spark, _groups(places), partial(key_ranges, slices), RANGES).collect():
+    for row in map_one_per_task(spark, _groups(places), partial(key_ranges, slices), RANGES).collect():
         partition_path = splits[row.place].partition_path if by_partition else ANYWHERE
         if row.least is None:
             unknown[partition_path].append(row.place)
@@ -123,7 +123,7 @@ def _log_candidates(
     by_partition: bool,
 ) -> DataFrame:
     places = [place for place, split in enumerate(splits) if split.log_paths]
-    in_logs = each_on_its_own(spark, _groups(places), partial(log_keys, slices), LOG_KEYS)
+    in_logs = map_one_per_task(spark, _groups(places), partial(log_keys, slices), LOG_KEYS)
     return wanted.join(in_logs, _same_key(by_partition=by_partition)).select("record_key", "place")
 
 

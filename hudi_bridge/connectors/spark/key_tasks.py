@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_bridge.connectors.spark.errors import noting_facts
+from hudi_bridge.connectors.spark.errors import noting_error_details
 from hudi_bridge.connectors.spark.key_ranges import KeyRangeTree
 from hudi_bridge.connectors.spark.plan import load_split
 from hudi_bridge.engines import base_key_range, held_keys, log_record_keys
@@ -61,7 +61,7 @@ class Ranges:
 def key_ranges(slices: Slices, places: Iterable[int]) -> Iterator[pa.RecordBatch]:
     """The key range of each base file; null for a base file that stores none."""
     storage = Storage.open(slices.context.table_path)
-    with noting_facts():
+    with noting_error_details():
         for place in places:
             split = slices.split(place)
             least, greatest = base_key_range(storage, split) or (None, None)
@@ -71,7 +71,7 @@ def key_ranges(slices: Slices, places: Iterable[int]) -> Iterator[pa.RecordBatch
 def log_keys(slices: Slices, places: Iterable[int]) -> Iterator[pa.RecordBatch]:
     """The keys of the records that the logs of each slice insert or update."""
     storage = Storage.open(slices.context.table_path)
-    with noting_facts():
+    with noting_error_details():
         for place in places:
             split = slices.split(place)
             for keys in log_record_keys(storage, split, at_once=os.cpu_count() or 1):
@@ -102,7 +102,7 @@ def verified(slices: Slices, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
     pairs: Iterator[tuple[Any, Any]] = (
         pair for batch in batches for pair in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
     )
-    with noting_facts():
+    with noting_error_details():
         for place, group in groupby(pairs, key=itemgetter(1)):
             split = slices.split(place)
             held = held_keys(storage, split, [key for key, _ in group], at_once=os.cpu_count() or 1)

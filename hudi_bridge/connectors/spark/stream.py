@@ -17,7 +17,7 @@ from dataclasses import replace
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from hudi_bridge.connectors.spark.errors import noting_facts
+from hudi_bridge.connectors.spark.errors import noting_error_details
 from hudi_bridge.connectors.spark.options import SparkOptions, SparkQuery
 from hudi_bridge.connectors.spark.plan import PinnedQuery
 from hudi_bridge.connectors.spark.tasks import read_task
@@ -58,7 +58,7 @@ class HudiBridgeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802 - Spark's name
         """The offset at which a new stream begins."""
-        with noting_facts():
+        with noting_error_details():
             start = self._query.options.start_offset
             if start == _LATEST:
                 self._position = self._refreshed().table.instant_range(EARLIEST).next_after
@@ -72,7 +72,7 @@ class HudiBridgeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         Spark 4.2 and later pass the start of the batch. For earlier releases the end of the last batch is kept; after a
         restart it is unknown until a batch has been read.
         """
-        with noting_facts():
+        with noting_error_details():
             after = start[_AFTER] if start is not None else self._position
             table = self._refreshed().table
             times = table.instant_range(EARLIEST if after is None else after, self._target).ordering_times
@@ -83,7 +83,7 @@ class HudiBridgeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Makes the newest commit the end of the stream."""
-        with noting_facts():
+        with noting_error_details():
             self._target = self._refreshed().table.instant_range(EARLIEST).next_after
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -91,7 +91,7 @@ class HudiBridgeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         self._position = end[_AFTER]
         if start == end:
             return []
-        with noting_facts():
+        with noting_error_details():
             query = self._refreshed()
             options = replace(query.options, begin=start[_AFTER], end=end[_AFTER])
             plan = replace(query, options=options).plan(self._columns, (), self._parallelism)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from hudi_bridge.connectors.spark.errors import noting_facts
+from hudi_bridge.connectors.spark.errors import noting_error_details
 from hudi_bridge.connectors.spark.plan import Reading, load_split
 from hudi_bridge.connectors.spark.types import arrow_layout, in_layout
 from hudi_bridge.dispatch import open_reader_in
@@ -19,7 +19,7 @@ from hudi_bridge.storage import Storage
 
 def read_task(reading: Reading, task: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
     """The rows of a task, in the Arrow types that Spark takes."""
-    with noting_facts():
+    with noting_error_details():
         splits = [load_split(pickled, reading.contexts) for pickled in task]
         batches = _descriptions(reading, splits) if reading.describes_splits else _rows(reading, splits)
         yield from in_layout(batches, arrow_layout(reading.schema))

@@ -24,7 +24,7 @@ def why_unreadable(base: StoredBaseFile) -> str | None:
         return "its path has a name that begins with _ or ., which the Hive connector passes over"
     if any(pa.types.is_time32(kind) for field in base.schema for kind in _types_within(field.type)):
         return "it has times of milliseconds"
-    return base.why_not_as_is(ignores_case=True, widens=_WIDENS)
+    return base.why_incompatible(ignores_case=True, widens=_WIDENS)
 
 
 def why_keys_unreadable(context: ReadContext) -> str | None:
