@@ -201,7 +201,17 @@ def _tables(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa
         if batch.num_rows:
             waiting.append(batch)
         if sum(one.num_rows for one in waiting) >= _ROWS_PER_GROUP:
-            yield pa.Table.from_batches(waiting).cast(schema)
+            yield _in_types_of_iceberg(pa.Table.from_batches(waiting), schema)
             waiting = []
     if waiting:
-        yield pa.Table.from_batches(waiting).cast(schema)
+        yield _in_types_of_iceberg(pa.Table.from_batches(waiting), schema)
+
+
+def _in_types_of_iceberg(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    table = rows.cast(schema)
+    for position, field in enumerate(rows.schema):
+        if pa.types.is_fixed_size_list(field.type):
+            # A null vector stays as long as a list, which Arrow 21 does not write; taking rows makes it empty.
+            column = table.column(position).take(np.arange(table.num_rows))
+            table = table.set_column(position, schema.field(position), column)
+    return table
