@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.caching import cached_property
 from hudi_bridge.changes.plan import plan_changes
 from hudi_bridge.changes.split import ChangeFormat
 from hudi_bridge.config import QueryType, TableConfig

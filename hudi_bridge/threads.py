@@ -8,6 +8,7 @@ interrupts are raised in the main thread only.
 """
 
 import _thread
+import math
 import sys
 import threading
 import time
@@ -21,6 +22,7 @@ from hudi_bridge.waiting import abandon_waiting
 
 _START_POLL_SECONDS = 0.001
 _JOIN_POLL_SECONDS = 0.2
+_FOREIGN_WAIT_SECONDS = 60.0
 _ROOM_POLL_SECONDS = 1.0
 
 Item = TypeVar("Item")
@@ -38,6 +40,7 @@ class Workers(Generic[Item]):
     def __init__(self, sources: Sequence[Source[Item]], workers: int, max_waiting: int) -> None:
         """Workers that are not started yet; about ``max_waiting`` items at most wait for the consumer."""
         self.stopped = False
+        self._consumer = threading.get_ident()
         self._is_starting = False
         self._sources = iter(sources)
         self._sources_lock = threading.Lock()
@@ -79,15 +82,18 @@ class Workers(Generic[Item]):
         """Wait until all workers have ended, each before its next item.
 
         An interrupt ends the waiting; the workers then end by themselves. ``urge`` is called repeatedly while waiting.
+        In another thread than the consumer's the waiting is limited: Python may collect an abandoned iterator anywhere,
+        and so end its workers in a thread that holds what they wait for.
         """
         if isinstance(sys.exc_info()[1], KeyboardInterrupt):
             abandon_waiting(self._threads)
         self._give_room(len(self._threads))
         while self._is_starting:
             time.sleep(_START_POLL_SECONDS)
-        # A worker may be where Python collects an abandoned iterator, and so ends it; no thread can join itself.
+        until = math.inf if threading.get_ident() == self._consumer else time.monotonic() + _FOREIGN_WAIT_SECONDS
+        # One of the workers may itself be where an iterator is collected; no thread can join itself.
         for thread in set(self._threads) - {threading.current_thread()}:
-            while thread.is_alive():
+            while thread.is_alive() and time.monotonic() < until:
                 urge()
                 thread.join(_JOIN_POLL_SECONDS)
 

@@ -8,6 +8,7 @@ import hudi_bridge
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 FOR_CONNECTORS = {
+    "caching",
     "config",
     "dataset",
     "dispatch",

@@ -137,3 +137,27 @@ def test_a_worker_may_be_the_one_that_ends_all() -> None:
     crew.start()
     assert list(crew.items()) == []
     assert ended == [None]
+
+
+def test_another_thread_than_the_consumer_waits_for_workers_no_longer_than_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Python collects abandoned iterators in any thread, also in one that holds what a worker waits for.
+    monkeypatch.setattr("hudi_bridge.threads._FOREIGN_WAIT_SECONDS", 0.1)
+    started, free = threading.Event(), threading.Event()
+
+    def items() -> Iterator[int]:
+        started.set()
+        free.wait()
+        yield 1
+
+    pool = threads.Workers([items], 1, 1)
+    pool.start()
+    assert started.wait(10)
+    pool.stopped = True
+    collector = threading.Thread(target=pool.end)
+    collector.start()
+    collector.join(10)
+    assert not collector.is_alive()
+    free.set()
+    pool.end()

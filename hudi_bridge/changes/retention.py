@@ -7,8 +7,8 @@ a retained commit can be read, and no older state.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
+from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import InstantNotReadableError
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat

@@ -9,7 +9,6 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hudi_bridge.caching import cached_property
 from hudi_bridge.cli.terminal import plain
 from hudi_bridge.cli.values import is_nested, to_json, values_as_text
 

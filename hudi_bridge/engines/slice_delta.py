@@ -7,13 +7,13 @@ merges by itself takes ``log_records``, and compares the contested ones with the
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.caching import cached_property
 from hudi_bridge.engines.stored_base_file import StoredBaseFile, stored_base_file
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.arrays import Booleans, Column, Positions

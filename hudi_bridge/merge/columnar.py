@@ -9,12 +9,12 @@ Source: ``KeyBasedFileGroupRecordBuffer`` of Hudi.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.caching import cached_property
 from hudi_bridge.merge import ordering
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value
 from hudi_bridge.merge.custom_payload import RecordPayload, ask_payload, rows_of_payload

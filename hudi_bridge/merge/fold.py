@@ -7,12 +7,12 @@ by one, as are all keys under a user's payload.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import MergeError
 from hudi_bridge.merge import ordering
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, Ranks

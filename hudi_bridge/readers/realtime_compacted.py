@@ -9,11 +9,12 @@ read: a base row may win over a log record, or be the first of several rows with
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
+from hudi_bridge.caching import cached_property
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
 from hudi_bridge.merge.log_records import LogRecordMap

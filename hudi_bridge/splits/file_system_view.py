@@ -14,8 +14,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import cached_property
 
+from hudi_bridge.caching import cached_property
 from hudi_bridge.config import FIRST_VERSION_OF_1X
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name

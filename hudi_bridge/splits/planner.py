@@ -1,12 +1,12 @@
 """Plans the splits of a query from the file slices of a table."""
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.caching import cached_property
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.splits.file_slice import FileSlice

@@ -8,11 +8,11 @@ are in memory.
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.caching import cached_property
 from hudi_bridge.config import QueryType
 from hudi_bridge.splits.file_slice import FileGroup, FileSlice
 from hudi_bridge.splits.file_system_view import (

@@ -10,7 +10,6 @@ Source: the Iceberg specification, "Position Delete Files".
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_bridge.caching import cached_property
 from hudi_bridge.connectors.iceberg.columns import PATH_ID, POSITION_DELETES, POSITION_ID, Columns
 from hudi_bridge.connectors.iceberg.compatibility import reason_to_rewrite
 from hudi_bridge.connectors.iceberg.data_files import DataFile, data_file

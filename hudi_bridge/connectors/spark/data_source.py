@@ -8,13 +8,13 @@ Source: ``PythonDataSourceV2`` and ``plan_data_source_read`` of Spark.
 """
 
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
-from functools import cached_property
 from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from hudi_bridge.caching import cached_property
 from hudi_bridge.connectors.spark.errors import noting_error_details
 from hudi_bridge.connectors.spark.filters import Condition, condition_of, expression_of
 from hudi_bridge.connectors.spark.options import parse_options

@@ -15,11 +15,11 @@ Within the query, columns are named by position (``c0``, ``c1``), so that they c
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
+from hudi_bridge.caching import cached_property
 from hudi_bridge.connectors.trino.conditions import base_key, base_unset, log_wins
 from hudi_bridge.connectors.trino.functions import MERGE, row_type
 from hudi_bridge.connectors.trino.log_columns import LogColumns
