@@ -147,5 +147,5 @@ $(LIBRARIES)/.installed: $(INSTALLED)
 	$(LIBRARIES)/bin/python -m pip install --quiet "$$(grep '^pip==' constraints.txt)"
 	grep -v '^pyarrow==' constraints.txt > $(LIBRARIES)/constraints.txt
 	PYTHONWARNINGS=ignore $(LIBRARIES)/bin/python -m pip install --quiet -c $(LIBRARIES)/constraints.txt \
-		--build-constraint constraints.txt -e ".[duckdb]" --group libraries
+		--build-constraint constraints.txt -e ".[cli]" --group libraries
 	@touch $@
