@@ -27,6 +27,7 @@ PAUSE_SECONDS = 0.5
 
 def test_every_answer_is_that_of_an_instant(trino: Trino, tmp_path: Path) -> None:
     table = tmp_path / "root" / "trips"
+    table.parent.mkdir()
     options = service_options(tmp_path / "scratch", [table.parent], keep=2)
     with running_writer(table, ROUNDS) as writer:
         write_round(writer)
