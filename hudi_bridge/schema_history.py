@@ -25,6 +25,7 @@ from hudi_bridge.schema.difference import SchemaChange, schema_changes
 from hudi_bridge.schema.file_columns import ColumnMapping, map_columns
 from hudi_bridge.schema.infer import SchemaProposal, infer_schema_history
 from hudi_bridge.schema.internal import (
+    SCHEMA_FOLDER,
     InternalSchema,
     parse_internal_schema,
     parse_schema_history,
@@ -42,7 +43,6 @@ from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_met
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS
 from hudi_bridge.timeline.table_state import TableState
 
-_PLACE = ".hoodie/.schema"
 _INSTANT = re.compile(r"[0-9]{1,32}")
 
 
@@ -98,8 +98,8 @@ def read_schema_history(state: TableState) -> tuple[SchemaVersion, ...]:
     """
     query = read_query_schema(state)
     if query.ids is not None and query.history is not None:
-        known = {schema.version_id: schema for schema in parse_schema_history(query.history, _PLACE)}
-        latest = parse_internal_schema(query.ids, _PLACE)
+        known = {schema.version_id: schema for schema in parse_schema_history(query.history, SCHEMA_FOLDER)}
+        latest = parse_internal_schema(query.ids, SCHEMA_FOLDER)
         schemas = [known[version] for version in sorted(known) if version < latest.version_id]
         times = [str(schema.version_id) for schema in (*schemas, latest)]
         if times[0] == "0":
@@ -140,8 +140,8 @@ def read_file_columns(state: TableState, path: str) -> tuple[FileColumns, ...]:
     storage, query = state.storage, read_query_schema(state)
     path_columns = columns_from_path(state.config, QueryType.SNAPSHOT)
     columns = schema_of_query(query, state.config, QueryType.SNAPSHOT)
-    history = parse_schema_history(query.history, _PLACE) if query.history is not None else ()
-    query_ids = parse_internal_schema(query.ids, _PLACE) if query.ids is not None else None
+    history = parse_schema_history(query.history, SCHEMA_FOLDER) if query.history is not None else ()
+    query_ids = parse_internal_schema(query.ids, SCHEMA_FOLDER) if query.ids is not None else None
     for folder in (storage.table_path, storage.location(), storage.shown_path):
         path = path.removeprefix(f"{folder}/")
     return tuple(

@@ -6,6 +6,7 @@ Source: ``InternalSchema`` of Hudi.
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
+from hudi_bridge.readers.split_columns import schema_versions
 from hudi_bridge.schema.difference import child_path
 from hudi_bridge.schema.internal import (
     ArrayType,
@@ -13,12 +14,8 @@ from hudi_bridge.schema.internal import (
     FieldType,
     MapType,
     RecordType,
-    parse_internal_schema,
-    parse_schema_history,
 )
 from hudi_bridge.splits.split import ReadContext
-
-_SCHEMA_FOLDER = ".hoodie/.schema"
 
 ColumnIds: TypeAlias = Mapping[str, int]
 """Ids by dotted path, with ``element`` for the items of a list, ``key`` and ``value`` for those of a map."""
@@ -32,10 +29,10 @@ def column_ids(context: ReadContext) -> tuple[ColumnIds, ...]:
     Raises:
         CorruptTimelineError: the schema is not Hudi's JSON.
     """
-    if context.schema_ids is None or context.schema_history is None:
+    versions = schema_versions(context)
+    if versions is None:
         return ()
-    current = parse_internal_schema(context.schema_ids, _SCHEMA_FOLDER)
-    history = parse_schema_history(context.schema_history, _SCHEMA_FOLDER)
+    current, history = versions
     earlier = (version for version in history if version.version_id < current.version_id)
     return tuple(dict(_ids(version.fields, "")) for version in (current, *earlier))
 

@@ -160,21 +160,16 @@ class SliceDelta:
         split, rule = self._split, self._split.context.merge_rule
         if rule is None or not split.log_paths:
             return None
-        return LogScan(self._storage, split, rule, self._read_columns, log_memory_bytes(split.context, self._at_once))
+        columns = rule.columns_to_read(self._columns, split.context.schema)
+        return LogScan(self._storage, split, rule, columns, log_memory_bytes(split.context, self._at_once))
 
     @cached_property
     def _merge(self) -> MergeInParts | None:
         rule, scan = self._split.context.merge_rule, self._log_scan
         if rule is None or scan is None:
             return None
-        return MergeInParts(self._split, rule, scan, self._base, self._read_columns)
-
-    @property
-    def _read_columns(self) -> tuple[str, ...]:
-        """The requested columns, or all columns for a user's payload, which may read any."""
-        rule = self._split.context.merge_rule
-        reads_all = rule is not None and rule.payload is not None
-        return tuple(self._split.context.schema.names) if reads_all else self._columns
+        columns = rule.columns_to_read(self._columns, self._split.context.schema)
+        return MergeInParts(self._split, rule, scan, self._base, columns)
 
     def _times_matched(self, log: LogRecordMap) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
         """The number of base rows with the key of each log record."""

@@ -194,6 +194,10 @@ class MergeRule:
         """Whether ordering values are compared among log versions, not only with base rows."""
         return not (self.precedence.orders_as_0x and any(len(ordering_path(name)) > 1 for name in self.ordering_fields))
 
+    def columns_to_read(self, requested: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
+        """The requested columns, or all of the table for a user's payload, which may read any."""
+        return requested if self.payload is None else tuple(schema.names)
+
     def columns_in(self, schema: pa.Schema) -> tuple[str, ...]:
         """The columns of the table that merging needs in addition to the record key."""
         fields = self.ordering_fields if self.uses_ordering else ()

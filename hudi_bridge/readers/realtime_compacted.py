@@ -52,13 +52,9 @@ class RealtimeCompactedReader:
         self._rule = rule
         self._request = request
         self._use_threads = use_threads
+        self._read_columns = rule.columns_to_read(request.needed, split.context.schema)
         self._log_memory_bytes = log_memory_bytes(split.context, at_once)
         self.schema = pa.schema([split.context.schema.field(name) for name in request.columns])
-
-    @property
-    def _read_columns(self) -> tuple[str, ...]:
-        """The requested columns, or all columns for a user's payload, which may read any."""
-        return self._request.needed if self._rule.payload is None else tuple(self._split.context.schema.names)
 
     @cached_property
     def _log_scan(self) -> LogScan:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.schema.evolve import Evolution, FloatsByText, plan_evolution
 from hudi_bridge.schema.internal import (
+    SCHEMA_FOLDER,
     InternalSchema,
     parse_internal_schema,
     parse_schema_history,
@@ -21,7 +22,6 @@ from hudi_bridge.schema.internal import (
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.splits.split import FloatWidening, ReadContext, RealtimeFileSplit
 
-_SCHEMA_FOLDER = ".hoodie/.schema"
 _NULL_PART = "__null__"
 _EMPTY_PART = "__empty__"
 
@@ -63,19 +63,25 @@ def _floats_by_text(widening: FloatWidening, *, is_parquet: bool) -> FloatsByTex
 
 def internal_schemas(instant_time: str, context: ReadContext) -> tuple[InternalSchema | None, InternalSchema | None]:
     """The schemas with column ids of a file written at an instant and of the query; None if the table has no ids."""
+    versions = schema_versions(context)
+    return (None, None) if versions is None else (schema_for_instant(versions[1], instant_time), versions[0])
+
+
+def schema_versions(context: ReadContext) -> tuple[InternalSchema, tuple[InternalSchema, ...]] | None:
+    """The schema of the query with column ids, and all versions of the table's; None if columns are matched by name."""
     if context.schema_ids is None or context.schema_history is None:
-        return None, None
-    return schema_for_instant(_history(context.schema_history), instant_time), _schema(context.schema_ids)
+        return None
+    return _schema(context.schema_ids), _history(context.schema_history)
 
 
 @lru_cache(maxsize=16)
 def _schema(text: str) -> InternalSchema:
-    return parse_internal_schema(text, _SCHEMA_FOLDER)
+    return parse_internal_schema(text, SCHEMA_FOLDER)
 
 
 @lru_cache(maxsize=16)
 def _history(text: str) -> tuple[InternalSchema, ...]:
-    return parse_schema_history(text, _SCHEMA_FOLDER)
+    return parse_schema_history(text, SCHEMA_FOLDER)
 
 
 def without_path_columns(schema: pa.Schema, split: RealtimeFileSplit) -> pa.Schema:

@@ -19,6 +19,9 @@ from hudi_bridge.schema.avro_types import vector_type
 from hudi_bridge.schema.json_values import parse_json
 
 # In pyarrow's stubs, parametric types have no attributes.
+SCHEMA_FOLDER = ".hoodie/.schema"
+"""The folder of the schema history, relative to the table."""
+
 ArrowType: TypeAlias = Any
 
 

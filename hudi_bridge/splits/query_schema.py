@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hudi_bridge.config import PartitionFieldKind, QueryType, TableConfig
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
-from hudi_bridge.schema.internal import parse_internal_schema, to_arrow
+from hudi_bridge.schema.internal import SCHEMA_FOLDER, parse_internal_schema, to_arrow
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.splits.partitions import columns_from_path
 from hudi_bridge.storage import Storage
@@ -21,7 +21,6 @@ from hudi_bridge.timeline.commit_metadata import read_commit_metadata, read_time
 from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.timeline import Timeline
 
-_HISTORY_FOLDER = ".hoodie/.schema"
 _HISTORY_SUFFIX = ".schemacommit"
 
 
@@ -87,7 +86,7 @@ def _read_history(storage: Storage, timeline: Timeline) -> str | None:
     """The newest committed file of the schema history, which holds every earlier version too."""
     committed = [
         info.path
-        for info in storage.list_directory(_HISTORY_FOLDER)
+        for info in storage.list_directory(SCHEMA_FOLDER)
         if info.name.endswith(_HISTORY_SUFFIX) and timeline.is_committed(info.name.partition(".")[0].partition("_")[0])
     ]
     return read_timeline_file(storage, max(committed)).decode("utf-8", "replace") if committed else None
