@@ -80,10 +80,16 @@ def test_an_interrupt_ends_with_130(
     hudi_bridge: Call, story: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> None:
+        # A shell has its background jobs ignore the signal.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(threads.Workers, "items", interrupted)
-    assert hudi_bridge(*(one.format(table=story) for one in arguments)).code == 130
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        assert hudi_bridge(*(one.format(table=story) for one in arguments)).code == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_debug_shows_where(damaged_table: Path) -> None:
