@@ -1,17 +1,13 @@
 """Decodes the Avro records of a log block, column by column, into a RecordBatch in the writer's schema.
 
-The content of an Avro data block (``HoodieAvroDataBlock``):
+The content of an Avro data block (``HoodieAvroDataBlock``), big-endian:
 
-====== ======= ==================================================
-offset bytes   meaning, big-endian
-====== ======= ==================================================
-0      4       content version, 1 to 3; the layout is the same
-4      4       number of records
-8      4 + len length of a record, the record as one Avro datum
-====== ======= ==================================================
+    offset  width    meaning
+    0       4        content version, 1 to 3; the layout is the same
+    4       4        number of records
+    8       4 + len  length of a record, the record as one Avro datum
 
-All Avro types are supported; ``parse_avro_schema`` has refused recursive ones. Columns that are not asked for are
-skipped, but their bytes are still checked.
+The bytes of columns that are not asked for are still checked.
 """
 
 from array import array

@@ -1,7 +1,8 @@
 """Reads many Avro datums at once: one cursor per datum, all moved together.
 
-The encoding is "Binary Encoding" of the Avro specification. Every value is checked to end within its own datum, so a
-damaged datum is an error that names it, and never reads bytes of the next.
+A value must end within its own datum; otherwise the error names the datum.
+
+Source: "Binary Encoding" of the Avro specification.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,6 @@
 """Moves cursors over Avro values: past those that are not asked for, and to each item of arrays and maps.
 
-Each step reads one field of all records. Within arrays, the n-th items of all records are skipped together;
-``avro_single`` finishes the few arrays that are longer than the others.
+The n-th items of all arrays are skipped together; ``avro_single`` finishes the few arrays that are longer.
 """
 
 from array import array

@@ -1,7 +1,6 @@
 """Steps over the values of one Avro datum, one value at a time.
 
-Moving cursors together pays only for many of them. The few longest arrays of a block are read here instead, by
-functions that are composed once for each type.
+This is for the few longest arrays of a block: moving cursors together pays only for many.
 """
 
 from array import array

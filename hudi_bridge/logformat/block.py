@@ -1,10 +1,6 @@
-"""Parses one log block (``HoodieLogFileReader.readBlock``); its layout is in ``layout``.
+"""Parses one log block, as ``HoodieLogFileReader.readBlock`` does; its layout is in ``layout``.
 
-``scan`` has already found the block to be whole, so a block whose parts do not add up is an error here, as in Hudi.
-
-The RECORD_POSITIONS header is a portable 64-bit Roaring bitmap in Base64. Writers sort the records of a block by
-position, so the i-th position is that of the i-th record. Positions are row numbers in the base file of one instant
-and mean nothing for another (``HoodieLogBlock.getRecordPositions``, ``PositionBasedFileGroupRecordBuffer``).
+``scan`` has already found the block to be whole. So parts that do not add up are an error here, as in Hudi.
 """
 
 import base64
@@ -182,7 +178,9 @@ def _require(fits: bool, position: int, path: str) -> None:  # noqa: FBT001 - a 
 def parse_record_positions(block: LogBlock, base_instant_time: str, records: int) -> npt.NDArray[np.int64] | None:
     """The row number of each record of the block in the base file of an instant.
 
-    None if the block has no positions, or has them for another base file or another number of records.
+    None if the block has no positions, or has them for another base file or another number of records. The header is a
+    portable 64-bit Roaring bitmap in Base64. Writers sort the records of a block by position, so the i-th position is
+    that of the i-th record (``HoodieLogBlock.getRecordPositions``, ``PositionBasedFileGroupRecordBuffer``).
 
     Raises:
         CorruptLogFileError: the header is not a bitmap.

@@ -1,9 +1,8 @@
 """Parses delete blocks into deleted keys and their ordering values, as Arrow columns.
 
-The content (``HoodieDeleteBlock``) is a 4-byte version, a 4-byte payload length, and the payload. In versions 1 and 2
-the payload is Kryo (``kryo``), in version 3 one Avro datum, a ``HoodieDeleteRecordList``. There an ordering value is
-a union of wrapper records, one for each kind, or an array of them. One block may hold values of several kinds: a
-delete by SQL has the Java Integer 0, a delete by upsert the ordering value of its row.
+The content (``HoodieDeleteBlock``) is a 4-byte version, a 4-byte payload length, and the payload: Kryo in versions 1
+and 2, one Avro ``HoodieDeleteRecordList`` in version 3. One block may hold ordering values of several kinds: a delete
+by SQL has the Java Integer 0, a delete by upsert the ordering value of its row.
 """
 
 import json

@@ -1,14 +1,12 @@
-"""Reads HFiles: their keys, and where their values are.
+"""Reads HFiles, from the metadata table and HFile data blocks: their keys, and where their values are.
 
-Hudi writes the metadata table, and HFile data blocks of other tables, in this format. A data block is a sequence of
-cells: 4-byte key length, 4-byte value length, key, value, one byte of MVCC version. A key is a 2-byte row length, the
-row (Hudi's record key), a 1-byte family length, 8 bytes of timestamp, 1 byte of type. A value is the Avro datum of
-the record, with its key field empty.
+    data block   cells: 4-byte key length, 4-byte value length, key, value, 1 byte of MVCC version
+    key          2-byte row length, row (record key), 1-byte family length, 8 bytes of timestamp, 1 byte of type
+    value        the Avro datum of the record, with its key field empty
+    index block  entries: 8-byte block offset, 4-byte block size, VInt length, key of a cell or name of a meta block
+    file info    ``PBUF`` and a Protocol Buffers message of name-value pairs
 
-An index block is a sequence of entries: 8-byte block offset, 4-byte block size, key length as a VInt of Hadoop's
-``WritableUtils``, key. The key is that of a cell for a data block, the name for a meta block. The root index begins
-at the trailer's "load on open" offset; the meta index follows. File info is ``PBUF`` and a Protocol Buffers message
-of name-value pairs.
+The root index begins at the trailer's "load on open" offset; the meta index follows.
 """
 
 import struct

@@ -1,8 +1,6 @@
 """Parses the trailer and the blocks of HFiles of version 3.
 
-The format is HBase's; ``hudi-io/hfile_format.md`` and ``org.apache.hudi.io.hfile`` define the part that Hudi uses.
-The file is a sequence of blocks and a trailer, the last 4096 bytes: a magic, a Protocol Buffers message after its
-length, zeros, and the version. A block:
+The trailer is the last 4096 bytes: a magic, a Protocol Buffers message after its length, zeros, the version. A block:
 
     offset  width  meaning
     0       8      magic of the kind of block
@@ -14,9 +12,7 @@ length, zeros, and the version. A block:
     29      4      size on disk of header and data, without checksums
     33      ...    data, then checksums (which Hudi does not verify either)
 
-Only the part of Protocol Buffers that HFiles use is read. A varint is little-endian base-128. A field is a varint of
-field number * 8 + wire type, and a value: for type 0 a varint, 1 eight bytes, 2 a varint length and that many bytes,
-5 four bytes.
+Source: ``hudi-io/hfile_format.md`` and ``org.apache.hudi.io.hfile``.
 """
 
 import struct
@@ -220,7 +216,7 @@ def iter_data_blocks(source: HFileSource, trailer: HFileTrailer) -> Iterator[Blo
 
 
 def parse_varint(data: bytes, position: int) -> tuple[int, int]:
-    """The unsigned varint at the position, and the position after it.
+    """The unsigned varint (little-endian base-128) at the position, and the position after it.
 
     Raises:
         ValueError: the data ends within the varint, or it is longer than ten bytes.
@@ -234,7 +230,7 @@ def parse_varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def iter_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a message, in order: number and value, which is an int for a varint and otherwise bytes.
+    """The fields of a Protocol Buffers message, in order: number and value, an int for a varint and otherwise bytes.
 
     Raises:
         ValueError: the data is not a message.

@@ -1,18 +1,19 @@
-"""Constants of Hudi's log file format: magic, versions, block types, header keys, kinds of ordering values.
+"""Constants of Hudi's log file format.
 
-A log file is a sequence of blocks without a file header. Integers are big-endian. The layout of a block, from
-``HoodieLogFormatWriter`` and ``HoodieLogFileReader``:
+A log file is a sequence of blocks without a file header. Integers are big-endian. A block:
 
     offset  width  meaning
     0       6      magic ``#HUDI#``
-    6       8      size N: bytes from offset 14 to the end of the block, trailing length included
+    6       8      size N: bytes from offset 14 to the end of the block
     14      4      log format version
     18      4      block type
     22      4      number of header entries; each is a 4-byte key, a 4-byte length, and UTF-8
     ...     8      content length
     ...     ...    content
     ...     4      number of footer entries, encoded like header entries; always 0 so far
-    6 + N   8      trailing length: N + 6, which counts the magic but not the size field
+    6 + N   8      N + 6, which counts the magic but not the size field
+
+Source: ``HoodieLogFormatWriter`` and ``HoodieLogFileReader``.
 """
 
 import struct

@@ -1,8 +1,8 @@
 """Casts the ordering values of deletes to the types of the table's ordering fields.
 
-A value compares with a column if Java's ``Comparable`` allows it; like Hudi 1.x, this ignores the width of numbers: an
-Integer compares with a long column and a Float with a double column, but a String never with a number. Dates, times
-and timestamps may also be stored as the int or long of their Avro encoding, which is in the column's unit.
+As in Hudi 1.x, numbers compare whatever their width: an Integer with a long column, a Float with a double column. A
+String never compares with a number. Dates, times and timestamps may also be stored as the int or long of their Avro
+encoding, in the column's unit.
 """
 
 from collections.abc import Sequence

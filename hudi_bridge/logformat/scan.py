@@ -1,9 +1,8 @@
 """Finds the blocks of log files, and those of them that count for a query.
 
-``scan_blocks`` follows ``HoodieLogFileReader``: it skips and reports the damage that a crashed writer can leave
-behind. ``live_blocks`` follows ``BaseHoodieLogRecordReader.scanInternal`` of Hudi 1.x, which is also the optimized
-scan of 0.15. The default scan of 0.15 differs in two ways: it applies blocks strictly in file order, where this one
-moves all blocks of an instant to the instant's first block; and it does not know log compaction.
+Source: ``HoodieLogFileReader``; ``BaseHoodieLogRecordReader.scanInternal`` of Hudi 1.x, also the optimized scan of
+0.15. All blocks of an instant move to its first block. The default scan of 0.15 differs: it keeps the file order, and
+does not know log compaction.
 """
 
 import re
@@ -75,7 +74,7 @@ class LiveBlocks:
 
 
 def scan_blocks(data: bytes | memoryview | pa.Buffer, path: str) -> ScanResult:
-    """All blocks of one log file.
+    """All blocks of one log file; skips and reports the damage that a crashed writer can leave behind.
 
     Args:
         data: the whole file, in memory or mapped; the contents of the blocks are slices of it.
