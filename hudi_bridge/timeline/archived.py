@@ -1,6 +1,5 @@
 """The archived timeline: completed instants that writers have moved off the active timeline.
 
-A range that begins before the active timeline needs them, and so do the completion times of old log files.
 Nothing is cached: each call reads the files again.
 
 Source: ``ArchivedTimelineV1`` and ``ArchivedTimelineV2``.

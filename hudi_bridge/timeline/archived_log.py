@@ -1,7 +1,6 @@
-"""The archived timeline of layout 1: log files of Avro blocks, one entry for each state of an instant.
+"""The archived timeline of layout 1: log files of Avro blocks, one ``HoodieArchivedMetaEntry`` per state of an instant.
 
-An entry is a ``HoodieArchivedMetaEntry``: ``commitTime``, ``actionType``, ``actionState``,
-``stateTransitionTime`` (not in Hudi 0.12), and one nullable record for each kind of file, with its content.
+An entry has one nullable record for each kind of file, and in Hudi 0.12 no ``stateTransitionTime``.
 
 Source: ``ArchivedTimelineV1``, ``HoodieAvroDataBlock``.
 """

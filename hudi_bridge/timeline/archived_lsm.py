@@ -4,8 +4,7 @@
     manifest_<number>               JSON, {"files": [{"fileName": ..., "fileLen": ...}]}
     <first>_<last>_<level>.parquet  instantTime, completionTime, action, metadata, plan, version
 
-``metadata`` is the content of the completed instant's file. Files of level 0 are merged into higher levels. An
-instant is in exactly one file of the valid manifest; files outside the manifest are obsolete.
+``metadata`` is the content of the completed instant's file. Files outside the valid manifest are obsolete.
 
 Source: ``LSMTimeline``, ``ArchivedTimelineLoaderV2``.
 """

@@ -1,7 +1,6 @@
 """The metadata of a completed commit, delta commit or replace commit.
 
-It is JSON in timeline layout 1 and Avro in layout 2, with the same field names. An empty file is a commit that
-wrote nothing, as in Hudi.
+An empty file is a commit that wrote nothing, as in Hudi.
 
 Source: ``HoodieCommitMetadata``, ``HoodieReplaceCommitMetadata`` and ``HoodieWriteStat``.
 """

@@ -5,9 +5,9 @@
     T.action.inflight, T.inflight (commit)  T.action.inflight, T.inflight          inflight
     T.action                                T_C.action                             completed at C
 
-A compaction completes as a commit, a log compaction as a delta commit, a clustering as a replace commit; in
-layout 1 a clustering is pending as a replace commit as well. Instants are digits, ``yyyyMMddHHmmssSSS``
-(without ``SSS`` before Hudi 0.10), and are ordered as strings.
+A compaction completes as a commit, a log compaction as a delta commit, a clustering as a replace commit. In
+layout 1, a pending clustering is a replace commit, too. Instants are ``yyyyMMddHHmmssSSS`` (without ``SSS`` before
+Hudi 0.10), and are ordered as strings.
 
 Source: ``InstantFileNameParserV1``, ``InstantFileNameParserV2``, ``HoodieInstantTimeGenerator``.
 """

@@ -1,10 +1,8 @@
 """The commits in the range of an incremental or change query, oldest first.
 
-The range ``(after, up_to]`` compares completion times in timeline layout 2, and requested times in layout 1, which
-keeps no completion times. Commits may be archived.
-
-In layout 1, a write that completes late may lie before an ``after`` that a consumer has already passed (a *hollow*
-commit). So a range never extends past a write that is still running: by default that is an error.
+The range ``(after, up_to]`` compares completion times in timeline layout 2, and requested times in layout 1. In
+layout 1, a write that is still running can lie before the ``after`` of a later query (a *hollow* commit). So no range
+extends past it.
 
 Source: ``IncrementalQueryAnalyzer``, ``CompletionTimeQueryView``, ``TimelineUtils.handleHollowCommitIfNeeded``.
 """

@@ -1,18 +1,7 @@
 """The record in a timeline file, and typed access to its fields.
 
-Commits are JSON in layout 1 and Avro in layout 2; plans and the files of clean, rollback, restore and savepoint are
-Avro in both. An Avro file is a container file of one record. A damaged file may hold any value in any field, so
-fields are read with a type check.
-
-An Avro container file:
-
-    magic     "Obj" and 1
-    metadata  a map of bytes: ``avro.schema``, ``avro.codec``
-    sync      16 bytes that end every block
-    blocks    the number of records, the size of their bytes, the bytes, the sync marker
-
-fastavro trusts the lengths in a datum, and recurses without limit into a schema that contains itself. So each datum is
-checked with the rules for log records before fastavro decodes it.
+Commits are JSON in layout 1 and Avro in layout 2. Plans, cleans, rollbacks, restores and savepoints are Avro in both.
+An Avro file is an object container file of one record. A damaged file may hold any value in any field.
 
 Source: ``TimelineMetadataUtils``, ``CommitMetadataSerDeV1``, "Object Container Files" of the Avro specification.
 """
@@ -246,7 +235,8 @@ def iter_datums(
 ) -> Iterator[dict[str, Any]]:
     """The records at ``spans`` of the content, with the fields of ``reader_schema``, or all fields if it is None.
 
-    ``path`` and ``offset`` locate the content in errors.
+    ``path`` and ``offset`` locate the content in errors. fastavro trusts the lengths in a datum, so each
+    is checked before.
 
     Raises:
         CorruptTimelineError: a span is not exactly one record.

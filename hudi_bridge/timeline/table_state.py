@@ -1,7 +1,6 @@
 """The state of a table at one moment, from which every read is planned.
 
-Source: the idea is ``Snapshot`` of delta-kernel and Iceberg; in Hudi it is ``HoodieTableMetaClient`` with an active
-timeline and an instant to read.
+Source: ``HoodieTableMetaClient`` with an active timeline and an instant to read.
 """
 
 from dataclasses import dataclass, field, replace

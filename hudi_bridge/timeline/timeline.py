@@ -1,7 +1,7 @@
 """The active timeline of a table, from one listing of its folder.
 
-A file of instant T belongs to the table if T is completed on the active timeline or lies before its start: older
-instants are archived, and only completed instants are archived.
+Only completed instants are archived. So a file of instant T belongs to the table if T is completed on the active
+timeline or lies before its start.
 
 Source: ``BaseHoodieTimeline``, ``TimelineLayout``, ``BaseHoodieLogRecordReader``.
 """
