@@ -1,6 +1,6 @@
 """Parses and queries the Bloom filters of base files.
 
-Both kinds are stored as Base64 of the bytes of Hadoop's ``Filter.write``, integers big-endian:
+They are Base64 of the bytes of Hadoop's ``Filter.write``, big-endian:
 
     offset  width  meaning
     0       4      version of the encoding, -1
@@ -10,9 +10,7 @@ Both kinds are stored as Base64 of the bytes of Hadoop's ``Filter.write``, integ
     13      ...    simple filter: (n + 7) / 8 bytes; bit i is bit i % 8 of byte i / 8
     13      4      dynamic filter: maximum number of keys in a row
     17      4      number of keys in the last row
-    21      4      number of rows; the rows follow, each a whole simple filter
-
-A simple filter may hold a key if all its bits are set; a dynamic one, if any of its rows may.
+    21      4      number of rows, each a whole simple filter
 
 Source: ``SimpleBloomFilter``, ``InternalDynamicBloomFilter``, ``InternalBloomFilter`` and ``MurmurHash`` of Hudi.
 """

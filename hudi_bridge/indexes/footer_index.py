@@ -1,6 +1,6 @@
 """The index in the Parquet footer of a base file: the range of its record keys, and a Bloom filter.
 
-They tell for certain only that the base file does not hold a key. They say nothing of the log files of its slice.
+It says nothing of the log files of the slice.
 
 Source: ``HoodieBloomFilterWriteSupport``, ``HoodieAvroWriteSupport`` and ``BloomFilterTypeCode`` of Hudi.
 """
