@@ -1,8 +1,8 @@
 """Names of base files and log files.
 
 Base file: ``{fileId}_{writeToken}_{instant}.{extension}``.
-Log file: ``.{fileId}_{instant}.log.{version}[_{writeToken}[.cdc]]``. The instant is the base instant of the file slice
-up to table version 7, and the requested instant of the delta commit that wrote it from version 8 on.
+Log file: ``.{fileId}_{instant}.log.{version}[_{writeToken}[.cdc]]``. Its instant is the base instant of the slice up to
+table version 7, the requested instant of its delta commit from version 8 on.
 
 Source: ``FSUtils`` and ``HoodieLogFile`` of Hudi.
 """

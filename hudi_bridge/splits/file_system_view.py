@@ -1,10 +1,8 @@
 """The file slices of a partition that a query sees, from the partition's files and the timeline.
 
 A base file opens a slice at its instant, and a pending compaction opens an empty slice at its own. Up to table version
-7, log files join a slice by the base instant in their name; from version 8 on, by the completion time of the delta
-commit that wrote them: one that completed after a compaction was planned is not part of that compaction. In a
-downgraded table, names of log files may still have the instant of a delta commit; such logs join the newest slice that
-begins at or before it.
+7, a log file joins the slice of the base instant in its name. From version 8 on, it joins by the completion time of its
+delta commit: a log completed after a compaction was planned is not part of that compaction.
 
 Source: ``HoodieFileGroup`` and ``AbstractTableFileSystemView`` of Hudi.
 """
@@ -180,7 +178,8 @@ def _slice_key(log: LogFile, opened: AbstractSet[str], joinable: list[str], time
     instant = log.name.instant_time
     if not timeline.logs_name_their_own_instant and instant in opened:
         return instant
-    # A downgrade to table version 6 leaves logs that name their own instant, but removes its completion time.
+    # A downgrade to table version 6 leaves logs that name their own instant, but removes its completion time. Such logs
+    # join the newest slice that begins at or before it.
     began_before = bisect_right(joinable, instant)
     if timeline.logs_name_their_own_instant and began_before < len(joinable):
         # The completion time is later than the requested time, so it matters only if a slice begins after the latter.

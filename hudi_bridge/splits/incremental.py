@@ -1,14 +1,10 @@
 """Plans an incremental query: the rows changed by a range of commits, in their latest state.
 
-Only files written by commits of the range are read. They are merged as in a snapshot; then rows whose commit time lies
-outside the range are dropped. Compactions and clusterings keep the commit times of rows, so they change none, but their
-files may hold rows of files in the range that they replaced.
+Only files written by commits of the range are read. They are merged as in a snapshot; then rows with a commit time
+outside the range are dropped. Compactions and clusterings keep the commit times of rows.
 
-Rows from before the range are not merged in. So a late record is returned even if an older row wins over it in a
-snapshot, and a partial update is returned without the fields that it left out. Both are as in Hudi.
-
-If files of the range have been cleaned, or its commits archived, the options may allow a full scan of the table for
-rows of the range. It does not find rows that have changed again since.
+As in Hudi, rows from before the range are not merged in. So a late record is returned even if an older row wins over
+it in a snapshot, and a partial update is returned without the fields that it left out.
 
 Source: ``MergeOnReadIncrementalRelationV1`` and ``V2``, ``HoodieIncrementalFileIndex``, ``HoodieInputFormatUtils``.
 """
@@ -77,6 +73,8 @@ class IncrementalPlan:
 
 def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> IncrementalPlan:
     """Plans a range with the ``planner`` of the newest instant; lists the folders that the range has written to.
+
+    A full scan, if the options allow it, finds no rows that have changed again since the range.
 
     Raises:
         InstantNotReadableError: files with rows of the range no longer exist, and the options do not allow a full scan.

@@ -1,7 +1,6 @@
 """Opens a table: its current state, checked to have a timeline if it has data files.
 
-A timeline that was deleted, or whose path in the properties is wrong, lists as empty, and the table would read as
-empty.
+Without the check, a table whose timeline was deleted would read as empty.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,6 @@
 """Lists partitions, prunes them by a filter, and reads partition columns from paths.
 
-A partition is a folder with a file ``.hoodie_partition_metadata``. Folders are listed level by level, in parallel. If
-the path gives a folder's partition values and they cannot pass the filter, the folder is not listed.
+A partition is a folder with a file ``.hoodie_partition_metadata``. Folders whose values cannot pass are not listed.
 
 Source: ``HoodiePartitionMetadata``, ``HoodieSparkUtils.parsePartitionColumnValues`` and Spark's partition discovery.
 """

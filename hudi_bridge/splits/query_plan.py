@@ -1,7 +1,4 @@
-"""The plan of a query: its columns and its splits.
-
-A plan lists files when its splits are first iterated, and caches the listings.
-"""
+"""The plan of a query: its columns and its splits. Files are listed when splits are first iterated, and cached."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,6 @@
-"""The columns of a table as of an instant.
+"""The columns of a table as of an instant, from the newest commit that has a schema or else from the table's creation.
 
-They come from the newest commit that has a schema, otherwise from the schema the table was created with. The meta
-columns come first; partition columns that the writer dropped from the files come last.
+The meta columns come first; partition columns that the writer dropped from the files come last.
 
 Source: ``TableSchemaResolver`` and ``HoodieFileIndex`` of Hudi.
 """

@@ -1,8 +1,4 @@
-"""A split: one file slice with the context needed to read it.
-
-A split can be pickled or written as JSON, and read on any machine that can reach the table's files. The splits of one
-plan share one ``ReadContext``.
-"""
+"""A split: one file slice with the context needed to read it, on any machine that can reach the table's files."""
 
 import base64
 import json

@@ -1,8 +1,6 @@
 """The data files of a table, as the file slices that queries see.
 
-A folder is listed once, when a query first needs it; folders of partitions that the filter rules out are not listed.
-Listings are cached. File groups are cached too, except in tables of very many files, where only those of one partition
-are in memory.
+A folder is listed once, when a query first needs it. File groups are cached too, except in tables of very many files.
 """
 
 import json
