@@ -1,9 +1,9 @@
 """Parses Avro schemas, as Hudi writes them into block headers and commits.
 
-The JSON is that of the Avro 1.12 specification. A logical type of the specification on the wrong underlying type is
-ignored, as the specification asks; an unknown logical type is refused, since its values could mean anything.
+A logical type on the wrong underlying type is ignored, as the Avro 1.12 specification asks. An unknown logical type
+is refused, since its values could mean anything.
 
-Source of Hudi's own logical types, VECTOR, VARIANT and BLOB: ``HoodieSchema`` of Hudi 1.2.
+Source of VECTOR, VARIANT and BLOB: ``HoodieSchema`` of Hudi 1.2.
 """
 
 import json

@@ -1,10 +1,7 @@
-"""Avro types, and the Arrow type of each.
+"""Avro types, and the Arrow type of each, as in Spark's ``SchemaConverters``.
 
-Names are resolved: a named type that is used twice is the same value twice, and no type contains itself.
-
-Arrow types follow Spark's ``SchemaConverters``: a union with null is its other member, ``[int, long]`` is a long,
-``[float, double]`` a double, any other union a struct of ``member0``, ``member1``, … Hudi's VECTOR, a ``fixed``, is a
-list of fixed size. Its VARIANT, a record, is a struct whose field is marked as Arrow's extension type
+Names are resolved: a named type that is used twice is the same value twice, and no type contains itself. Hudi's VECTOR,
+a ``fixed``, is a list of fixed size; its VARIANT, a record, is a struct whose field is marked as Arrow's extension type
 ``arrow.parquet.variant``. Every Arrow field is nullable, whatever Avro says, since an older file may lack any column.
 """
 
@@ -215,6 +212,7 @@ def arrow_schema(record: AvroRecord) -> pa.Schema:
 
 
 def _union_type(union: AvroUnion) -> pa.DataType:
+    """Members that cannot be widened to one type become the fields of a struct, all but one of them null."""
     members = union.members
     if not members:
         return pa.null()

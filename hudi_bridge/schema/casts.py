@@ -1,26 +1,11 @@
 """The casts that Hudi allows for a column whose type has changed; values are those that Hudi on Spark shows.
 
-The pairs are those of ``SchemaChangeUtils.isTypeUpdateAllow`` and, for strings and bytes, of Avro's schema
-resolution; the values follow ``HoodieParquetFileFormatHelper`` and ``HoodieAvroUtils.rewritePrimaryType``:
-
-=========  ==========================================================
-from       to
-=========  ==========================================================
-int        long, float, double, decimal, string
-long       float, double, decimal, string, timestamp without zone
-float      double, decimal, string
-double     decimal, string
-decimal    wider decimal, string
-date       string
-string     date, decimal, binary
-binary     string
-time       time of another unit
-timestamp  timestamp of another unit or zone label
-=========  ==========================================================
-
 As in Spark's CAST, a value that does not fit its new type becomes null: a decimal with too many digits before the
 point, text that is not a number or a date, NaN as a decimal. Decimals round half up. Types that only Arrow tells
 apart (string and large string, dictionaries, narrow integers) are cast without loss.
+
+Source: ``SchemaChangeUtils.isTypeUpdateAllow`` and Avro's schema resolution (strings, bytes) for the pairs,
+``HoodieParquetFileFormatHelper`` and ``HoodieAvroUtils.rewritePrimaryType`` for the values.
 """
 
 import re

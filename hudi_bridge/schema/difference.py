@@ -1,10 +1,8 @@
 """Compares two versions of a table's schema.
 
-With column ids, fields are matched by id: a field under another name was renamed, and a name with another id is another
-field. Without ids, fields are matched by name, and a rename looks like a drop and an add.
-
-Fields are named by dotted paths, as in ``TableChanges`` of Hudi: ``s.x`` within a record, ``a.element`` and
-``m.value`` within lists and maps.
+Fields are matched by column id, or by name if there are no ids. By name, a rename looks like a drop and an add.
+Fields are named by dotted paths, as in ``TableChanges``: ``s.x`` in a record, ``a.element`` and ``m.value`` in lists
+and maps.
 """
 
 from bisect import bisect_left

@@ -1,13 +1,7 @@
 """Converts batches from a writer's schema to the query schema.
 
-With column ids, columns are matched by id (``InternalSchemaMerger``). If the file has
-
-* the id, under the same or another name (renamed): the values of that column;
-* not the id, but a column of that name (dropped, then added again): null, not the old values;
-* neither (added later): null.
-
-The same holds for fields of records, also within lists and maps. Without ids, columns and fields are matched by name.
-Values of another type are cast as in ``hudi_bridge.schema.casts``.
+With column ids, columns and fields of records are matched by id, otherwise by name (``InternalSchemaMerger``). If the
+file has a column of the same name but another id (dropped, then added again), the values are null, not the old ones.
 """
 
 from collections.abc import Callable, Iterable, Sequence

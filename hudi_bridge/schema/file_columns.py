@@ -1,6 +1,6 @@
 """Explains how the columns of a file become those of a query, and which are not read, and why.
 
-The answers come from ``plan_evolution``, which readers use too, asked for one level of nesting at a time.
+The answers come from ``plan_evolution``, asked for one level of nesting at a time.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

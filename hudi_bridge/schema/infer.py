@@ -1,11 +1,9 @@
 """Proposes a schema history with column ids for a table that has none.
 
-Such a table is read by name, and the proposed ids give the same answers: a name keeps its id, even if it is dropped and
-added again, as long as old values can be read as its new type; otherwise it gets a new id. What names alone cannot tell
-is listed as an ambiguity: a column that is dropped while another is added may have been renamed, and a column that
-comes back may be another one.
+Reading by the proposed ids gives the same rows as reading by name. A name keeps its id, even if it is dropped and added
+again, as long as old values can be read as its new type. What names alone cannot tell is listed as an ambiguity.
 
-The first ids are given by position as in ``AvroInternalSchemaConverter``, later ones as in ``TableChanges``.
+Source: ``AvroInternalSchemaConverter`` for the first ids, by position; ``TableChanges`` for later ones.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,8 +1,6 @@
-"""Hudi's InternalSchema, the table schema with column ids.
+"""Hudi's InternalSchema, the table schema with column ids (JSON as in ``SerDeHelper``).
 
-Tables written with schema-on-read have it in ``latest_schema`` of their commits and, with all earlier versions, in the
-files of ``.hoodie/.schema``, as JSON (``SerDeHelper``). A schema without ids gets them as in
-``AvroInternalSchemaConverter``.
+Tables written with schema-on-read have it in ``latest_schema`` of commits and, in all versions, in ``.hoodie/.schema``.
 """
 
 import json

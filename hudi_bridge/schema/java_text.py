@@ -1,12 +1,9 @@
-"""The text of floating-point values, as Java's ``Float.toString`` and ``Double.toString`` give it.
+"""The text of floating-point values, as ``Float.toString`` and ``Double.toString`` of Java 17 give it.
 
-Hudi uses these methods to turn a float or double column into text, and by way of text into a decimal. Before Java 19
-they do not always give the shortest text that reads back as the same value (JDK-4511638): 2^-44 is
-``5.6843418860808015E-14``, one digit more than needed. Hudi's tables show that older text.
+Hudi turns floats into text, and by way of text into decimals. Before Java 19 the text is not always the shortest that
+reads back as the same value (JDK-4511638): 2^-44 is ``5.6843418860808015E-14``, one digit more than needed.
 
-The digits follow ``jdk.internal.math.FloatingDecimal`` of Java 17: a long division of ``value = b / s`` that stops once
-the digits are within ``m``, half a unit in the last place, of the value. Its lower bound is too strict for powers of
-two. Java divides 32-bit or 64-bit words if these seem to suffice, and their overflow changes the digits of some values.
+Source: ``jdk.internal.math.FloatingDecimal``.
 """
 
 import math
@@ -163,7 +160,11 @@ def _word_bits(value_bits: int, divisor_bits: int) -> int | None:
 
 
 def _long_division(b: int, s: int, m: int, decimal_exponent: int, word_bits: int | None) -> tuple[str, int]:
-    """The digits of b / s, up to the first after which less than m is left on either side."""
+    """The digits of b / s, up to the first after which less than m is left on either side.
+
+    ``m`` is half a unit in the last place. As in Java, the bound is too strict below powers of two. The integers
+    of ``word_bits`` overflow, which changes the digits of some values.
+    """
     tens = 10 * s
     quotient, b, m = b // s, 10 * (b % s), _wrapped(10 * m, word_bits)
     low, high = b < m, _is_high(b, m, tens, word_bits)

@@ -1,7 +1,6 @@
 """Replaces the children of struct, list and map arrays; and makes vectors from bytes.
 
-Validity bitmaps and offsets are reused. For a slice of a longer array they are copied, so that values outside of the
-slice are neither converted nor kept alive.
+Validity bitmaps and offsets are reused, but those of a slice are copied: values outside of it are not converted.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,6 @@
-"""The schema of a writer as an InternalSchema, with column ids by position.
+"""The schema of a writer as an InternalSchema, with column ids by position (``AvroInternalSchemaConverter``).
 
-Fields are optional where the writer's Avro schema says so, as in ``AvroInternalSchemaConverter``. (For reading,
-``hudi_bridge.schema.avro`` makes every Arrow field nullable.)
+Fields are optional where the writer's Avro schema says so.
 """
 
 from collections.abc import Sequence
