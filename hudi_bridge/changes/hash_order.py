@@ -1,11 +1,4 @@
-"""The iteration order of hash maps in Java and Scala, which determines the order of map entries in Hudi's JSON.
-
-``java.util.HashMap``: by bucket, then by insertion. The bucket is the low bits of the key's hash, mixed with its high
-half. The keys are Avro's ``Utf8``, whose hash is that of the UTF-8 bytes, each signed.
-
-``scala.collection.immutable.HashMap`` of Scala 2.12: by the improved hash of the key, five bits at a time from the
-lowest on. Maps of up to four entries are of another class, which keeps the order of insertion.
-"""
+"""The iteration order of hash maps in Java and Scala, which determines the order of map entries in Hudi's JSON."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +16,11 @@ _SCALA_LEVELS = 7
 
 
 def java_map_order(keys: "pa.Array[Any]", lengths: Positions) -> Positions:
-    """Positions of the entries of concatenated maps, with these ``lengths``, in the order of ``java.util.HashMap``."""
+    """Positions of the entries of concatenated maps, with these ``lengths``, in the order of ``java.util.HashMap``.
+
+    The order is by bucket, then by insertion. The bucket is the low bits of the key's hash, mixed with its high half.
+    Keys are Avro's ``Utf8``, whose hash is that of the UTF-8 bytes, each signed.
+    """
     capacities = np.maximum(1, 2 ** np.ceil(np.log2(np.maximum(lengths, 1)))).astype(np.int64)
     # Java doubles the capacity of a map when it is more than three quarters full.
     capacities = np.where(lengths > capacities * 3 // 4, capacities * 2, capacities)
@@ -33,7 +30,11 @@ def java_map_order(keys: "pa.Array[Any]", lengths: Positions) -> Positions:
 
 
 def scala_map_order(keys: "pa.Array[Any]", lengths: Positions) -> Positions:
-    """Positions of the entries of concatenated maps, with these ``lengths``, in the order of Scala's immutable maps."""
+    """Positions of the entries of concatenated maps, with these ``lengths``, in the order of Scala's immutable maps.
+
+    The order of ``HashMap`` in Scala 2.12 is by the improved hash of the key, five bits at a time from the lowest on.
+    Maps of up to four entries are of another class, which keeps the order of insertion.
+    """
     ranks = _by_distinct(keys, _scala_rank)
     ranks = np.where(np.repeat(lengths, lengths) > _SCALA_SMALL_MAP, ranks, 0)
     return np.lexsort((np.arange(len(keys)), ranks, np.repeat(np.arange(len(lengths)), lengths)))

@@ -1,12 +1,4 @@
-"""Writes scalar values as JSON, as two Java libraries do.
-
-``jackson_scalar`` is Jackson over Spark's internal rows: dates in days, times in microseconds, bytes in base64, NaN and
-infinities as strings. Jackson writes a Spark decimal as its only bean property, ``{"zero":false}``, and so loses its
-digits; ``jackson_digits`` writes them.
-
-``avro_scalar`` is ``GenericData.toString`` over Avro records: times in the unit of their Avro type, bytes as
-Latin-1 text, fixed values (Spark's decimals among them) as a list of signed bytes.
-"""
+"""Writes scalar values as JSON, as Jackson does for Spark rows and Avro for its records."""
 
 import base64
 import re
@@ -44,7 +36,11 @@ def avro_quoted(text: str) -> str:
 
 
 def jackson_scalar(array: Array, avro: AvroType | None) -> Array:
-    """The JSON of each value, as Jackson writes values of Spark rows; null for null."""
+    """The JSON of each value, as Jackson writes values of Spark's internal rows; null for null.
+
+    Dates are in days, times in microseconds, bytes in base64, NaN and infinities are strings. A decimal is written as
+    its only bean property, ``{"zero":false}``, without its digits.
+    """
     if types.is_decimal(array.type):
         is_zero = pc.equal(array, pa.scalar(Decimal(0), array.type)).cast(pa.string())
         objects: Array = joined('{"zero":', is_zero, "}")
@@ -69,7 +65,11 @@ def jackson_digits(array: Array, avro: AvroType | None) -> Array:
 
 
 def avro_scalar(array: Array, avro: AvroType | None) -> Array:
-    """The JSON of each value, as Avro writes values of records; null for null."""
+    """The JSON of each value, as Avro's ``GenericData.toString`` writes values of records; null for null.
+
+    Times are in the unit of their Avro type. Bytes are Latin-1 text. Fixed values, Spark's decimals among them, are
+    lists of signed bytes.
+    """
     kind = array.type
     if _is_text(kind):
         return _quoted_text(array, _AVRO_ESCAPED, avro_quoted)

@@ -1,12 +1,11 @@
 """Converts Arrow structs to JSON texts, byte for byte as in Hudi's ``cdc`` format.
 
-Hudi has two styles, which differ in white space, nulls and the order of map entries:
+The two styles of Hudi differ in white space, nulls and the order of map entries:
 
-* ``JACKSON``, for images from base files and logs (``InternalRowToJsonStringConverter``). No white space; null fields
-  and entries are omitted at every depth. Columns are in the order of the table, map entries and struct fields in that
-  of Scala's immutable maps.
-* ``AVRO``, for images stored by the writer (``HoodieCDCUtils.recordToJson``). A space after ``:`` and ``,``; nulls are
-  written; map entries are in the order of Java's hash maps.
+* ``JACKSON``, for images from base files and logs (``InternalRowToJsonStringConverter``): no white space, no nulls at
+  any depth. Map entries and struct fields are in the order of Scala's immutable maps, columns in that of the table.
+* ``AVRO``, for images stored by the writer (``HoodieCDCUtils.recordToJson``): a space after ``:`` and ``,``, nulls,
+  map entries in the order of Java's hash maps.
 """
 
 from collections.abc import Callable

@@ -1,13 +1,11 @@
 """Plans a change query: the splits with the changes of a range of commits.
 
-In a table with change data capture, changes are found commit by commit and file group by file group, as in Hudi. They
-come from the change data files that the writer has logged; if it logged none, from comparing the slices before and
-after the commit. Hudi has a case each for a base file of inserts, a base file of which all records were deleted, a log
-file, and a replaced file group; comparing slices covers them all.
+With change data capture, changes are found commit by commit and file group by file group, as in Hudi. They come from
+the change data files that the writer has logged, or else from comparing the slices before and after the commit, which
+covers all cases of ``HoodieCDCInferenceCase``.
 
-Otherwise the file groups written by the range are compared once, before the range and after it, so several changes to a
-record appear as one. All file groups of a partition are compared together, and so are file groups that a clustering has
-made from each other, since a record may have been deleted in one and inserted into another.
+Without it, file groups are compared once, before and after the range, so several changes to a record appear as one.
+All file groups of a partition are compared together, since a record may have moved between them.
 
 Source: ``HoodieCDCExtractor``, ``HoodieCDCInferenceCase``.
 """

@@ -1,7 +1,6 @@
 """The writes of a range's commits, and checks that the files with its changes still exist.
 
-In each file group, a cleaner keeps the slices of retained commits and the newest slice before them. So the state before
-a retained commit can be read, and no older state.
+A cleaner keeps the slices of retained commits and the newest slice before them in each file group.
 """
 
 from collections import defaultdict

@@ -1,7 +1,4 @@
-"""Matches the rows of two states by record key, and compares their values, whole columns at a time.
-
-If a key occurs several times, the first rows are paired with each other, then the second ones, and so on.
-"""
+"""Matches the rows of two states by record key, and compares their values, whole columns at a time."""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -30,7 +27,7 @@ class RowPairs:
 
 
 def pair_rows(before: Keys, after: Keys) -> RowPairs:
-    """Pairs the rows of two states by record key."""
+    """Pairs the rows of two states by record key; among equal keys the first rows, then the second ones, and so on."""
     distinct: Any = pa.chunked_array([*before.chunks, *after.chunks], before.type).unique()
     numbers, later = (_occurrences(_codes(keys, distinct), len(distinct)) for keys in (before, after))
     _, met_before, met_after = np.intersect1d(numbers, later, assume_unique=True, return_indices=True)

@@ -1,8 +1,6 @@
 """Finds the changes between file slices before and after, by record key.
 
-The two slices of each file group are compared first, one part of the record keys at a time if they do not fit the
-memory for logs. Rows in only one state are then matched across file groups: a record may have been deleted in one and
-inserted into another, or moved.
+Rows that are in only one of the slices of a file group are matched across file groups, since records may have moved.
 
 A record is updated if a commit of the range has written it again, or if any of its columns differs. Rows that were only
 moved to another file are not changes.

@@ -1,7 +1,6 @@
 """Reads the rows of a file slice with their record keys: all rows, or those of some keys.
 
-If two slices have the same base file, only records of log blocks that are in one of them can differ, and only rows with
-the keys of those records are held in memory.
+If two slices have the same base file, only rows with keys of log blocks that are in one of them can differ.
 """
 
 from collections.abc import Callable, Iterable, Iterator
