@@ -1,7 +1,7 @@
 """A cached property without a lock.
 
-That of Python 3.11 holds one lock for all instances of a class while it computes a value: threads that read file slices
-would wait for one another, and for ever if one of them ends the workers that another belongs to.
+That of Python 3.11 holds one lock for all instances of a class: threads would wait for one another, and for ever if
+one of them ends the workers that another belongs to.
 """
 
 import functools

@@ -1,14 +1,15 @@
 """Reads ``.hoodie/hoodie.properties`` into a ``TableConfig``.
 
-Source: ``HoodieTableConfig`` of Hudi 0.12 to 1.2 for the keys, ``ConfigUtils.fetchConfigs`` for the backup.
-A writer changes the file by deleting and rewriting it, with a copy in ``hoodie.properties.backup``.
-Meanwhile, either file may be missing or truncated.
-
     table version  timeline layout  written by
     5              1                0.12, 0.13
     6              1                0.14, 0.15, and 1.x when told to
     8              2                1.0
     9              2                1.1, 1.2
+
+A writer deletes and rewrites the file, with a copy in ``hoodie.properties.backup``. Meanwhile, either may be missing or
+truncated.
+
+Source: ``HoodieTableConfig`` of Hudi 0.12 to 1.2; ``ConfigUtils.fetchConfigs`` for the backup.
 """
 
 import re

@@ -1,7 +1,6 @@
-"""A query's rows as a ``pyarrow.dataset.Dataset``.
+"""A query's rows as a ``pyarrow.dataset.Dataset``, as DuckDB, Polars and pandas accept them.
 
-DuckDB, Polars and pandas accept datasets: they pass columns and filter to ``scanner`` and read its batches. The filter
-is applied exactly, so engines need not apply it again. A query is planned once; each scan reads the files again.
+The filter is applied exactly. A query is planned once; each scan reads the files again.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence

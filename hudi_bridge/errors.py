@@ -14,8 +14,7 @@ HudiReadError
 ├─ SchemaEvolutionError
 └─ MergeError
 
-Constructors take fields, and ``__str__`` builds the message, so that errors keep their fields when they are pickled, as
-from a Spark executor to the driver.
+Constructors take fields and ``__str__`` builds the message, so that pickled errors keep their fields.
 """
 
 import errno

@@ -1,6 +1,6 @@
 """The metadata of a table as Arrow tables: timeline, file slices, files, splits and columns.
 
-Times are instants in Hudi's format, paths are relative to the table, sizes are in bytes.
+Times are instants, paths are relative to the table, sizes are in bytes.
 """
 
 from collections.abc import Iterable, Mapping

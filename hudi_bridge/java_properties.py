@@ -1,8 +1,7 @@
-r"""Parses Java properties files.
+r"""Parses Java properties files, in Latin-1 and the syntax of ``java.util.Properties``.
 
-The syntax is that of ``java.util.Properties``: ``#`` and ``!`` begin comments; ``=``, ``:`` or blanks end a key; an odd
-number of backslashes at the end of a line joins the next line; ``\:``, ``\=``, ``\\``, ``\t``, ``\uXXXX`` are escapes.
-The files are encoded in Latin-1.
+``#`` and ``!`` begin comments; ``=``, ``:`` or blanks end a key; an odd number of backslashes at the end of a line
+joins the next line; ``\:``, ``\=``, ``\\``, ``\t``, ``\uXXXX`` are escapes.
 """
 
 import re

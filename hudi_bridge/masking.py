@@ -1,8 +1,6 @@
-"""Keeps secrets in URIs out of messages and out of other programs.
+"""Keeps secrets in URIs out of messages (``masked``) and out of other programs (``without_secrets``).
 
-A URI may have credentials before its host, and access keys, tokens or signatures in its query string. ``Storage`` and
-the splits for other processes keep them, to open files with. Whatever is shown goes through ``masked``, whatever is
-handed to other programs through ``without_secrets``.
+They are credentials before the host, and access keys, tokens or signatures in the query string.
 """
 
 import re

@@ -1,8 +1,5 @@
 """The options of a reader: Hudi's read options, payloads, memory.
 
-Some options supply what tables of Hudi 0.x do not record, and become part of the ``TableConfig``; the others concern
-single queries.
-
 Source: ``HoodieReaderConfig``, ``DataSourceReadOptions``, ``HoodieCommonConfig`` of Hudi.
 """
 

@@ -1,7 +1,4 @@
-"""Adapters of Python file systems for Arrow, which do not mistake failures for empty folders or ends of files.
-
-Only ``hudi_bridge.storage`` opens files through them.
-"""
+"""Adapters of Python file systems for Arrow, which do not mistake failures for empty folders or ends of files."""
 
 import errno
 import io

@@ -1,8 +1,7 @@
 """The schema versions of a table, the stored columns of a file, and a proposed history with column ids.
 
-A table written with schema-on-read keeps its versions, with column ids, in ``.hoodie/.schema`` and in its commits
-(``FileBasedInternalSchemaStorageManager``). For other tables, the versions are the distinct consecutive schemas of
-their commits, archived ones included.
+Source: ``FileBasedInternalSchemaStorageManager`` for the versions in ``.hoodie/.schema``. Tables without column ids
+have no such file; their versions are the distinct consecutive schemas of their commits.
 """
 
 import re

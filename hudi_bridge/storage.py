@@ -1,9 +1,7 @@
 """Lists, opens and reads the files of a table, by paths relative to the table's folder.
 
-This is the only module that uses ``pyarrow.fs``. Paths in file names, commits and partition folders are untrusted
-input; ``Storage`` refuses those that leave the table's folder. Errors of file systems, whatever their library, are
-raised as ``StorageError`` with the path, or as FileNotFoundError where a caller expects that. No failure is mistaken
-for the end of a file or for an empty folder.
+Only this module uses ``pyarrow.fs``. Paths in file names, commits and partition folders are untrusted input: those
+that leave the table's folder are refused. No failure is mistaken for the end of a file or for an empty folder.
 """
 
 import errno

@@ -1,10 +1,8 @@
 """Worker threads for one consumer, which end whenever the consumer does, also by Ctrl-C.
 
-KeyboardInterrupt can be raised between any two steps of the consumer: while Python code holds a lock, or has just taken
-an item from a queue. So the consumer and its workers share only a flag and two queues written in C, and nothing depends
-on a count that an interrupt could have made wrong. To stop the workers, the consumer sets the flag; each worker then
-gets room for one more item, sees the flag, and ends. ``Thread.start`` holds locks, too, so another thread calls it:
-interrupts are raised in the main thread only.
+KeyboardInterrupt can be raised between any two steps of the consumer, even while Python code holds a lock. So the
+consumer and its workers share only a flag and two queues written in C, and no count that an interrupt could make wrong.
+``Thread.start`` holds locks, so it is called by another thread: only the main thread is interrupted.
 """
 
 import _thread

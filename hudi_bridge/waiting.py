@@ -1,7 +1,7 @@
 """Calls with a timeout, which Ctrl-C can interrupt.
 
-A call into the client of an object store may block in C++, where signals are not handled. So it is made in a thread of
-its own. If the call does not return in time, the thread is abandoned: the process can exit without it.
+The client of a store may block in C++, where signals are not handled. So a thread of its own calls it, and is abandoned
+if the call does not return in time.
 """
 
 import os
