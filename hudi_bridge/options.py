@@ -1,6 +1,6 @@
 """The options of a reader: Hudi's read options, payloads, memory.
 
-Source: ``HoodieReaderConfig``, ``DataSourceReadOptions``, ``HoodieCommonConfig`` of Hudi.
+Source: ``HoodieReaderConfig``, ``DataSourceReadOptions``, ``HoodieCommonConfig``.
 """
 
 import re

@@ -1,7 +1,7 @@
 """The schema versions of a table, the stored columns of a file, and a proposed history with column ids.
 
-Source: ``FileBasedInternalSchemaStorageManager`` for the versions in ``.hoodie/.schema``. Tables without column ids
-have no such file; their versions are the distinct consecutive schemas of their commits.
+Tables with column ids keep their versions in ``.hoodie/.schema`` (``FileBasedInternalSchemaStorageManager``). In
+others, the versions are the distinct consecutive schemas of the commits.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Lists, opens and reads the files of a table, by paths relative to the table's folder.
 
-Only this module uses ``pyarrow.fs``. Paths in file names, commits and partition folders are untrusted input: those
-that leave the table's folder are refused. No failure is mistaken for the end of a file or for an empty folder.
+Only this module uses ``pyarrow.fs``. Paths in file names, commits and partition folders are untrusted: those that leave
+the table's folder are refused. No failure is mistaken for the end of a file or for an empty folder.
 """
 
 import errno

@@ -1,8 +1,8 @@
 """Worker threads for one consumer, which end whenever the consumer does, also by Ctrl-C.
 
-KeyboardInterrupt can be raised between any two steps of the consumer, even while Python code holds a lock. So the
-consumer and its workers share only a flag and two queues written in C, and no count that an interrupt could make wrong.
-``Thread.start`` holds locks, so it is called by another thread: only the main thread is interrupted.
+KeyboardInterrupt can be raised between any two steps, even while Python code holds a lock. So the consumer and its
+workers share only a flag and two queues written in C. ``Thread.start`` holds locks, so another thread calls it: only
+the main thread is interrupted.
 """
 
 import _thread

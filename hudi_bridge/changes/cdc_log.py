@@ -1,6 +1,6 @@
 """Reads changes from the change data files of a file group.
 
-The Avro records of a block have one change each. Fields depend on the table's supplemental logging mode:
+A block has one Avro record per change. Its fields depend on the supplemental logging mode:
 
     OP_KEY_ONLY         op, record_key                  both images are read from the slices before and after
     DATA_BEFORE         op, record_key, before          the image after is read from the slice after

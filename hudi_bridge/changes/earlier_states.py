@@ -1,7 +1,7 @@
 """The states of a table just before and just after a commit, as planners of their file slices.
 
-Up to table version 7, a state is a snapshot as of an instant. From version 8 on, commits are ordered by completion: one
-that completed after the state is pending in it. If it is a compaction, its input is read instead of its output.
+Up to table version 7, a state is a snapshot as of an instant. From version 8 on, commits that completed after the state
+are pending in it. If one is a compaction, its input is read, not its output.
 """
 
 from collections.abc import Mapping

@@ -1,11 +1,11 @@
 """Converts Arrow structs to JSON texts, byte for byte as in Hudi's ``cdc`` format.
 
-The two styles of Hudi differ in white space, nulls and the order of map entries:
+Hudi has two styles:
 
 * ``JACKSON``, for images from base files and logs (``InternalRowToJsonStringConverter``): no white space, no nulls at
   any depth. Map entries and struct fields are in the order of Scala's immutable maps, columns in that of the table.
-* ``AVRO``, for images stored by the writer (``HoodieCDCUtils.recordToJson``): a space after ``:`` and ``,``, nulls,
-  map entries in the order of Java's hash maps.
+* ``AVRO``, for images stored by the writer (``HoodieCDCUtils.recordToJson``): a space after ``:`` and ``,``. Nulls
+  are written, and map entries are in the order of Java's hash maps.
 """
 
 from collections.abc import Callable

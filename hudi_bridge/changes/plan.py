@@ -1,13 +1,12 @@
 """Plans a change query: the splits with the changes of a range of commits.
 
-With change data capture, changes are found commit by commit and file group by file group, as in Hudi. They come from
-the change data files that the writer has logged, or else from comparing the slices before and after the commit, which
-covers all cases of ``HoodieCDCInferenceCase``.
+With change data capture, changes are found per commit and file group, as in Hudi: in the change data files of the
+writer, or else by comparing the slices before and after the commit. Comparing covers every ``HoodieCDCInferenceCase``.
 
 Without it, file groups are compared once, before and after the range, so several changes to a record appear as one.
-All file groups of a partition are compared together, since a record may have moved between them.
+File groups of a partition are compared together, since a record may have moved between them.
 
-Source: ``HoodieCDCExtractor``, ``HoodieCDCInferenceCase``.
+Source: ``HoodieCDCExtractor``.
 """
 
 from collections import defaultdict

@@ -1,9 +1,7 @@
 """Finds the changes between file slices before and after, by record key.
 
-Rows that are in only one of the slices of a file group are matched across file groups, since records may have moved.
-
-A record is updated if a commit of the range has written it again, or if any of its columns differs. Rows that were only
-moved to another file are not changes.
+A record is updated if a commit of the range has written it again, or if any of its columns differs. Rows that are only
+in one slice of a group are matched across file groups. A row that was only moved to another file is not a change.
 """
 
 from collections.abc import Iterator

@@ -12,7 +12,7 @@ They are Base64 of the bytes of Hadoop's ``Filter.write``, big-endian:
     17      4      number of keys in the last row
     21      4      number of rows, each a whole simple filter
 
-Source: ``SimpleBloomFilter``, ``InternalDynamicBloomFilter``, ``InternalBloomFilter`` and ``MurmurHash`` of Hudi.
+Source: ``SimpleBloomFilter``, ``InternalDynamicBloomFilter``, ``InternalBloomFilter`` and ``MurmurHash``.
 """
 
 import base64

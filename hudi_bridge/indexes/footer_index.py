@@ -2,7 +2,7 @@
 
 It says nothing of the log files of the slice.
 
-Source: ``HoodieBloomFilterWriteSupport``, ``HoodieAvroWriteSupport`` and ``BloomFilterTypeCode`` of Hudi.
+Source: ``HoodieBloomFilterWriteSupport``, ``HoodieAvroWriteSupport`` and ``BloomFilterTypeCode``.
 """
 
 from collections.abc import Iterable, Mapping

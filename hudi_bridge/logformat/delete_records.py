@@ -1,8 +1,8 @@
 """Parses delete blocks into deleted keys and their ordering values, as Arrow columns.
 
 The content (``HoodieDeleteBlock``) is a 4-byte version, a 4-byte payload length, and the payload: Kryo in versions 1
-and 2, one Avro ``HoodieDeleteRecordList`` in version 3. One block may hold ordering values of several kinds: a delete
-by SQL has the Java Integer 0, a delete by upsert the ordering value of its row.
+and 2, an Avro ``HoodieDeleteRecordList`` in version 3. Ordering values in a block may differ in kind: a delete by SQL
+has the Java Integer 0, a delete by upsert the value of its row.
 """
 
 import json

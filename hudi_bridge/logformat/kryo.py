@@ -3,9 +3,9 @@
 It is a ``HoodieKey[]`` (version 1) or a ``DeleteRecord[]`` (version 2):
 
     varint         little-endian base-128, a ninth byte has 8 bits; signed values are zigzag encoded
-    class tag      varint: 0 null; 1 a name: varint name id, then the name if the id is new; otherwise 2 + registered id
-    reference tag  varint: 0 null; 1 a new object, which takes the next object id; otherwise 2 + id of an earlier object
-    string         ASCII, top bit of the last byte set; or, if that of the first byte is set, varint of length + 1
+    class tag      varint: 0 null; 1 a name: varint name id, then the name if new; otherwise 2 + registered id
+    reference tag  varint: 0 null; 1 a new object, which takes the next object id; otherwise 2 + an earlier id
+    string         ASCII, top bit of the last byte set; or, top bit of the first byte set, varint of length + 1
                    (the first byte holds 6 bits, and 0x40 if more follow) and UTF-16 units of 1 to 3 bytes
     array          class tag, reference tag, varint of length + 1, elements
     object         class tag, reference tag, fields in the order of their names

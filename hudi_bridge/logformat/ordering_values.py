@@ -1,8 +1,7 @@
 """Casts the ordering values of deletes to the types of the table's ordering fields.
 
-As in Hudi 1.x, numbers compare whatever their width: an Integer with a long column, a Float with a double column. A
-String never compares with a number. Dates, times and timestamps may also be stored as the int or long of their Avro
-encoding, in the column's unit.
+As in Hudi 1.x, numbers compare whatever their width, an Integer with a long column too, but never with a String.
+Dates, times and timestamps may also be stored as the int or long of their Avro encoding, in the column's unit.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,9 @@
 """Finds the blocks of log files, and those of them that count for a query.
 
-Source: ``HoodieLogFileReader``; ``BaseHoodieLogRecordReader.scanInternal`` of Hudi 1.x, also the optimized scan of
-0.15. All blocks of an instant move to its first block. The default scan of 0.15 differs: it keeps the file order, and
-does not know log compaction.
+All blocks of an instant move to its first block, as in Hudi 1.x and the optimized scan of 0.15. The default scan of
+0.15 keeps the file order, and does not know log compaction.
+
+Source: ``HoodieLogFileReader``, ``BaseHoodieLogRecordReader.scanInternal``.
 """
 
 import re

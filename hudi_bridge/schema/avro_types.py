@@ -1,8 +1,8 @@
 """Avro types, and the Arrow type of each, as in Spark's ``SchemaConverters``.
 
-Names are resolved: a named type that is used twice is the same value twice, and no type contains itself. Hudi's VECTOR,
-a ``fixed``, is a list of fixed size; its VARIANT, a record, is a struct whose field is marked as Arrow's extension type
-``arrow.parquet.variant``. Every Arrow field is nullable, whatever Avro says, since an older file may lack any column.
+Names are resolved, and no type contains itself. Hudi's VECTOR, a ``fixed``, is a list of fixed size. Its VARIANT, a
+record, is a struct whose field is marked as Arrow's ``arrow.parquet.variant``. Every Arrow field is nullable, since an
+older file may lack any column.
 """
 
 from dataclasses import dataclass

@@ -4,8 +4,8 @@ As in Spark's CAST, a value that does not fit its new type becomes null: a decim
 point, text that is not a number or a date, NaN as a decimal. Decimals round half up. Types that only Arrow tells
 apart (string and large string, dictionaries, narrow integers) are cast without loss.
 
-Source: ``SchemaChangeUtils.isTypeUpdateAllow`` and Avro's schema resolution (strings, bytes) for the pairs,
-``HoodieParquetFileFormatHelper`` and ``HoodieAvroUtils.rewritePrimaryType`` for the values.
+Source: ``SchemaChangeUtils.isTypeUpdateAllow``, Avro's schema resolution, ``HoodieParquetFileFormatHelper``,
+``HoodieAvroUtils.rewritePrimaryType``.
 """
 
 import re

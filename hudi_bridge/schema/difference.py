@@ -1,8 +1,7 @@
 """Compares two versions of a table's schema.
 
 Fields are matched by column id, or by name if there are no ids. By name, a rename looks like a drop and an add.
-Fields are named by dotted paths, as in ``TableChanges``: ``s.x`` in a record, ``a.element`` and ``m.value`` in lists
-and maps.
+Paths are as in ``TableChanges``: ``s.x`` in a record, ``a.element`` and ``m.value`` in lists and maps.
 """
 
 from bisect import bisect_left

@@ -1,6 +1,6 @@
 """Converts batches from a writer's schema to the query schema.
 
-With column ids, columns and fields of records are matched by id, otherwise by name (``InternalSchemaMerger``). If the
+With column ids, columns and fields of records are matched by id (``InternalSchemaMerger``), otherwise by name. If the
 file has a column of the same name but another id (dropped, then added again), the values are null, not the old ones.
 """
 

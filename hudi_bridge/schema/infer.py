@@ -1,9 +1,9 @@
 """Proposes a schema history with column ids for a table that has none.
 
-Reading by the proposed ids gives the same rows as reading by name. A name keeps its id, even if it is dropped and added
-again, as long as old values can be read as its new type. What names alone cannot tell is listed as an ambiguity.
+The proposed ids give the same rows as reading by name. A name keeps its id, even if it is dropped and added again, as
+long as old values can be read as its new type. What names alone cannot tell is listed as an ambiguity.
 
-Source: ``AvroInternalSchemaConverter`` for the first ids, by position; ``TableChanges`` for later ones.
+Source: ``AvroInternalSchemaConverter`` (first ids), ``TableChanges`` (later ids).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

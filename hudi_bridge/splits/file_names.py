@@ -4,7 +4,7 @@ Base file: ``{fileId}_{writeToken}_{instant}.{extension}``.
 Log file: ``.{fileId}_{instant}.log.{version}[_{writeToken}[.cdc]]``. Its instant is the base instant of the slice up to
 table version 7, the requested instant of its delta commit from version 8 on.
 
-Source: ``FSUtils`` and ``HoodieLogFile`` of Hudi.
+Source: ``FSUtils`` and ``HoodieLogFile``.
 """
 
 import re

@@ -1,10 +1,10 @@
 """The file slices of a partition that a query sees, from the partition's files and the timeline.
 
-A base file opens a slice at its instant, and a pending compaction opens an empty slice at its own. Up to table version
-7, a log file joins the slice of the base instant in its name. From version 8 on, it joins by the completion time of its
-delta commit: a log completed after a compaction was planned is not part of that compaction.
+A base file opens a slice at its instant, a pending compaction an empty one at its own. Up to table version 7, a log
+file joins the slice of the base instant in its name. From version 8 on, the completion time of its delta commit
+decides: a log completed after a compaction was planned is not part of that compaction.
 
-Source: ``HoodieFileGroup`` and ``AbstractTableFileSystemView`` of Hudi.
+Source: ``HoodieFileGroup`` and ``AbstractTableFileSystemView``.
 """
 
 from bisect import bisect_right

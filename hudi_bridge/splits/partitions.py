@@ -1,6 +1,6 @@
 """Lists partitions, prunes them by a filter, and reads partition columns from paths.
 
-A partition is a folder with a file ``.hoodie_partition_metadata``. Folders whose values cannot pass are not listed.
+A partition is a folder with a file ``.hoodie_partition_metadata``. A folder whose values cannot pass is not listed.
 
 Source: ``HoodiePartitionMetadata``, ``HoodieSparkUtils.parsePartitionColumnValues`` and Spark's partition discovery.
 """

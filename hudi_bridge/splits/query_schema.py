@@ -2,7 +2,7 @@
 
 The meta columns come first; partition columns that the writer dropped from the files come last.
 
-Source: ``TableSchemaResolver`` and ``HoodieFileIndex`` of Hudi.
+Source: ``TableSchemaResolver`` and ``HoodieFileIndex``.
 """
 
 from dataclasses import dataclass, replace

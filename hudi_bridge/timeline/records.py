@@ -1,7 +1,7 @@
 """The record in a timeline file, and typed access to its fields.
 
 Commits are JSON in layout 1 and Avro in layout 2. Plans, cleans, rollbacks, restores and savepoints are Avro in both.
-An Avro file is an object container file of one record. A damaged file may hold any value in any field.
+An Avro file is an object container file of one record.
 
 Source: ``TimelineMetadataUtils``, ``CommitMetadataSerDeV1``, "Object Container Files" of the Avro specification.
 """
