@@ -80,8 +80,8 @@ class Workers(Generic[Item]):
         """Wait until all workers have ended, each before its next item.
 
         An interrupt ends the waiting; the workers then end by themselves. ``urge`` is called repeatedly while waiting.
-        In another thread than the consumer's the waiting is limited: Python may collect an abandoned iterator anywhere,
-        and so end its workers in a thread that holds what they wait for.
+        Any other thread than the consumer's waits for a limited time only: Python may collect an abandoned iterator in
+        any thread, also in one that holds what the workers wait for.
         """
         if isinstance(sys.exc_info()[1], KeyboardInterrupt):
             abandon_waiting(self._threads)

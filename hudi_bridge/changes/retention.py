@@ -147,7 +147,7 @@ class FilesOfChanges:
 
     @cached_property
     def _first_state(self) -> str:
-        """The ordering time of the last commit that is not retained: the first state that can be read is after it."""
+        """The ordering time of the last commit that is not retained; the state after it is the first to be readable."""
         retained = earliest_readable_instant(self._state)
         commits = (*self._archived, *self._state.timeline.commits())
         times = (

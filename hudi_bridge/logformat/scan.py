@@ -65,8 +65,8 @@ class SkippedBlocks:
 class LiveBlocks:
     """The data and delete blocks that count, in the order in which to apply them: oldest first.
 
-    ``instants`` are those of all data and delete blocks, skipped ones included. The result stays valid for another
-    query as long as its instant is on the same side of each of them, and the same of them are committed.
+    ``instants`` are those of all data and delete blocks, skipped ones included. The result is the same for
+    another query if the same of these instants are committed, and the same are later than the query's.
     """
 
     blocks: tuple[LogBlock, ...]
@@ -193,8 +193,8 @@ def _instants_to_apply(by_instant: dict[str, list[LogBlock]]) -> list[str]:
     """The instants whose blocks are applied, oldest first; ``by_instant`` is in file order.
 
     The block of a log compaction replaces those of the instants that it lists, and takes the place of the newest of
-    them. A compaction of compactions replaces all that those listed: going from the newest instant to the oldest
-    meets the last compaction of a chain first.
+    them. A later log compaction may list an earlier one, and then replaces what that one lists. From the newest instant
+    to the oldest, the last compaction of such a chain comes first.
     """
     replaced_by: dict[str, str] = {}
     newest_first: dict[str, None] = {}

@@ -1,8 +1,7 @@
 """Plans an incremental query: the rows changed by a range of commits, in their latest state.
 
 Only files written by the range are read. They are merged as in a snapshot; then rows with a commit time outside the
-range are dropped. Compactions and clusterings keep commit times, so their files may hold
-rows of the range.
+range are dropped. Compactions and clusterings keep commit times, so their files may hold rows of the range.
 
 As in Hudi, rows from before the range are not merged in. So a late record is returned even if an older row wins over
 it in a snapshot, and a partial update lacks the fields that it left out.
