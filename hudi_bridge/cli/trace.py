@@ -120,18 +120,19 @@ def _result_lines(group: FileGroupHistory) -> Iterator[_Line]:
 
 def _search_lines(history: RecordHistory) -> Iterator[str]:
     """Which file groups were searched for a key, and how."""
-    asked = history.asked
-    yield f"{history.record_key} is not in the table as of {history.instant}; asked {_count(len(asked), 'file group')}:"
-    for check, groups in Counter(group.base_check for group in asked).items():
+    searched = history.searched_file_groups
+    groups_text = _count(len(searched), "file group")
+    yield f"{history.record_key} is not in the table as of {history.instant}; searched {groups_text}:"
+    for check, groups in Counter(group.base_check for group in searched).items():
         if check is not BaseCheck.NO_BASE_FILE:
             yield f"  {_count(groups, 'base file')} {check}"
-    yield f"  {_count(sum(group.log_files for group in asked), 'log file')} read"
-    for group in asked[:_MOST_GROUPS]:
+    yield f"  {_count(sum(group.log_files for group in searched), 'log file')} read"
+    for group in searched[:_MOST_GROUPS]:
         where = f"{group.partition_path}/{group.file_id}" if group.partition_path else group.file_id
         yield f"  {where}: base file {group.base_check}, {_count(group.log_files, 'log file')} read"
-    if len(asked) > _MOST_GROUPS:
-        yield f"  and {len(asked) - _MOST_GROUPS:,} more"
-    for group in asked:
+    if len(searched) > _MOST_GROUPS:
+        yield f"  and {len(searched) - _MOST_GROUPS:,} more"
+    for group in searched:
         for place in group.unreadable:
             yield f"  unreadable, may have held the record: {_place_text(place.path, place)}"
 

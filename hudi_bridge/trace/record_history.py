@@ -81,8 +81,7 @@ class FileGroupHistory:
 class RecordHistory:
     """The history of a record key as of an instant.
 
-    ``asked`` holds every file group that was searched, ordered by partition and file id. ``rule`` names the table's
-    merge rule.
+    ``searched_file_groups`` are ordered by partition and file id. ``rule`` names the table's merge rule.
 
     Made by ``HudiTable.history_of``.
     """
@@ -91,7 +90,7 @@ class RecordHistory:
     instant: str
     rule: str
     schema: pa.Schema
-    asked: tuple[FileGroupHistory, ...]
+    searched_file_groups: tuple[FileGroupHistory, ...]
 
     def __repr__(self) -> str:
         groups = self.file_groups
@@ -109,12 +108,12 @@ class RecordHistory:
     @property
     def file_groups(self) -> tuple[FileGroupHistory, ...]:
         """The file groups that have the key; several if it is in several partitions."""
-        return tuple(group for group in self.asked if group.holds_key)
+        return tuple(group for group in self.searched_file_groups if group.holds_key)
 
     @property
     def result(self) -> pa.Table:
         """The rows of the key that a snapshot returns."""
-        return pa.concat_tables([self.schema.empty_table(), *(group.result for group in self.asked)])
+        return pa.concat_tables([self.schema.empty_table(), *(group.result for group in self.searched_file_groups)])
 
     def to_table(self) -> pa.Table:
         """One row per version; in each file group, versions that do not count come last.

@@ -45,13 +45,13 @@ def trace_record(planner: SplitPlanner, record_key: str, partition_path: str | N
     # Before the first commit there are no columns, and so no keys, but log files of later commits may exist.
     has_columns = len(context.schema) > 0
     slices = _slices(planner, partition_path and partition_path.strip("/")) if has_columns else []
-    asked = map_in_threads(lambda group: _trace_group(storage, rule, record_key, *group), slices, _GROUPS_AT_ONCE)
+    searched = map_in_threads(lambda group: _trace_group(storage, rule, record_key, *group), slices, _GROUPS_AT_ONCE)
     return RecordHistory(
         record_key=record_key,
         instant=planner.state.instant,
         rule=_rule_text(rule),
         schema=context.schema,
-        asked=tuple(asked),
+        searched_file_groups=tuple(searched),
     )
 
 

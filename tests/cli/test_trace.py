@@ -97,7 +97,7 @@ def test_a_key_that_is_nowhere_says_where_it_was_looked_for(hudi_bridge: Call) -
     assert outcome.text == ""
     lines = outcome.err.splitlines()
     assert lines[0].startswith("k00610x is not in the table as of 2026")
-    assert lines[0].endswith("; asked 18 file groups:")
+    assert lines[0].endswith("; searched 18 file groups:")
     assert "  3 base files ruled out by Bloom filter" in lines
     assert "  15 base files ruled out by key range" in lines
     assert sum("ruled out by" in line and "/" in line for line in lines) == 18
@@ -113,7 +113,7 @@ def test_only_one_partition_is_asked(hudi_bridge: Call, merges: str) -> None:
     assert hudi_bridge("trace", merges, "k14", "--partition", "q").code == 0
     outcome = hudi_bridge("trace", merges, "k14", "--partition", "p")
     assert outcome.code == 1
-    assert "; asked 1 file group:" in outcome.err
+    assert "; searched 1 file group:" in outcome.err
 
 
 def test_many_file_groups_are_not_all_listed(hudi_bridge: Call, tmp_path: Path) -> None:
@@ -148,5 +148,5 @@ def test_several_rows_of_a_key_are_told(hudi_bridge: Call, tmp_path: Path) -> No
 def test_before_the_first_commit_there_is_no_record_and_it_is_said(hudi_bridge: Call, story: str) -> None:
     outcome = hudi_bridge("trace", story, "k00067", "--as-of", "2020-01-01")
     assert outcome.code == 1
-    assert "k00067 is not in the table as of 20200101000000000; asked 0 file groups" in outcome.err
+    assert "k00067 is not in the table as of 20200101000000000; searched 0 file groups" in outcome.err
     assert "the first commit on the timeline is 20261121133031439" in outcome.err

@@ -306,9 +306,9 @@ def test_footers_keep_base_files_from_being_read(case: str, monkeypatch: pytest.
     monkeypatch.setattr(BaseFileColumns, "stored_batches", spied)
     table = open_golden(case)
     history = table.history_of("k00610")
-    assert len(history.asked) == 18
+    assert len(history.searched_file_groups) == 18
     assert len(read) == 1
-    checks = [group.base_check for group in history.asked]
+    checks = [group.base_check for group in history.searched_file_groups]
     assert checks.count(BaseCheck.READ) == 1
     assert checks.count(BaseCheck.BLOOM_FILTER) >= 1
     assert checks.count(BaseCheck.KEY_RANGE) >= 12
@@ -420,9 +420,9 @@ def test_a_key_in_several_partitions_has_several_stories(tmp_path: Path) -> None
     assert [group.partition_path for group in both.file_groups] == ["a", "b"]
     assert both.result["part"].to_pylist() == ["a", "b"]
     one = opened.history_of("k1", partition_path="b/")
-    assert [group.partition_path for group in one.asked] == ["b"]
+    assert [group.partition_path for group in one.searched_file_groups] == ["b"]
     assert one.result["part"].to_pylist() == ["b"]
-    assert opened.history_of("k1", partition_path="c").asked == ()
+    assert opened.history_of("k1", partition_path="c").searched_file_groups == ()
 
 
 def test_the_log_meets_only_one_of_several_base_rows(tmp_path: Path) -> None:
@@ -492,8 +492,8 @@ def test_keys_of_a_table_without_meta_columns_are_built_from_their_fields(tmp_pa
     assert group.result.to_pylist() == [{"id": 7, "ts": 2}]
     assert [version.commit_time for version in group.versions] == [None, None]
     for key, check in (("70", BaseCheck.KEY_RANGE), ("seven", BaseCheck.READ)):
-        (asked,) = opened.history_of(key).asked
-        assert (asked.holds_key, asked.base_check) == (False, check)
+        (searched,) = opened.history_of(key).searched_file_groups
+        assert (searched.holds_key, searched.base_check) == (False, check)
 
 
 def test_a_delete_that_comes_with_an_ordering_value_after_one_without_loses(tmp_path: Path) -> None:
