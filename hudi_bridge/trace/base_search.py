@@ -35,13 +35,13 @@ class BaseCheck(StrEnum):
 class BaseRows:
     """The rows of a key in a base file, with all columns of the query.
 
-    ``places`` are their positions among the ``file_rows`` rows of the file.
+    ``positions`` are those of the rows among the ``file_rows`` rows of the file.
     """
 
     check: BaseCheck
     file_rows: int
     rows: pa.RecordBatch
-    places: Positions
+    positions: Positions
 
 
 def find_base_rows(storage: Storage, split: RealtimeFileSplit, record_key: str) -> BaseRows:
@@ -63,7 +63,7 @@ def find_base_rows(storage: Storage, split: RealtimeFileSplit, record_key: str) 
 def base_versions(found: BaseRows, split: RealtimeFileSplit, rule: MergeRule | None) -> tuple[RecordVersion, ...]:
     """The rows as versions, with ordering values if the rule compares them."""
     fields = rule.ordering_fields if rule is not None and rule.uses_ordering else ()
-    rows = (pa.Table.from_batches([found.rows.slice(place, 1)]) for place in range(found.rows.num_rows))
+    rows = (pa.Table.from_batches([found.rows.slice(number, 1)]) for number in range(found.rows.num_rows))
     return tuple(
         RecordVersion(
             instant_time=split.base_instant_time,
@@ -85,7 +85,7 @@ def base_versions(found: BaseRows, split: RealtimeFileSplit, rule: MergeRule | N
 
 def _nothing(split: RealtimeFileSplit, check: BaseCheck) -> BaseRows:
     rows = pa.RecordBatch.from_pylist([], schema=split.context.schema)
-    return BaseRows(check=check, file_rows=0, rows=rows, places=np.zeros(0, dtype=np.int64))
+    return BaseRows(check=check, file_rows=0, rows=rows, positions=np.zeros(0, dtype=np.int64))
 
 
 def _check_footer(base: OpenBaseFile, context: ReadContext, record_key: str) -> BaseCheck:
@@ -104,7 +104,7 @@ def _read(base: OpenBaseFile, split: RealtimeFileSplit, record_key: str) -> Base
     context = split.context
     keys = base.view(context.key_columns)
     groups = keys.matching_row_groups(RowRequest.of(context.schema, (), _key_filter(context, record_key)))
-    places: list[int] = []
+    positions: list[int] = []
     pieces = []
     for group in groups:
         start = int(base.row_group_starts[group])
@@ -115,28 +115,28 @@ def _read(base: OpenBaseFile, split: RealtimeFileSplit, record_key: str) -> Base
             start += batch.num_rows
         if hits:
             pieces += _rows_at(base, context, group, hits)
-            places += hits
+            positions += hits
     return BaseRows(
         check=BaseCheck.READ if groups else BaseCheck.KEY_RANGE,
         file_rows=int(base.row_group_starts[-1]),
         rows=pa.Table.from_batches(pieces, context.schema).combine_chunks().to_batches()[0]
         if pieces
         else _nothing(split, BaseCheck.READ).rows,
-        places=np.array(places, dtype=np.int64),
+        positions=np.array(positions, dtype=np.int64),
     )
 
 
-def _rows_at(base: OpenBaseFile, context: ReadContext, group: int, places: list[int]) -> list[pa.RecordBatch]:
+def _rows_at(base: OpenBaseFile, context: ReadContext, group: int, positions: list[int]) -> list[pa.RecordBatch]:
     """The rows of a row group at ascending positions in the file, with all columns."""
     everything = base.view(context.schema.names)
     start = int(base.row_group_starts[group])
     pieces = []
     for stored in everything.stored_batches(group):
         end = start + stored.num_rows
-        chosen = [place - start for place in places if start <= place < end]
+        chosen = [position - start for position in positions if start <= position < end]
         if chosen:
             pieces.append(everything.evolve(stored.take(pa.array(chosen, pa.int64()))))
-        if places[-1] < end:
+        if positions[-1] < end:
             break
         start = end
     return pieces

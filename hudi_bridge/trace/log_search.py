@@ -31,13 +31,13 @@ class LogVersions:
     """The versions of a key in log files.
 
     ``versions`` are those that count, in merge order; ``blocks`` holds the same versions as merge input, one entry per
-    block. If every block that counts records positions in the base file, ``base_rows_told`` is the least number of base
-    rows that they imply; otherwise, or if positions were not requested, it is None.
+    block. If every block that counts records positions in the base file, ``min_base_rows`` is the least number of
+    rows that the base file then has; otherwise, or if positions were not requested, it is None.
     """
 
     versions: tuple[RecordVersion, ...]
     blocks: tuple[LogRecords, ...]
-    base_rows_told: int | None
+    min_base_rows: int | None
     uncounted: tuple[UncountedVersion, ...]
     unreadable: tuple[UnreadablePlace, ...]
 
@@ -49,11 +49,11 @@ def find_log_versions(
     record_key: str,
     other_paths: Sequence[str],
     *,
-    with_places: bool,
+    with_positions: bool,
 ) -> LogVersions:
     """The versions of a key in the log files of a split, and in ``other_paths``: uncounted log files of its file group.
 
-    ``with_places`` also reads the positions of records in the base file, for which every block is decoded. Holds the
+    ``with_positions`` also reads the positions of records in the base file, for which every block is decoded. Holds the
     log files in memory, or maps them from disk if they are larger than the memory for logs.
 
     Raises:
@@ -67,7 +67,7 @@ def find_log_versions(
     for scan in scans.values():
         unreadable += [UnreadablePlace(path=bad.path, offset=bad.offset, reason=bad.reason) for bad in scan.corrupt]
     search = _KeySearch(split, rule, record_key, scans)
-    told = search.base_rows_told(live) if with_places else None
+    min_base_rows = search.min_base_rows(live) if with_positions else None
     blocks = []
     versions: list[RecordVersion] = []
     for block in live:
@@ -79,7 +79,7 @@ def find_log_versions(
     return LogVersions(
         versions=tuple(versions),
         blocks=tuple(blocks),
-        base_rows_told=told,
+        min_base_rows=min_base_rows,
         uncounted=tuple(uncounted),
         unreadable=(*unreadable, *undecodable),
     )
@@ -124,15 +124,15 @@ class _KeySearch:
         self._of_keys = BlockDecoder(split, rule, ())
         self._of_all = BlockDecoder(split, rule, split.context.schema.names)
 
-    def base_rows_told(self, blocks: Iterable[LogBlock]) -> int | None:
+    def min_base_rows(self, blocks: Iterable[LogBlock]) -> int | None:
         """As in ``LogVersions``."""
-        told = 0
+        rows = 0
         for block in blocks:
-            places = self._of_keys.decode(block).base_positions
-            if places is None:
+            positions = self._of_keys.decode(block).base_positions
+            if positions is None:
                 return None
-            told = max(told, int(places.max(initial=-1)) + 1)
-        return told
+            rows = max(rows, int(positions.max(initial=-1)) + 1)
+        return rows
 
     def complete_records(self, block: LogBlock) -> LogRecords | None:
         """The records of the key in a block, with all columns of the query; None if there are none."""

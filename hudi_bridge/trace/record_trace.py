@@ -27,7 +27,7 @@ from hudi_bridge.trace.record_history import FileGroupHistory, RecordHistory
 from hudi_bridge.trace.verdicts import Judgement, judge
 
 _GROUPS_AT_ONCE = 4
-_NO_LOG = LogVersions(versions=(), blocks=(), base_rows_told=None, uncounted=(), unreadable=())
+_NO_LOG = LogVersions(versions=(), blocks=(), min_base_rows=None, uncounted=(), unreadable=())
 
 
 def trace_record(planner: SplitPlanner, record_key: str, partition_path: str | None = None) -> RecordHistory:
@@ -125,8 +125,8 @@ def _trace_group(
     log = _NO_LOG
     if rule is not None:
         # If a key has several base rows, recorded positions may decide which of them the log matches.
-        with_places = len(base_rows) > 1
-        log = find_log_versions(storage, split, rule, record_key, other_paths, with_places=with_places)
+        with_positions = len(base_rows) > 1
+        log = find_log_versions(storage, split, rule, record_key, other_paths, with_positions=with_positions)
     if rule is None or not log.versions:
         result = pa.Table.from_batches([base.rows])
         sources = tuple((name, 1) for name in result.schema.names) if base_rows else ()
@@ -168,11 +168,11 @@ def _match(
     merge: FileSliceMerger, base: BaseRows, log: LogVersions, context: ReadContext, rule: MergeRule
 ) -> KeyMatches:
     ordering = [ordering_values(name, base.rows) for name in rule.ordering_fields] if rule.orders_base else []
-    if log.base_rows_told is None or log.base_rows_told > base.file_rows:
+    if log.min_base_rows is None or log.min_base_rows > base.file_rows:
         return merge.match(record_keys(base.rows, context), ordering)
     by_row = (
-        merge.match_positions(int(place), 1, [column.slice(row, 1) for column in ordering])
-        for row, place in enumerate(base.places)
+        merge.match_positions(int(position), 1, [column.slice(row, 1) for column in ordering])
+        for row, position in enumerate(base.positions)
     )
     return joined([no_matches(), *by_row])
 

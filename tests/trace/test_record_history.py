@@ -458,7 +458,7 @@ def test_where_log_blocks_tell_places_the_log_meets_the_row_of_that_place(tmp_pa
     table.base_file(at(1), rows)
     table.commit(at(2))
     plain = table.data_block(at(2), [{"id": "k1", "ts": 3, "value": "c"}])
-    table.log_file(at(2), [with_places(plain, [2], at(1))])
+    table.log_file(at(2), [with_positions(plain, [2], at(1))])
     opened = table.open()
     snapshot, keys = keys_by_row(opened)
     history = opened.history_of("k1")
@@ -469,11 +469,11 @@ def test_where_log_blocks_tell_places_the_log_meets_the_row_of_that_place(tmp_pa
     assert group.verdict_texts(1) == ("no log version meets this row",)
 
 
-def with_places(block: bytes, places: Sequence[int], base_instant: str) -> bytes:
+def with_positions(block: bytes, positions: Sequence[int], base_instant: str) -> bytes:
     (parsed,) = scan_blocks(block, "test").blocks
     header = {
         **parsed.header,
-        HeaderKey.RECORD_POSITIONS: base64.b64encode(BitMap64(places).serialize()).decode(),
+        HeaderKey.RECORD_POSITIONS: base64.b64encode(BitMap64(positions).serialize()).decode(),
         HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: base_instant,
     }
     return log_block(parsed.block_type, parsed.content.to_pybytes(), header)
