@@ -188,7 +188,7 @@ class _KeySearch:
         for position, block in enumerate(self._blocks):
             if not block.holds_records or (block.path, block.offset) in counted:
                 continue
-            reason = _why_not_counted(position, self._blocks, self._split.context)
+            reason = _reason_not_counted(position, self._blocks, self._split.context)
             try:
                 records = self.records(block)
             except HudiReadError as error:
@@ -214,7 +214,7 @@ def _delete_text(row: pa.Table, rule: MergeRule, *, marked: bool) -> str | None:
     return " = ".join(rule.delete_marker) if marked and rule.delete_marker is not None else None
 
 
-def _why_not_counted(position: int, blocks: Sequence[LogBlock], context: ReadContext) -> str:
+def _reason_not_counted(position: int, blocks: Sequence[LogBlock], context: ReadContext) -> str:
     """Why a block with records does not count, given all blocks in log file order."""
     instant = blocks[position].instant_time or ""
     for later in blocks[position + 1 :]:

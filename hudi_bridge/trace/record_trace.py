@@ -24,7 +24,7 @@ from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.trace.base_search import BaseRows, base_versions, find_base_rows
 from hudi_bridge.trace.log_search import LogVersions, find_log_versions
 from hudi_bridge.trace.record_history import FileGroupHistory, RecordHistory
-from hudi_bridge.trace.verdicts import Judgement, judge
+from hudi_bridge.trace.verdicts import MergeOutcome, compare_versions
 
 _GROUPS_AT_ONCE = 4
 _NO_LOG = LogVersions(versions=(), blocks=(), min_base_rows=None, uncounted=(), unreadable=())
@@ -130,20 +130,20 @@ def _trace_group(
     if rule is None or not log.versions:
         result = pa.Table.from_batches([base.rows])
         sources = tuple((name, 1) for name in result.schema.names) if base_rows else ()
-        judgement = Judgement(verdicts=(), winner=1 if base_rows else None, sources=sources)
+        outcome = MergeOutcome(verdicts=(), winner=1 if base_rows else None, sources=sources)
     else:
         result, matched = _merged(base, log, split.context, rule)
         base_row = None if matched is None else (matched + 1, base_rows[matched])
-        judgement = judge(base_row, log.versions, log.blocks, len(base_rows) + 1, split.context, rule)
+        outcome = compare_versions(base_row, log.versions, log.blocks, len(base_rows) + 1, split.context, rule)
     return FileGroupHistory(
         partition_path=split.partition_path,
         file_id=split.file_id,
         base_check=base.check,
         log_files=len(split.log_paths) + len(other_paths),
         versions=base_rows + log.versions,
-        verdicts=judgement.verdicts,
-        winner=judgement.winner,
-        sources=judgement.sources,
+        verdicts=outcome.verdicts,
+        winner=outcome.winner,
+        sources=outcome.sources,
         result=result,
         uncounted=log.uncounted,
         unreadable=log.unreadable,

@@ -54,7 +54,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class MergeOutcome:
     """All comparisons, in merge order, and their outcome.
 
     ``winner`` is the number of the version that remains, which may be a delete; None without versions. ``sources``
@@ -77,14 +77,14 @@ class _Contender:
     ranked: Version
 
 
-def judge(
+def compare_versions(
     base: tuple[int, RecordVersion] | None,
     log_versions: Sequence[RecordVersion],
     blocks: Sequence[LogRecords],
     first_number: int,
     context: ReadContext,
     rule: MergeRule,
-) -> Judgement:
+) -> MergeOutcome:
     """Compares log versions, numbered from ``first_number``, and then the one that remains with the base row.
 
     ``base`` is the base row that the log matches, with its number. ``blocks`` holds the log versions as merge input.
@@ -143,7 +143,7 @@ class _Fold:
 
     def compare_base(
         self, number: int, base: RecordVersion, values: Sequence[Column], base_unset: frozenset[str]
-    ) -> Judgement:
+    ) -> MergeOutcome:
         """Compares the winner, given its ordering values, with the base row, and returns the outcome."""
         log = self.kept.version
         precedence = self._rule.precedence
@@ -166,9 +166,9 @@ class _Fold:
         winner, loser = (self.kept.number, number) if wins else (number, self.kept.number)
         self._record(winner, loser, reason, filled)
         if wins and deletes:
-            return self._judgement(winner, {})
+            return self._outcome(winner, {})
         sources = {name: source.number if name in from_log else number for name, source in self._sources.items()}
-        return self._judgement(winner, sources)
+        return self._outcome(winner, sources)
 
     def _comes_from_log(self, name: str, base_unset: frozenset[str], *, wins: bool, deletes: bool) -> bool:
         if deletes or not self._merges_fields:
@@ -177,19 +177,19 @@ class _Fold:
             return True
         return name not in self._sources[name].unset if wins else name in base_unset
 
-    def end(self) -> Judgement:
+    def end(self) -> MergeOutcome:
         """The outcome if there is no base row."""
         log = self.kept.version
         left = {} if log.is_delete or log.marked else self._sources
-        return self._judgement(self.kept.number, {name: source.number for name, source in left.items()})
+        return self._outcome(self.kept.number, {name: source.number for name, source in left.items()})
 
     def _record(self, winner: int, loser: int, reason: str, filled: Iterable[str]) -> None:
         named = tuple(name for name in filled if name not in META_FIELDS)
         self._verdicts.append(Verdict(winner=winner, loser=loser, reason=reason, filled=named))
 
-    def _judgement(self, winner: int, sources: Mapping[str, int]) -> Judgement:
+    def _outcome(self, winner: int, sources: Mapping[str, int]) -> MergeOutcome:
         known = sources if self._rule.payload is None else {}
-        return Judgement(verdicts=tuple(self._verdicts), winner=winner, sources=tuple(known.items()))
+        return MergeOutcome(verdicts=tuple(self._verdicts), winner=winner, sources=tuple(known.items()))
 
 
 def _unset_of(version: RecordVersion, rule: MergeRule, defaults: Mapping[str, Value]) -> frozenset[str]:
