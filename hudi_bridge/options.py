@@ -42,15 +42,15 @@ class ReadOptions:
 
     ``payloads`` are the user's own, by Java class name; ``log_memory_bytes`` is as in a split. ``full_scan_fallback``
     says whether an incremental query whose files were removed reads the whole table instead; if None, the table version
-    decides. ``hollow_commits`` says what to do if a write in the range is still running. ``tells_release`` says whether
-    the user has named the release whose rules apply.
+    decides. ``hollow_commits`` says what to do if a write in the range is still running. ``overrides_release``
+    says whether the user has named the release whose rules apply.
     """
 
     payloads: Mapping[str, RecordPayload] = field(default_factory=dict)
     log_memory_bytes: int | None = None
     full_scan_fallback: bool | None = None
     hollow_commits: HollowCommitPolicy = HollowCommitPolicy.FAIL
-    tells_release: bool = False
+    overrides_release: bool = False
 
     @classmethod
     def of(
@@ -75,7 +75,7 @@ class ReadOptions:
             log_memory_bytes=log_memory_bytes,
             full_scan_fallback=None if fallback is None else fallback.lower() == "true",
             hollow_commits=HollowCommitPolicy(policy),
-            tells_release=READ_AS_RELEASE_KEY in options,
+            overrides_release=READ_AS_RELEASE_KEY in options,
         )
 
 

@@ -28,7 +28,7 @@ class KeyMatchFinder:
         self._context = context
         self._merger = merger
         self._ordering = rule.ordering_fields if rule.orders_base else ()
-        self._commit_times = sorted(context.commit_times or ()) if context.meets_commit_times_only else None
+        self._commit_times = sorted(context.commit_times or ()) if context.filters_base_rows_before_merge else None
         positions = merger.log_records.base_positions if self._commit_times is None else None
         self._by_position = positions is not None and (positions < base.row_group_starts[-1]).all()
         keys = () if self._by_position else context.key_columns

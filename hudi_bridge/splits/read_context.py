@@ -35,7 +35,7 @@ def build_read_context(
         UnsupportedTableError: the table's records cannot be merged correctly.
     """
     config, options = state.config, state.options
-    if not options.tells_release:
+    if not options.overrides_release:
         warn_of_other_release(config, newest_by_1x=query_schema.written_by_1x)
     shown = visible or state
     timeline = shown.timeline
@@ -54,7 +54,7 @@ def build_read_context(
         log_memory_bytes=options.log_memory_bytes,
         commit_times=commit_times,
         # Hudi 1.x filters base rows by commit time before merging, earlier releases after it.
-        meets_commit_times_only=commit_times is not None and config.written_by_1x,
+        filters_base_rows_before_merge=commit_times is not None and config.written_by_1x,
         float_widening=_float_widening(config, query_schema),
         field_defaults=query_schema.defaults,
         schema_ids=query_schema.ids,

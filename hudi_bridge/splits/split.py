@@ -46,7 +46,9 @@ class ReadContext:
     partition path instead of the files. ``field_defaults`` holds, as JSON, the schema's defaults of missing fields that
     are not null. ``schema_ids`` is the query's schema with column ids and ``schema_history`` all its versions, as
     Hudi's JSON. ``log_memory_bytes`` limits the memory for log records of a slice; None is a quarter of the system's
-    memory, shared by the slices that are read at the same time.
+    memory, shared by the slices that are read at the same time. ``commit_times`` are those of the rows that an
+    incremental query returns, None for other queries; with ``filters_base_rows_before_merge``, base rows of other
+    commits are not merged.
 
     Part of a ``Split``. Its fields are for the readers of this package and may change with any release.
     """
@@ -68,7 +70,7 @@ class ReadContext:
     schema_ids: str | None
     schema_history: str | None
     commit_times: frozenset[str] | None
-    meets_commit_times_only: bool
+    filters_base_rows_before_merge: bool
 
     def is_committed(self, instant_time: str) -> bool:
         """Whether log blocks of an instant belong to the table."""

@@ -70,7 +70,7 @@ CONTEXTS = st.builds(
     schema_ids=st.none() | TEXT,
     schema_history=st.none() | TEXT,
     commit_times=st.none() | st.frozensets(INSTANTS, max_size=3),
-    meets_commit_times_only=st.booleans(),
+    filters_base_rows_before_merge=st.booleans(),
 )
 
 
