@@ -46,7 +46,7 @@ class StoredBaseFile:
         """All columns and nested fields of the file, with their dotted paths."""
         return iter_fields(self.schema)
 
-    def why_unreadable(self, *, ignores_case: bool = False) -> str | None:
+    def reason_unreadable(self, *, ignores_case: bool = False) -> str | None:
         """The reason why engines misread the file, whatever the query; None if they can read it.
 
         With ``ignores_case``, names that differ only in case count as the same.
@@ -69,7 +69,7 @@ class StoredBaseFile:
         from the path. ``widens`` are the conversions that it makes: pairs of the stored type and the type of the query
         in Hudi's names, such as ``("int", "long")``. They apply to whole columns only, not to nested fields.
         """
-        if (reason := self.why_unreadable(ignores_case=ignores_case)) is not None:
+        if (reason := self.reason_unreadable(ignores_case=ignores_case)) is not None:
             return reason
         if not self.tells_path_columns:
             return "its partition path does not tell the values of the partition columns"

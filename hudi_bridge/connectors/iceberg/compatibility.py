@@ -40,7 +40,7 @@ def reason_to_rewrite(
         return "its path holds a sign that ends the path of a URI"
     if rewrites_lists and has_lists_of_two_levels(base.footer):
         return "it has lists of two levels"
-    if (reason := base.why_unreadable()) is not None:
+    if (reason := base.reason_unreadable()) is not None:
         return reason
     in_file = dict(base.fields())
     if any(field.metadata and _FIELD_ID in field.metadata for field in in_file.values()):
