@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.cli.terminal import plain
+from hudi_bridge.cli.terminal import escape_control
 from hudi_bridge.cli.values import is_nested, to_json, values_as_text
 
 _WIDEST_CELL = 40
@@ -96,7 +96,7 @@ def print_grid(rows: pa.Table, limit: int | None = None, look: Look = _DEFAULT_L
 
 def print_properties(properties: Mapping[str, str]) -> None:
     """Prints one name and value per line, in a box on a terminal and aligned in a pipe; nothing is truncated."""
-    shown = {plain(name): plain(value) for name, value in properties.items()}
+    shown = {escape_control(name): escape_control(value) for name, value in properties.items()}
     if sys.stdout.isatty():
         grid = Table(box=box.ROUNDED, show_header=False)
         grid.add_column(no_wrap=True, style="bold")
@@ -127,7 +127,7 @@ def _column(field: "pa.Field[Any]", values: "pa.ChunkedArray[Any]", look: Look) 
         return _Column(name=field.name.removesuffix("_bytes"), cells=tuple(cells), is_number=True)
     kind = field.type
     return _Column(
-        name=plain(field.name),
+        name=escape_control(field.name),
         cells=tuple(_cells(values, look.keep)),
         is_number=types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind),
         is_nested=is_nested(kind),
@@ -141,7 +141,7 @@ def _cells(column: "pa.ChunkedArray[Any]", keep: Sequence[str]) -> list[str | No
         names = sorted(column.type.names, key=lambda name: _rank(name, keep))
         values = [value and {name: value[name] for name in names} for value in values]
     to_text = to_json if is_nested(column.type) else _scalar_text
-    return [None if value is None else plain(to_text(value)) for value in values]
+    return [None if value is None else escape_control(to_text(value)) for value in values]
 
 
 def _rank(name: str, keep: Sequence[str]) -> int:

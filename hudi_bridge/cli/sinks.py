@@ -10,7 +10,7 @@ from io import FileIO, RawIOBase
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from hudi_bridge.cli.terminal import plain
+from hudi_bridge.cli.terminal import escape_control
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
@@ -51,7 +51,7 @@ class StandardOutput(RawIOBase):
         """
         content = written = bytes(data)
         if self._decoder is not None:
-            content = plain(self._decoder.decode(content), keep_lines=True).encode()
+            content = escape_control(self._decoder.decode(content), keep_lines=True).encode()
         with _noticing_closed_pipe():
             self._stream.write(content)
         return len(written)

@@ -22,7 +22,7 @@ _OPTIONS = {"as_of": "--as-of", "after": "--after", "up_to": "--up-to", "file": 
 _TRACEBACK = re.compile(r"\.? (?:Detail: Python exception: Traceback|At:\n).*", re.DOTALL)
 
 
-def plain(text: str, *, keep_lines: bool = False) -> str:
+def escape_control(text: str, *, keep_lines: bool = False) -> str:
     """The text with control characters replaced by escapes; ``keep_lines`` keeps line breaks and tabs."""
     pattern = _CONTROL_BUT_LINES if keep_lines else _CONTROL
     return pattern.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
@@ -30,7 +30,7 @@ def plain(text: str, *, keep_lines: bool = False) -> str:
 
 def print_note(text: str) -> None:
     """Prints a note on standard error."""
-    _print(Text(plain(text), style="dim"))
+    _print(Text(escape_control(text), style="dim"))
 
 
 def print_error(error: BaseException) -> None:
@@ -38,7 +38,7 @@ def print_error(error: BaseException) -> None:
     text = _TRACEBACK.sub("", _sentence(error)).strip() or type(error).__name__
     if isinstance(error, (MemoryError, RecursionError, AssertionError, TypeError, AttributeError, LookupError)):
         text = f"{type(error).__name__}: {text}; this should not happen, --debug shows where"
-    _print(Text.assemble(("hudi-bridge: ", "bold red"), plain(text, keep_lines=True)))
+    _print(Text.assemble(("hudi-bridge: ", "bold red"), escape_control(text, keep_lines=True)))
 
 
 def _sentence(error: BaseException) -> str:

@@ -14,7 +14,7 @@ from rich.text import Text
 from hudi_bridge.cli import options
 from hudi_bridge.cli.opening import note_empty_past, open_table
 from hudi_bridge.cli.output import Destination, Format, write
-from hudi_bridge.cli.terminal import plain, print_note
+from hudi_bridge.cli.terminal import escape_control, print_note
 from hudi_bridge.cli.values import is_nested, to_json, values_as_text
 from hudi_bridge.trace.base_search import BaseCheck
 from hudi_bridge.trace.record_history import FileGroupHistory, RecordHistory
@@ -151,4 +151,4 @@ def _name(path: str) -> str:
 
 
 def _text(text: str, style: str = "") -> Text:
-    return Text(plain(text), style=style, overflow="fold")
+    return Text(escape_control(text), style=style, overflow="fold")
