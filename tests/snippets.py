@@ -51,7 +51,7 @@ RUN_BY = {
 }
 """Which test runs the blocks of a language and an engine."""
 NOT_CODE = {"text"}
-PATIENCE_SECONDS = 120
+TIMEOUT_SECONDS = 120
 _FENCE = re.compile(r"^```(?P<info>[^`\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _TYPED = re.compile(r"^(?:hudi> |  \.\.\. )(.*)$", re.MULTILINE)
 
@@ -181,7 +181,7 @@ class Session:
         os.write(ours, command.typed.encode())
         seen = b""
         interrupted = False
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         try:
             while select.select([ours], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 seen += os.read(ours, 4096)
@@ -219,7 +219,7 @@ def _in_a_shell(line: str, terminal: int, folder: Path, environment: Mapping[str
         stderr=terminal,
         start_new_session=True,
     )
-    return _Running(process.pid, lambda: process.wait(timeout=PATIENCE_SECONDS))
+    return _Running(process.pid, lambda: process.wait(timeout=TIMEOUT_SECONDS))
 
 
 def _in_a_fork(line: str, terminal: int, folder: Path, environment: Mapping[str, str]) -> _Running:
@@ -232,10 +232,10 @@ def _in_a_fork(line: str, terminal: int, folder: Path, environment: Mapping[str,
     )
     process.start()
     assert process.pid is not None
-    assert opened.wait(PATIENCE_SECONDS)
+    assert opened.wait(TIMEOUT_SECONDS)
 
     def code() -> int:
-        process.join(PATIENCE_SECONDS)
+        process.join(TIMEOUT_SECONDS)
         assert process.exitcode is not None, line
         return process.exitcode
 

@@ -20,7 +20,7 @@ from tests.golden_cases import golden_table
 from tests.table_writer import TableWriter, at, completion_of
 
 Call = Callable[..., Outcome]
-PATIENCE_SECONDS = 60
+TIMEOUT_SECONDS = 60
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def following(*arguments: object) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def wait_for(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while not condition():
         assert time.monotonic() < deadline, "what was waited for did not happen"
         time.sleep(0.02)
@@ -68,7 +68,7 @@ def wait_for_state(state: Path, commit: int) -> None:
 def stop(process: "subprocess.Popen[bytes]", number: int = signal.SIGINT) -> bytes:
     """What the command still writes after a signal to end; it ends well."""
     process.send_signal(number)
-    out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    out, err = process.communicate(timeout=TIMEOUT_SECONDS)
     assert (process.returncode, err) == (0, b"")
     return out
 
@@ -250,7 +250,7 @@ def test_a_file_that_is_shorter_than_its_state_says_is_refused(writer: TableWrit
     output.write_text("")
     state.write_text(json.dumps({"table": str(writer.folder), "after": "0" * 17, "written_bytes": 7}))
     with following(writer.folder, "--state-file", state, "-o", output) as process:
-        _, err = process.communicate(timeout=PATIENCE_SECONDS)
+        _, err = process.communicate(timeout=TIMEOUT_SECONDS)
     assert process.returncode == 2
     assert b"7 bytes" in err
 
@@ -274,6 +274,6 @@ def test_an_error_ends_following(writer: TableWriter) -> None:
         assert process.stdout is not None
         assert keys(process.stdout.readline()) == ["k1"]
         (writer.timeline_folder / f"{at(2)}_{completion_of(at(2))}.commit").write_text("damage")
-        _, err = process.communicate(timeout=PATIENCE_SECONDS)
+        _, err = process.communicate(timeout=TIMEOUT_SECONDS)
     assert process.returncode == 1
     assert at(2).encode() in err

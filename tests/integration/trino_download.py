@@ -22,7 +22,7 @@ VERSION = "476"
 SHA256 = "cfd5accde17e8ebd251eeeb78aed1f490e77bb3a164d95a0f454bf8a7c1cbd3f"
 PLUGINS = ("functions-python", "hive", "iceberg", "memory")
 CACHE = Path.home() / ".cache" / "hudi-bridge" / "trino"
-PATIENCE_SECONDS = 120
+TIMEOUT_SECONDS = 120
 ATTEMPTS = 10
 NOTHING_LEFT = 416
 
@@ -78,7 +78,7 @@ def _fetch_rest(url: str, archive: Path) -> None:
     present = archive.stat().st_size if archive.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={present}-"} if present else {})
     try:
-        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as source:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as source:
             resumed = source.status == http.client.PARTIAL_CONTENT
             with archive.open("ab" if resumed else "wb") as target:
                 shutil.copyfileobj(source, target, 1 << 20)

@@ -25,7 +25,7 @@ from tests.integration.trino_download import trino_home
 from tests.jdks import TRINO, jdk_home
 
 USUAL_PORT = 18080
-PATIENCE_SECONDS = 240
+TIMEOUT_SECONDS = 240
 LOG_LINES_SHOWN = 40
 LOOPBACK = "127.0.0.1"
 CONFIG = """\
@@ -177,14 +177,14 @@ def _free_port() -> int:
 
 
 def _wait_until_ready(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise TrinoNotStartedError(f"Trino ended with status {process.returncode}:\n{_last_lines(log)}")
         if _is_ready(port):
             return
         time.sleep(0.25)
-    raise TrinoNotStartedError(f"Trino was not ready after {PATIENCE_SECONDS} s:\n{_last_lines(log)}")
+    raise TrinoNotStartedError(f"Trino was not ready after {TIMEOUT_SECONDS} s:\n{_last_lines(log)}")
 
 
 def _is_ready(port: int) -> bool:

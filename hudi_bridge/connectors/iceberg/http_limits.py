@@ -8,28 +8,28 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hudi_bridge.connectors.iceberg.answers import error_answer
 
-MOST_SILENT_SECONDS = 10.0
-_LOOKING_SECONDS = 1.0
+REQUEST_TIMEOUT_SECONDS = 10.0
+_POLL_SECONDS = 1.0
 
 
-class ImpatientProtocol(H11Protocol):
-    """HTTP that closes a connection on which no whole request has arrived for ``MOST_SILENT_SECONDS``."""
+class RequestTimeoutProtocol(H11Protocol):
+    """HTTP that closes a connection on which no whole request has arrived for ``REQUEST_TIMEOUT_SECONDS``."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timeout."""
         super().connection_made(transport)
-        self._silent_since = self.loop.time()
-        self._check_silence()
+        self._waiting_since = self.loop.time()
+        self._check_timeout()
 
-    def _check_silence(self) -> None:
+    def _check_timeout(self) -> None:
         if self.transport.is_closing():
             return
         if self.cycle is not None and not self.cycle.response_complete:
-            self._silent_since = self.loop.time()
-        if self.loop.time() - self._silent_since >= MOST_SILENT_SECONDS:
+            self._waiting_since = self.loop.time()
+        if self.loop.time() - self._waiting_since >= REQUEST_TIMEOUT_SECONDS:
             self.transport.abort()
         else:
-            self.loop.call_later(_LOOKING_SECONDS, self._check_silence)
+            self.loop.call_later(_POLL_SECONDS, self._check_timeout)
 
 
 class KnownHost:

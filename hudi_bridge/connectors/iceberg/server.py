@@ -13,7 +13,7 @@ import uvicorn
 
 from hudi_bridge.connectors.iceberg.catalog import Catalog, Roots
 from hudi_bridge.connectors.iceberg.counters import Counters
-from hudi_bridge.connectors.iceberg.http_limits import ImpatientProtocol, is_loopback
+from hudi_bridge.connectors.iceberg.http_limits import RequestTimeoutProtocol, is_loopback
 from hudi_bridge.connectors.iceberg.merge_settings import MergingByTable
 from hudi_bridge.connectors.iceberg.rest import create_app
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
@@ -95,7 +95,7 @@ class IcebergService:
             catalog = Catalog(options.roots, options.scratch, settings, options.merging)
             config = uvicorn.Config(
                 create_app(catalog, self.counters, options.token),
-                http=ImpatientProtocol,
+                http=RequestTimeoutProtocol,
                 log_config=None,
                 log_level="warning",
                 access_log=False,

@@ -28,7 +28,7 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)
 _NAME = ".hudi-bridge.lock"
 _RENEWAL_SECONDS = 5.0
 _STALE_SECONDS = 15.0
-_LOOKING_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 _LOG = logging.getLogger(__name__)
 
 
@@ -88,7 +88,7 @@ class _Lease:
         self._wait_until_free()
         self._renew()
         # If two processes found it free at the same time, the later one has overwritten the file.
-        self._ended.wait(_LOOKING_SECONDS)
+        self._ended.wait(_POLL_SECONDS)
         found = self._scratch.read(_NAME)
         if found != self._written:
             raise _already_held(self._scratch, found or b"")
@@ -107,7 +107,7 @@ class _Lease:
         if first is not None:
             _LOG.info("the scratch folder has a lock of %s; waiting whether it is alive", _holder(first))
         while first is not None and time.monotonic() < deadline:
-            self._ended.wait(_LOOKING_SECONDS)
+            self._ended.wait(_POLL_SECONDS)
             found = self._scratch.read(_NAME)
             if found is None:
                 return

@@ -167,8 +167,8 @@ def test_with_a_token_the_service_may_have_any_name(root: Path, tmp_path: Path) 
 def test_clients_that_send_no_whole_request_are_hung_up_on(
     service: IcebergService, sent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_limits, "MOST_SILENT_SECONDS", 0.1)
-    monkeypatch.setattr(http_limits, "_LOOKING_SECONDS", 0.05)
+    monkeypatch.setattr(http_limits, "REQUEST_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr(http_limits, "_POLL_SECONDS", 0.05)
     with socket.create_connection(("127.0.0.1", int(service.url.rpartition(":")[2])), timeout=20) as connection:
         connection.sendall(sent)
         with suppress(ConnectionResetError):

@@ -57,7 +57,7 @@ def remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scratch]
     """A folder of a store in memory, where nobody waits for long."""
     monkeypatch.setattr(scratch_lock, "_RENEWAL_SECONDS", 0.05)
     monkeypatch.setattr(scratch_lock, "_STALE_SECONDS", 0.5)
-    monkeypatch.setattr(scratch_lock, "_LOOKING_SECONDS", 0.02)
+    monkeypatch.setattr(scratch_lock, "_POLL_SECONDS", 0.02)
     store = Store()
     yield Scratch(storage=Storage.open(f"/scratch{tmp_path}", store))
     with suppress(FileNotFoundError):

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 HERE = Path(__file__).parent
 PYTHON35 = ROOT / ".venv-spark35" / "bin" / "python"
 """PySpark 3.5; ``make spark`` installs it."""
-PATIENCE_SECONDS = 600
+TIMEOUT_SECONDS = 600
 
 
 def environment(python: Path) -> dict[str, str]:
@@ -30,7 +30,7 @@ def output_of(script: str, *arguments: str, python: Path = Path(sys.executable))
     """The output of a script of this folder; if the script fails, so does the test, with its error."""
     command = [str(python), str(HERE / script), *arguments]
     done = subprocess.run(
-        command, env=environment(python), capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+        command, env=environment(python), capture_output=True, text=True, check=False, timeout=TIMEOUT_SECONDS
     )
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout

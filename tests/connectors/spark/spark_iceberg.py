@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from tests.connectors.spark.iceberg_queries import ANSWER
 from tests.connectors.spark.iceberg_runtime import iceberg_runtime
-from tests.connectors.spark.processes import HERE, PATIENCE_SECONDS, PYTHON35, environment
+from tests.connectors.spark.processes import HERE, TIMEOUT_SECONDS, PYTHON35, environment
 
 
 class SparkQueryError(Exception):
@@ -46,7 +46,7 @@ class SparkIceberg:
     def _ask(self, request: dict[str, Any]) -> str | None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        hanging = Timer(PATIENCE_SECONDS, self._process.kill)
+        hanging = Timer(TIMEOUT_SECONDS, self._process.kill)
         hanging.start()
         try:
             self._process.stdin.write(f"{json.dumps(request)}\n")
