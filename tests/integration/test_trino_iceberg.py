@@ -170,13 +170,13 @@ def test_a_query_asks_the_service_for_the_table_alone(trino: Trino, table: Table
         assert trino.query(query) == [[400]]
         before = requests(service)
         assert trino.query(query) == [[400]]
-        assert requests(service) - before == Counter({"table": 1})
+        assert requests(service) - before == Counter({"loadTable": 1})
 
 
 def requests(service: IcebergService) -> Counter[str]:
-    """How many requests of each kind have been answered."""
-    found = re.findall(r'requests_total{kind="(\w+)",status="\d+"} (\d+)', service.counters.prometheus())
-    return Counter({kind: int(number) for kind, number in found})
+    """How many requests of each operation have been answered."""
+    found = re.findall(r'requests_total{operation="(\w+)",status="\d+"} (\d+)', service.counters.prometheus())
+    return Counter({operation: int(number) for operation, number in found})
 
 
 def test_what_is_published_once_needs_no_service(trino: Trino, table: TableWriter, tmp_path: Path) -> None:

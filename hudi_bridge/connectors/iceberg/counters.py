@@ -8,10 +8,10 @@ from threading import Lock
 
 _PREFIX = "hudi_bridge_iceberg_"
 _HELP: Mapping[str, tuple[str, str]] = {
-    "requests_total": ("counter", "Requests by kind and status."),
-    "request_seconds_total": ("counter", "Time spent on requests by kind."),
-    "views_built_total": ("counter", "Snapshots of tables that were built."),
-    "views_reused_total": ("counter", "Loads of tables that had not changed."),
+    "requests_total": ("counter", "Requests by operation and status."),
+    "request_seconds_total": ("counter", "Time spent on requests by operation."),
+    "snapshots_built_total": ("counter", "Snapshots of tables that were built."),
+    "snapshots_reused_total": ("counter", "Loads of tables that had not changed."),
     "slices_built_total": ("counter", "File slices of which data files were read."),
     "slices_reused_total": ("counter", "File slices that had not changed when a snapshot was built."),
     "build_seconds_total": ("counter", "Time spent on file slices."),
@@ -29,7 +29,7 @@ class Counters:
         self._values: Counter[tuple[str, str]] = Counter()
 
     def add(self, name: str, amount: float = 1, *, labels: str = "") -> None:
-        """Add to a counter; ``labels`` have Prometheus's form, such as ``kind="table"``."""
+        """Add to a counter; ``labels`` have Prometheus's form, such as ``operation="loadTable"``."""
         with self._lock:
             self._values[name, labels] += amount  # type: ignore[assignment]  # counters hold any number
 

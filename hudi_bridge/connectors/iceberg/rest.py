@@ -71,17 +71,19 @@ def create_app(catalog: Catalog, counters: Counters, token: str | None = None) -
     """The service. With a ``token``, all paths but ``/health`` need it as a bearer token."""
     service = _Service(catalog, counters)
     routes = [
-        Route("/v1/config", service.config),
-        Route("/v1/namespaces", service.namespaces),
-        Route(_NAMESPACE, service.namespace),
-        Route(_NAMESPACE + "/tables", service.tables),
-        Route(_TABLE, service.has_table, methods=["HEAD"]),
-        Route(_TABLE, service.table),
-        Route(_TABLE + "/metrics", _take_metrics, methods=["POST"]),
-        Route(_NAMESPACE + "/views", service.views),
-        Route(_NAMESPACE + "/views/{view}", service.view),
-        Route("/metrics", service.metrics),
-        Route("/health", _health),
+        # Metrics have the names of the routes; those of the catalog are the operations of the specification.
+        Route("/v1/config", service.config, name="getConfig"),
+        Route("/v1/namespaces", service.namespaces, name="listNamespaces"),
+        Route(_NAMESPACE, service.namespace, methods=["HEAD"], name="namespaceExists"),
+        Route(_NAMESPACE, service.namespace, name="loadNamespaceMetadata"),
+        Route(_NAMESPACE + "/tables", service.tables, name="listTables"),
+        Route(_TABLE, service.has_table, methods=["HEAD"], name="tableExists"),
+        Route(_TABLE, service.table, name="loadTable"),
+        Route(_TABLE + "/metrics", _take_metrics, methods=["POST"], name="reportMetrics"),
+        Route(_NAMESPACE + "/views", service.views, name="listViews"),
+        Route(_NAMESPACE + "/views/{view}", service.view, name="loadView"),
+        Route("/metrics", service.metrics, name="metrics"),
+        Route("/health", _health, name="health"),
     ]
     handlers: dict[Any, Callable[..., Response]] = {
         _CatalogError: _error_response,
@@ -231,6 +233,12 @@ def _requested_table(scope: Scope) -> str:
     return ascii(".".join((*names["namespace"].split(_SEPARATOR), names["table"])))
 
 
+def _operation(scope: Scope) -> str:
+    """The name of the route that a request has taken; ``other`` if there is none for its path and method."""
+    route = scope.get("route")
+    return route.name if isinstance(route, Route) and scope["method"] in (route.methods or ()) else "other"
+
+
 class _Authorized:
     """Refuses requests without the token, if there is one; ``/health`` needs none."""
 
@@ -250,7 +258,7 @@ class _Authorized:
 
 
 class _Counting:
-    """Counts requests and their time by route, and logs errors."""
+    """Counts requests and their time by operation, and logs errors."""
 
     def __init__(self, app: ASGIApp, counters: Counters) -> None:
         self._app = app
@@ -273,9 +281,9 @@ class _Counting:
             scope.setdefault("state", {})["reason"] = repr(error)
             raise
         finally:
-            kind = getattr(scope.get("route"), "name", "other")
+            operation = _operation(scope)
             if status >= _FIRST_ERROR:
                 level = logging.ERROR if status >= _FIRST_SERVER_ERROR else logging.INFO
                 _LOG.log(level, "%s: %d for %s: %s", _requested_table(scope), status, scope["method"], reason_of(scope))
-            self._counters.add("requests_total", labels=f'kind="{kind}",status="{status}"')
-            self._counters.add("request_seconds_total", time.perf_counter() - start, labels=f'kind="{kind}"')
+            self._counters.add("requests_total", labels=f'operation="{operation}",status="{status}"')
+            self._counters.add("request_seconds_total", time.perf_counter() - start, labels=f'operation="{operation}"')

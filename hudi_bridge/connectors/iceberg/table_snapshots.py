@@ -165,7 +165,7 @@ class TableSnapshots:
         if snapshot is None or not is_known:
             snapshot = self._builder.build(table, dataset, state, known_ids)
             self._snapshots.publish(snapshot)
-        self._settings.counters.add("views_reused_total" if is_known else "views_built_total")
+        self._settings.counters.add("snapshots_reused_total" if is_known else "snapshots_built_total")
         listed = [snapshot] if as_of is not None else self._snapshots.up_to(snapshot.instant, self._settings.keep)
         self._snapshots.use(listed)
         published = self._publish(table, listed)

@@ -220,9 +220,9 @@ def test_watching_goes_on_past_what_cannot_be_listed(
         wait_for(lambda: "not watched until" in caplog.text)
         failing.remove(str(root))
         wait_for(lambda: "'sales' is not watched until" in caplog.text)
-        assert service.counters.value("views_built_total") == 2
+        assert service.counters.value("snapshots_built_total") == 2
         failing.clear()
-        wait_for(lambda: service.counters.value("views_built_total") == 4)
+        wait_for(lambda: service.counters.value("snapshots_built_total") == 4)
         wait_for(lambda: "'sales' is watched again" in caplog.text)
     assert caplog.text.count("not watched until") == 2
 
@@ -326,11 +326,15 @@ def test_clients_may_report_metrics_and_look_for_views(service: IcebergService) 
 def test_numbers_for_prometheus(service: IcebergService) -> None:
     for _ in range(2):
         client(service).load_table(("default", "trips"))
+    answer(service, "/v1/namespaces/default", "HEAD")
+    answer(service, "/v1/namespaces", "POST")
     text = answer(service, "/metrics")[1].decode()
     lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-    assert lines['hudi_bridge_iceberg_requests_total{kind="table",status="200"}'] == "2"
-    assert lines["hudi_bridge_iceberg_views_built_total"] == "1"
-    assert lines["hudi_bridge_iceberg_views_reused_total"] == "1"
+    assert lines['hudi_bridge_iceberg_requests_total{operation="loadTable",status="200"}'] == "2"
+    assert lines['hudi_bridge_iceberg_requests_total{operation="namespaceExists",status="200"}'] == "1"
+    assert lines['hudi_bridge_iceberg_requests_total{operation="other",status="405"}'] == "1"
+    assert lines["hudi_bridge_iceberg_snapshots_built_total"] == "1"
+    assert lines["hudi_bridge_iceberg_snapshots_reused_total"] == "1"
     assert lines["hudi_bridge_iceberg_slices_built_total"] == "1"
     assert lines["hudi_bridge_iceberg_builds_in_progress"] == "0"
 
@@ -391,16 +395,16 @@ def test_what_is_no_table_by_name_is_refused(text: str) -> None:
 
 def test_views_are_built_ahead(root: Path, tmp_path: Path) -> None:
     with running(service_options(tmp_path / "scratch", [root], watch_seconds=0.1)) as service:
-        wait_for(lambda: service.counters.value("views_built_total") == 4)
+        wait_for(lambda: service.counters.value("snapshots_built_total") == 4)
         table = TableWriter(folder=root / "trips")
         for number in (2, 3):
             row = {"id": "b", "ts": number, "value": f"by {number}"}
             table.log_file(at(number), [table.data_block(at(number), [row])], number=number)
             table.commit(at(number))
-        wait_for(lambda: service.counters.value("views_built_total") == 6)
+        wait_for(lambda: service.counters.value("snapshots_built_total") == 6)
         snapshots = client(service).load_table(("default", "trips")).snapshots()
         assert [snapshot.snapshot_id for snapshot in snapshots] == [int(at(number)) for number in (1, 2, 3)]
-        assert service.counters.value("views_built_total") == 6
+        assert service.counters.value("snapshots_built_total") == 6
 
 
 def wait_for(condition: Any) -> None:

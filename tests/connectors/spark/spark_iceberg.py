@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from tests.connectors.spark.iceberg_queries import ANSWER
 from tests.connectors.spark.iceberg_runtime import iceberg_runtime
-from tests.connectors.spark.processes import HERE, TIMEOUT_SECONDS, PYTHON35, environment
+from tests.connectors.spark.processes import HERE, PYTHON35, TIMEOUT_SECONDS, environment
 
 
 class SparkQueryError(Exception):
