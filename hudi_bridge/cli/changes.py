@@ -23,16 +23,16 @@ def changes(
     after: options.After = None,
     up_to: options.UpTo = None,
     limit: options.Limit = None,
-    cdc: Annotated[bool, typer.Option("--cdc", help="Images as JSON texts, as Hudi's cdc queries have them.")] = False,
+    cdc: Annotated[bool, typer.Option("--cdc", help="Return images as JSON, as Hudi's cdc queries do.")] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Wait for further changes until interrupted.")] = False,
     interval: Annotated[
-        float, typer.Option(min=0.05, metavar="SECONDS", help="With --follow: how long to wait between looks.")
+        float, typer.Option(min=0.05, metavar="SECONDS", help="With --follow: how often to check for new commits.")
     ] = 10.0,
     state_file: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Keeps where the next range begins. What it says, if it is there, counts instead of --after.",
+            help="Continue after the range recorded in this file, if it exists, and record the new range.",
             show_default=False,
         ),
     ] = None,

@@ -29,7 +29,7 @@ Locate = Annotated[
     typer.Option(
         "--locate",
         metavar="OURS=THEIRS",
-        help="What clients call a folder: /data=local:///, /mnt/lake=s3://lake. Repeatable. Default: file:// or URI.",
+        help="The URI by which clients reach a folder: /data=local:///, /mnt/lake=s3://lake. Repeatable.",
         show_default=False,
     ),
 ]
@@ -37,23 +37,21 @@ RewriteLists = Annotated[
     bool,
     typer.Option(
         "--rewrite-lists",
-        help="Write base files anew whose lists Hudi wrote in two levels: for DuckDB and Spark, which misread them.",
+        help="Rewrite base files with two-level lists, which DuckDB and Spark misread.",
     ),
 ]
 RewriteAbove = Annotated[
     float | None,
     typer.Option(
         metavar="PERCENT",
-        help="Write slices anew of whose base rows logs change more than this: dearer snapshots, cheaper queries.",
+        help="Rewrite file slices whose logs replace or delete more than this share of the base rows.",
         show_default=False,
     ),
 ]
-Keep = Annotated[int, typer.Option(min=1, help="How many snapshots, each of one instant, clients find.")]
-KeepMinutes = Annotated[
-    float, typer.Option(min=0, help="How long files stay that no snapshot refers to: as long as a query may take.")
-]
+Keep = Annotated[int, typer.Option(min=1, help="How many snapshots to list.")]
+KeepMinutes = Annotated[float, typer.Option(min=0, help="How long to keep files that no snapshot refers to any more.")]
 Builds = Annotated[
-    int | None, typer.Option(min=1, help="How many file slices are worked on at once.", show_default="one a core")
+    int | None, typer.Option(min=1, help="How many file slices to build at once.", show_default="one a core")
 ]
 
 
@@ -62,7 +60,7 @@ def serve_iceberg(
     *,
     root: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ROOT]...", help="Folders of tables: ROOT/table, ROOT/namespace/table."),
+        typer.Argument(metavar="[ROOT]...", help="A folder of tables: ROOT/table, ROOT/namespace/table."),
     ] = None,
     table: Annotated[
         list[str] | None,
@@ -70,12 +68,12 @@ def serve_iceberg(
     ] = None,
     scratch: Annotated[
         str,
-        typer.Option(metavar="FOLDER", help="Where the service writes, path or URI; clients must be able to read it."),
+        typer.Option(metavar="FOLDER", help="The path or URI of a folder to write to, which clients can read."),
     ],
     host: Annotated[
-        str, typer.Option(help="The address to listen at; other machines need --token-file.")
+        str, typer.Option(help="The address to listen on; all but loopback addresses need --token-file.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen at; 0 takes any.")] = 8181,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 for any free port.")] = 8181,
     token_file: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="A file with the bearer token that clients must send.", show_default=False),
@@ -84,8 +82,7 @@ def serve_iceberg(
         list[str] | None,
         typer.Option(
             metavar="[TABLE:]NAME=VALUE",
-            help="What tables of Hudi 0.x do not say of themselves, of all or of one: "
-            "sales.orders:hoodie.payload.delete.field=op. Repeatable.",
+            help="A read option of all tables, or of one: sales.orders:hoodie.payload.delete.field=op. Repeatable.",
             show_default=False,
         ),
     ] = None,
@@ -101,7 +98,7 @@ def serve_iceberg(
         typer.Option(
             min=1,
             metavar="SECONDS",
-            help="Build snapshots ahead, looking this often.",
+            help="Build snapshots of new commits ahead; how often to check for them.",
             show_default=False,
         ),
     ] = None,
@@ -135,9 +132,7 @@ def serve_iceberg(
 def publish_iceberg(
     *,
     table: options.Table,
-    to: Annotated[
-        str, typer.Option("--to", metavar="FOLDER", help="The Iceberg table's folder, path or URI, made if need be.")
-    ],
+    to: Annotated[str, typer.Option("--to", metavar="FOLDER", help="The path or URI of the Iceberg table's folder.")],
     as_of: options.AsOf = None,
     read_optimized: options.ReadOptimized = False,
     option: options.Option = None,
@@ -149,7 +144,7 @@ def publish_iceberg(
     keep_minutes: KeepMinutes = 60,
     builds: Builds = None,
 ) -> None:
-    """Write a Hudi table as an Iceberg table: metadata and what logs change; base files stay where they are."""
+    """Write a Hudi table as an Iceberg table, which refers to the base files where they are."""
     settings, rewriting = _connector("merge_settings").MergeSettings, _connector("rewriting").Rewriting
     if as_of is not None:
         note_empty_past(open_table(table, option, payload), as_of)

@@ -29,43 +29,43 @@ After = Annotated[
     typer.Option(
         "--after",
         metavar="TIME",
-        help="Only rows of commits that completed later (table versions up to 6: were requested later): a time as for "
-        "--as-of, or earliest.",
+        help="Only rows of commits that completed (table versions up to 6: were requested) after this time; earliest "
+        "for all commits.",
         show_default=False,
     ),
 ]
 UpTo = Annotated[
     str | None,
-    typer.Option("--up-to", metavar="TIME", help="With --after: only rows of commits up to here.", show_default=False),
+    typer.Option(
+        "--up-to", metavar="TIME", help="With --after: only rows of commits up to this time.", show_default=False
+    ),
 ]
 FormatChoice = Annotated[
     Format | None,
     typer.Option(
         "--format",
         "-f",
-        help="Default: by the name of the output file; else table on a terminal, csv in a pipe. "
-        "json is one object a line.",
+        help="Default: from the name of the output file, else table on a terminal and csv in a pipe. "
+        "json has one object per line.",
         show_default=False,
     ),
 ]
 OutputFile = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write to a file, whole or not at all.", show_default=False),
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write to a file, which appears when it is complete.", show_default=False
+    ),
 ]
-NoClobber = Annotated[
-    bool, typer.Option("--no-clobber", help="With --output: keep a file that is there already, and end with an error.")
-]
-Limit = Annotated[int | None, typer.Option(min=0, help="Not more rows than this.", show_default=False)]
-ReadOptimized = Annotated[
-    bool, typer.Option("--read-optimized", help="Base files alone, without the changes that are still in logs.")
-]
+NoClobber = Annotated[bool, typer.Option("--no-clobber", help="With --output: fail if the file exists.")]
+Limit = Annotated[int | None, typer.Option(min=0, help="At most this many rows.", show_default=False)]
+ReadOptimized = Annotated[bool, typer.Option("--read-optimized", help="Read base files only, without log files.")]
 Option = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=VALUE",
-        help="What a table of Hudi 0.x does not say of itself, by Hudi's name: hoodie.payload.delete.field, …marker, "
-        "hoodie.datasource.write.record.merger.impls; or hudi_bridge.read.as.release=1.2, the release whose rules "
-        "hold. Repeatable.",
+        help="A read option: hoodie.payload.delete.field, hoodie.payload.delete.marker, "
+        "hoodie.datasource.write.record.merger.impls, or the release whose rules apply, as in "
+        "hudi_bridge.read.as.release=1.2. Repeatable.",
         show_default=False,
     ),
 ]
@@ -73,7 +73,7 @@ Payload = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CLASS=FILE:NAME",
-        help="What stands for a payload of your own: its Java class, a Python file, and the class in it. Repeatable.",
+        help="The Python class that stands for a Java payload class. Repeatable.",
         show_default=False,
     ),
 ]

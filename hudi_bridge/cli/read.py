@@ -37,7 +37,7 @@ def read(
     output: options.OutputFile = None,
     no_clobber: options.NoClobber = False,
 ) -> None:
-    """Rows of the table: by default the true, current ones; with --after those that commits since have written."""
+    """Read the rows of the newest snapshot, or with --after those that later commits have written."""
     if up_to is not None and after is None:
         raise QueryError("--up-to", repr(up_to), "--after as well, where the range begins")
     if after is not None and (read_optimized or as_of is not None):

@@ -20,13 +20,13 @@ from hudi_bridge.schema.internal import InternalSchema
 from hudi_bridge.schema_history import FileColumns, SchemaVersion
 from hudi_bridge.table import HudiTable
 
-History = Annotated[bool, typer.Option("--history", help="The versions of the schema, and what each has changed.")]
+History = Annotated[bool, typer.Option("--history", help="Show the versions of the schema and what each has changed.")]
 File = Annotated[
     str | None,
     typer.Option(
         "--file",
         metavar="PATH",
-        help="How the columns of a base file or log file, by its path within the table, become those of the query.",
+        help="Show how the columns of a base file or log file, by its path in the table, map to those of the query.",
         show_default=False,
     ),
 ]
@@ -34,7 +34,7 @@ Infer = Annotated[
     bool,
     typer.Option(
         "--infer",
-        help="A proposed history with column ids, of a table that keeps none; --format json as Hudi keeps it.",
+        help="Propose a history with column ids for a table without one; --format json has Hudi's form.",
     ),
 ]
 

@@ -17,7 +17,9 @@ def sql(
     statement: Annotated[
         str | None,
         typer.Argument(
-            metavar="[SQL]", help="What to run; without it, a prompt, or statements from a pipe.", show_default=False
+            metavar="[SQL]",
+            help="The statement to run; without it, statements come from a prompt or a pipe.",
+            show_default=False,
         ),
     ] = None,
     *,
@@ -28,7 +30,7 @@ def sql(
     output: options.OutputFile = None,
     no_clobber: options.NoClobber = False,
 ) -> None:
-    """Run SQL over the table, which goes by its own name and as t."""
+    """Run SQL on the table, which is called t and by its own name."""
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
     opened = open_table(table, option, payload)
     note_empty_past(opened, as_of)

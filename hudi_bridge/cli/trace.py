@@ -32,7 +32,7 @@ def trace(
     key: Annotated[str, typer.Argument(metavar="KEY", help="The record key, as in _hoodie_record_key.")],
     *,
     partition: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Look in this partition only.", show_default=False)
+        str | None, typer.Option(metavar="PATH", help="Search this partition only.", show_default=False)
     ] = None,
     as_of: options.AsOf = None,
     option: options.Option = None,
@@ -41,9 +41,9 @@ def trace(
     output: options.OutputFile = None,
     no_clobber: options.NoClobber = False,
 ) -> None:
-    """The story of one record: each of its versions, which won and why, and the row that is left.
+    """Show all versions of a record, why each wins or loses, and the resulting row.
 
-    Ends with exit code 1 if the key is nowhere.
+    The exit code is 1 if the key is not found.
     """
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
     opened = open_table(table, option, payload)
