@@ -1,7 +1,6 @@
 """The API for engines that read the files of file slices themselves.
 
-It has the questions that an engine has about a slice, and the types of the answers. Connectors use no other module of
-the read path.
+Connectors use no other module of the read path.
 """
 
 from hudi_bridge.engines.column_ids import ColumnIds, column_ids

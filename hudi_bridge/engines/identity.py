@@ -1,10 +1,7 @@
 """Cache keys for what an engine stores for a file slice.
 
-The identity of a slice is a hash of all fields of the split and its context, and of the code of a user's payload.
-Fields that do not matter are listed here, so a new field counts by default. The identity does not cover which log
-blocks count, because the instants of the blocks are only known from the log files. Engines store
-``SliceDelta.counted_instants`` with each entry and compare it; so entries stay valid across commits that do not touch
-the slice.
+Only the log files tell which log blocks count, so the keys do not cover it: engines store
+``SliceDelta.counted_instants`` with each entry and compare it.
 """
 
 import hashlib

@@ -1,8 +1,7 @@
 """What the log files of a file slice do to its base file, for engines that read base files themselves.
 
-An engine reads the base file in place, skips the rows at ``deleted_positions``, and adds ``rows``. If
-``base_file.why_incompatible`` gives a reason, it reads the merged rows of ``open_reader`` instead. An engine that
-merges by itself takes ``log_records``, and compares the contested ones with their base rows.
+An engine reads the base file without the rows at ``deleted_positions``, and adds ``rows``; or it merges ``log_records``
+itself. If ``base_file.why_incompatible`` gives a reason, it uses ``open_reader``.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

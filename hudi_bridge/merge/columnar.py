@@ -1,8 +1,6 @@
 """Merges the rows of a base file with the surviving log records.
 
-The result has three parts: the base rows that no log record replaces, deletes or is merged with, the merged rows, and
-the log records that match no base row. If a base file has several rows with the same key, only the first is merged;
-the others are returned as they are, as in Hudi.
+If a base file has several rows with the same key, only the first is merged, as in Hudi.
 
 Source: ``KeyBasedFileGroupRecordBuffer`` of Hudi.
 """

@@ -1,11 +1,8 @@
 """A user's own payload in Python, which merges the versions of a record.
 
-``HudiTable.open(payloads={"com.acme.CounterPayload": CounterPayload()})`` gives the payload for the Java class that a
-table names. Rows are dictionaries from column name to Python value, with the meta columns; columns missing from a
-returned row become null. Only records with several versions are merged; a base row without log records is returned
-unchanged, and a single log record without a base row only goes through ``get_insert_value``.
-
-A payload is part of the splits, so it has to be picklable: an instance of a class in a module that workers can import.
+Rows are mappings from column name to Python value, with the meta columns; columns missing from a returned row become
+null. Base rows without log records do not pass through. Payloads travel with splits: they have to be picklable, in a
+module that workers can import.
 
 Source: ``HoodieRecordPayload`` of Hudi.
 """

@@ -1,8 +1,7 @@
 """Finds the surviving log version of all keys at once, and the version that each merged field comes from.
 
-Keys without deletes need one sort. Keys with deletes, and all keys if fields are merged, are folded in rounds: round n
-compares the n-th version of each key with the survivor so far. Once few keys have versions left, they are folded one
-by one, as are all keys under a user's payload.
+Keys without deletes need one sort. Other keys, and all keys if fields are merged, are folded in rounds: round n
+compares the n-th version of each key with the survivor so far.
 """
 
 from collections.abc import Mapping

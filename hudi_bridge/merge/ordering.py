@@ -1,28 +1,22 @@
-"""Which version of a record wins, one record at a time, in plain Python.
+"""Which of two versions of a record wins, in plain Python: the reference for every merge rule.
 
-The reference for all merge rules, which the columnar merge is tested against. It imports nothing, so that its source
-can run where no package is installed.
+It imports nothing, so that its source can run where no package is installed.
 
-A version is a tuple ``(ordering, is_delete, always_deletes)``: the ordering values, whether the version deletes the
-record, and whether it is a delete without an ordering value. Ordering values are compared field by field; None sorts
-below everything, and floats have to be given as numbers in Java's total order. The log versions of a key are folded in
-order of arrival; the survivor is then merged with the base row.
+A version is a tuple ``(ordering, is_delete, always_deletes)``: the ordering values, whether it deletes the record, and
+whether it is a delete without an ordering value. None sorts below every ordering value; floats have to be given as
+numbers in Java's total order.
 
-A table of outcomes, given for each rule in ``merge.rules``, says which of two versions wins: the earlier, the later, or
-the one with the higher ordering values; the later one if these are equal.
+If a rule merges fields, a field that is unset in the winner comes from the loser, unless one of the two is a delete.
 
-Some rules also merge fields: if a field of the winner is unset, it takes the field of the loser, unless one of the two
-is a delete. The caller decides what is unset: null, the default of the schema, or absent from a partial update.
-
-Source: ``BufferedRecordMergerFactory``, ``PartialUpdateHandler`` and ``KeyBasedFileGroupRecordBuffer`` of Hudi 1.x;
-the payload classes and ``HoodieMergedLogRecordScanner`` of 0.x.
+Source: ``BufferedRecordMergerFactory``, ``PartialUpdateHandler`` and ``KeyBasedFileGroupRecordBuffer`` of Hudi 1.x; the
+payload classes and ``HoodieMergedLogRecordScanner`` of 0.x.
 """
 
 ROW, DELETE, UNORDERED_DELETE = 0, 1, 2
 """The kinds of versions; the last is a delete without an ordering value."""
 
 EARLIER, LATER, HIGHER = 0, 1, 2
-"""Which of two versions wins."""
+"""Which of two versions wins; ``HIGHER``: the one with the higher ordering values, the later if they are equal."""
 
 Version = tuple[tuple[object, ...], bool, bool]
 Outcomes = tuple[int, int, int]

@@ -1,8 +1,8 @@
 """Finds the merge rule of a table from its configuration.
 
-Up to table version 7 the payload class decides, since Hudi 0.13 together with a strategy id. Version 8 adds an explicit
-merge mode; version 9 replaces known payload classes by a mode and properties. Releases 0.x and 1.x read the same
-payload differently, so the rule is that of the release that maintains the table.
+Up to table version 7 the payload class decides, since Hudi 0.13 together with a strategy id. Version 8 adds a merge
+mode; version 9 replaces known payload classes by a mode and properties. Releases 0.x and 1.x read the same payload
+differently.
 
 Source: ``HoodieTableConfig.inferMergingConfigs`` and ``DeleteContext`` of Hudi.
 """

@@ -1,7 +1,7 @@
 """Ranks ordering values: integers that compare like the values.
 
-Numbers, dates and timestamps are ranked by value, text and binary by their bytes. Missing values rank below all others,
-except that missing numbers count as 0 in Hudi 1.x.
+Text and binary compare by their bytes. Missing values rank below all others, except that missing numbers count as 0 in
+Hudi 1.x.
 
 Source: ``OrderingValues`` and ``HoodieRecord.DEFAULT_ORDERING_VALUE`` of Hudi 1.x, ``DefaultHoodieRecordPayload`` of
 0.x.

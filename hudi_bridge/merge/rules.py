@@ -1,11 +1,7 @@
 """The merge rules of Hudi as data: which version of a record wins, what fills unset fields, what is a delete.
 
-``PAYLOAD_RULES`` has one entry per payload class and the releases that treat it the same. The columnar merge, the
-reference (``merge.ordering``), the history of a record (``trace``) and the SQL and Python for Trino all use these
-entries. A new payload is a new entry.
-
-Under every rule, records of delete blocks and rows with ``_hoodie_is_deleted`` or an operation field of D or -U are
-deletes; a rule may add a delete marker.
+Everything that merges reads ``PAYLOAD_RULES``: a new payload is a new entry. Under every rule, records of delete blocks
+and rows with ``_hoodie_is_deleted`` or an operation field of D or -U are deletes.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,6 @@
 """Reads a Parquet base file as record batches with the query's columns.
 
-Only one batch is in memory at a time. Row groups whose statistics rule out the filter are skipped, provided that the
-filter's columns have not evolved since the file was written.
+Row groups are skipped by statistics only if the filter's columns have not evolved since the file was written.
 """
 
 from collections import deque

@@ -1,7 +1,6 @@
 """Matches the rows of a base file with the log records of the same key, batch by batch.
 
-Rows are matched by record key, or by position if all log blocks give record positions. Ordering values are read only
-where the merge rule compares them. Columns that the query returns are not read twice.
+Rows are matched by position if all log blocks give record positions, otherwise by record key.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,8 +1,5 @@
 """Reads the log files of a split, and keeps the surviving log version of each record key.
 
-Headers decide which blocks count, before any block is decoded. Of each block, only the columns that the query and the
-merge need are decoded.
-
 Source: ``BaseHoodieLogRecordReader`` of Hudi.
 """
 

@@ -1,7 +1,4 @@
-"""Merges a file slice one part of the record keys at a time, for logs that are larger than memory.
-
-Each part reads the keys of the base file once, and its other columns only if base rows take part in the merge.
-"""
+"""Merges a file slice one part of the record keys at a time, for logs that are larger than memory."""
 
 from collections.abc import Iterator
 

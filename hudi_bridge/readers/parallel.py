@@ -1,7 +1,6 @@
 """Reads several splits in parallel, in order of arrival, or one split ahead of its consumer.
 
-Worker threads read one split after another into a bounded queue: memory does not grow with the number of splits, and a
-slow consumer slows the workers down.
+Worker threads fill a bounded queue, so memory does not grow with the number of splits.
 """
 
 import os

@@ -1,10 +1,7 @@
 """Reads one file slice of a snapshot: its base file merged with its log records.
 
-The logs are read first. Then the base file is streamed: the record keys of each batch, and its ordering values where
-needed, are matched with the log records before its other columns are decoded. Log records without a base row come last.
-
-Base rows and log records are filtered separately. The keys of row groups that the filter rules out may still have to be
-read: a base row may win over a log record, or be the first of several rows with the same key.
+The keys of row groups that the filter rules out may still have to be read: a base row may win over a log record, or be
+the first of several rows with the same key.
 """
 
 from collections.abc import Iterator, Sequence

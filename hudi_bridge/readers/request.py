@@ -1,7 +1,6 @@
 """The columns and the filter of a read.
 
-``pyarrow.compute.Expression`` does not list the columns it refers to. They are found by binding the expression
-to the schema without each column whose name is in its text.
+An expression does not list its columns: they are found by binding it to the schema without each column in its text.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 """Turns the columns of a file into the columns of a split.
 
-Columns are evolved from the schema that the file was written with: for a base file, the schema as of the instant in its
-name; for a log block, as of the instant in its header. Columns read from the partition path have one value in all rows.
-Record keys are a meta column or, in a table without meta columns, built from the key fields (``KeyGenUtils``).
+A base file has the schema as of the instant in its name, a log block as of the instant in its header.
 """
 
 from functools import lru_cache
@@ -105,7 +103,10 @@ def with_path_columns(rows: pa.RecordBatch, schema: pa.Schema, split: RealtimeFi
 
 
 def record_keys(rows: pa.RecordBatch, context: ReadContext) -> Column:
-    """The record key of each row, as text."""
+    """The record key of each row, as text; built from the key fields in a table without meta columns.
+
+    Source: ``KeyGenUtils`` of Hudi.
+    """
     names = context.key_columns
     if context.populates_meta_fields:
         return rows.column(RECORD_KEY_COLUMN)

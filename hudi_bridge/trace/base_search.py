@@ -1,7 +1,4 @@
-"""Finds the rows of a record key in a base file.
-
-The key range and Bloom filter in the footer, then row group statistics, rule out what need not be read.
-"""
+"""Finds the rows of a record key in a base file, which is read only as far as its indexes and statistics require."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,8 +1,4 @@
-"""Finds the versions of a record key in log files, including those that do not count.
-
-Log files have no index of keys. An Avro block is skipped if the bytes of the key do not occur in it. For other blocks,
-the columns that merging needs are decoded first, and all columns only if the block has the key.
-"""
+"""Finds the versions of a record key in log files, including those that do not count."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

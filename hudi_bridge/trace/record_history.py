@@ -1,7 +1,4 @@
-"""The history of one record key: its versions, which of them win and why, and the resulting row.
-
-It includes versions that do not count: rolled back, not committed, or later than the instant of the query.
-"""
+"""The history of one record key: its versions, which of them win and why, and the resulting row."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

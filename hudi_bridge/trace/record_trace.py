@@ -1,6 +1,6 @@
 """Traces one record key through the files of a snapshot.
 
-File groups are traced in parallel. The resulting row is merged by the functions that merge whole file slices.
+The resulting row is merged by the functions that merge whole file slices.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,6 @@
 """Compares the versions of one record key in merge order: which of two wins, and why, in words.
 
-Log versions are compared in order of arrival; the one that remains is compared with the base row. ``merge.ordering``
-decides each pair. It also gives the reason: a version that would win with a lower ordering value too does not win by
-its ordering value.
+``merge.ordering`` decides. The reason is not the ordering value if the winner would also win with a lower one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
