@@ -1,15 +1,14 @@
 """A Hudi table as views of a DuckDB connection.
 
-DuckDB passes the columns of a query, and conditions, to ``pyarrow.dataset.Dataset.scanner``. It does not check these
-conditions again. Scans stream, so the table need not fit into memory.
-
-    trips               the snapshot: base files merged with their logs
+    trips               the snapshot
     trips_ro            read optimized: base files alone
     trips_timeline      the instants of the active timeline
     trips_file_slices   the file slices of the snapshot
     trips_files         the base and log files of the snapshot
-    trips_incremental   the rows that a range of commits wrote, for a table attached with ``after``
-    trips_changes       the changes of records in that range, with the images before and after
+    trips_incremental   with ``after``: the rows that a range of commits wrote
+    trips_changes       with ``after``: the changes of records in that range
+
+DuckDB pushes conditions down, and does not check them again.
 """
 
 import copy

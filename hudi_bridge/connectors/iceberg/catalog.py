@@ -4,7 +4,7 @@
     ROOT/sales/orders     sales.orders
     ROOT/a/b/c            c in the namespace a.b
 
-Folders are listed on request, one level at a time. Symbolic links that lead out of the roots are ignored.
+Symbolic links that lead out of the roots are ignored.
 """
 
 import hashlib

@@ -1,8 +1,7 @@
 """The columns of a query -> an Iceberg schema with stable field ids.
 
-If the table keeps a schema history, the field ids are Hudi's plus 100: Hudi's ids start at 0, Iceberg's at 1, and the
-lower ids are for columns that have none in Hudi. Without a history, Hudi identifies columns by name, and a name keeps
-the first id that it gets.
+With a schema history, field ids are Hudi's plus 100; lower ones are for columns without an id in Hudi. Otherwise a name
+keeps its first id.
 
 Source: the Iceberg specification, "Schemas and Data Types"; ``InternalSchema`` of Hudi.
 """

@@ -1,8 +1,7 @@
 """Whether an Iceberg client reads the same rows from a base file as Hudi.
 
-A client finds columns by the table's name mapping, widens numbers as Iceberg allows, and reads missing columns as null.
-Hudi may differ: the name may have belonged to another column when the file was written, or the type may have changed
-in a way that Iceberg does not allow. Such files are rewritten.
+They differ if a name belonged to another column when the file was written, or if a type changed in a way that Iceberg
+does not allow.
 
 Source: the Iceberg specification, "Schema Evolution" and "Column Projection".
 """

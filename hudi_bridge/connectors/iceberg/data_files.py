@@ -1,7 +1,6 @@
 """A Parquet footer -> the manifest entry of the file: row and null counts, bounds, and partition.
 
-Columns inside lists and maps have no bounds. Neither have floating-point columns: statistics leave NaN out, and a
-client could skip a file that has one.
+Floating-point columns have no bounds: statistics leave NaN out, and a client could skip a file that has one.
 
 Source: the Iceberg specification, "Manifests" and "Binary single-value serialization".
 """

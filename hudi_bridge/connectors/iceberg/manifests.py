@@ -1,11 +1,8 @@
 """The files of all slices -> Iceberg manifests, and the manifest list of a snapshot.
 
-A manifest lists the files of a run of slices, ordered by partition path and file id. The file ids alone decide where a
-run ends, so that a changed slice changes only the manifests of its own run. The others are reused: the name of a
-manifest is a hash of its content.
-
-All files have the same sequence number: a position delete then applies to the data file that it names, whichever was
-written first.
+File ids alone decide which run of slices a manifest lists, so that a changed slice changes only the manifests of its
+run. All files have the same sequence number: a position delete then applies to the data file that it names, whichever
+was written first.
 
 Source: the Iceberg specification, "Manifests" and "Manifest Lists".
 """

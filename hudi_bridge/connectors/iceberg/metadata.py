@@ -1,8 +1,7 @@
 """Snapshots of a Hudi table -> the metadata of an Iceberg table.
 
-The snapshot log lists every commit that the Hudi table can still be read as of, even if its snapshot has not been
-built. A time-travel query then gets the snapshot of the last commit before its time, or an error that names the
-instant, but never an older snapshot.
+The snapshot log lists every commit that the Hudi table can be read as of, built or not: a time-travel query to one
+that is not built fails, instead of getting an older snapshot.
 
 Source: the Iceberg specification, "Table Metadata Fields", and Iceberg's ``SnapshotUtil.snapshotIdAsOfTime``.
 """

@@ -1,7 +1,6 @@
 """Name mappings, which give field ids to the columns of files that have none.
 
-A mapping is for the whole table, not for a file: a renamed column keeps its former names, and a name that two columns
-have had means the column that has it now.
+A mapping is for the whole table: a name that two columns have had means the one that has it now.
 
 Source: the Iceberg specification, "Column Projection" and "Name Mapping Serialization".
 """

@@ -5,7 +5,7 @@
     trips@TIME  trips__at_TIME         as of an instant, in any format that Hudi accepts
     trips__ro__at_TIME                 both
 
-Trino reserves names with ``$`` and ``@``, hence the second form of each.
+Trino reserves ``$`` and ``@``, hence the second forms.
 """
 
 import re

@@ -1,7 +1,6 @@
 """Partition columns as an Iceberg partition spec, so that clients prune files by partition.
 
-A file has a partition only if all of its rows are known to have the values of its partition path. Other files belong
-to the unpartitioned spec, and clients prune them by bounds.
+Files whose rows may have other values than the partition path belong to the unpartitioned spec.
 """
 
 from collections.abc import Mapping

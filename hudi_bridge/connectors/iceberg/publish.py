@@ -1,7 +1,6 @@
 """Publishes a Hudi table once as an Iceberg table in a folder.
 
-The folder has the layout of a file-system ("Hadoop") table: ``version-hint.text`` names the newest metadata file. Base
-files stay in the Hudi table, and the Iceberg table can be read until the cleaner removes them.
+The folder is a file-system ("Hadoop") table, which can be read until Hudi's cleaner removes the base files.
 """
 
 from concurrent.futures import ThreadPoolExecutor

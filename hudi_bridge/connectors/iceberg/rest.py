@@ -1,11 +1,5 @@
 """A read-only Iceberg REST catalog.
 
-    GET   /v1/config
-    GET   /v1/namespaces[?parent=]                    HEAD, GET  /v1/namespaces/{namespace}
-    GET   /v1/namespaces/{namespace}/tables           HEAD, GET  /v1/namespaces/{namespace}/tables/{table}
-    GET   /v1/namespaces/{namespace}/views            POST       /v1/namespaces/{namespace}/tables/{table}/metrics
-    GET   /health                                     GET        /metrics
-
 Source: the Iceberg REST catalog specification, ``rest-catalog-open-api.yaml``.
 """
 

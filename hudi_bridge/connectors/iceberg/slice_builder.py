@@ -1,8 +1,6 @@
 """A file slice -> the files that an Iceberg client reads for it.
 
-Clients read the base file itself. A position-delete file lists the rows that the logs replace or delete, and a small
-data file has the new rows. If clients would not read the base file as Hudi does, the merged rows of the whole slice are
-written instead.
+These are the base file, position deletes and new rows; or, if clients would misread the base file, all merged rows.
 
 Source: the Iceberg specification, "Position Delete Files".
 """

@@ -1,7 +1,6 @@
 """The files that an Iceberg client reads for one file slice, and their JSON form for the cache.
 
-They are valid while the files of the slice are the same and the same log blocks count. A block may begin to count when
-its write completes, without a change of any file.
+They are valid while the files of the slice are the same and the same log blocks count.
 """
 
 import json

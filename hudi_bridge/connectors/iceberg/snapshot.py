@@ -1,7 +1,6 @@
 """An Iceberg snapshot of the table as of one instant, and its record on disk, which makes it visible.
 
-The record is written when all files of the snapshot are complete. It lists them; files that no record lists can be
-removed.
+The record is written last. Files that no record lists can be removed.
 """
 
 import json

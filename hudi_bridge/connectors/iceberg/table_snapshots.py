@@ -1,13 +1,13 @@
 """The Iceberg snapshots of a Hudi table, built on request and kept in a scratch folder.
 
     data/        rows and position deletes of file slices
-    slices/      the cache entry of each slice; written when the slice's files are complete
+    slices/      the cache entry of each slice
     metadata/    manifests and manifest lists
-    snapshots/   one record for each snapshot; written when its manifests are complete
-    tables/      Iceberg table metadata; written last
+    snapshots/   one record for each snapshot
+    tables/      Iceberg table metadata
 
-Data, manifests and table metadata are named after a hash of what they were made from. After a crash, complete files
-are reused, and incomplete ones are not mistaken for a snapshot.
+Each file is written after those it refers to. Data, manifests and table metadata are named after a hash of what they
+were made from, so that complete files are reused after a crash.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
-"""Removes orphan files, to which nothing refers any more, when running queries no longer need them.
+"""Removes files to which nothing refers any more, when running queries no longer need them.
 
-The time at which a file was first found to be an orphan is kept in the folder itself, for later processes.
+The folder itself keeps when a file was first found to be an orphan, for later processes.
 """
 
 import json

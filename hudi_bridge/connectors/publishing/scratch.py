@@ -1,7 +1,6 @@
 """The scratch folder, to which a connector writes files that appear whole or not at all.
 
-Nothing is ever written into the Hudi table. On a local disk, a file is written under another name and renamed. An
-object store shows an object once its upload is complete, so the content is first written to a temporary file.
+Nothing is ever written into the Hudi table.
 """
 
 import contextlib
@@ -82,6 +81,7 @@ class Scratch:
         target = self.storage.resolve(name)
         self._make_folder(target)
         if not self.storage.is_local:
+            # An object appears when its upload ends, so the upload begins when the content is complete.
             with tempfile.TemporaryFile(prefix="hudi-bridge-") as file:
                 yield file
                 file.seek(0)

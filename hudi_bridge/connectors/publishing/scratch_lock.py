@@ -1,8 +1,7 @@
 """A lock on the scratch folder: a second service would remove files that clients of the first one need.
 
-On a local disk, the operating system keeps the lock and releases it when the process ends. Object stores have no
-locks. There, the holder rewrites a small file every few seconds, and the folder is free if the file does not exist or
-no longer changes. Clocks are not compared.
+On a local disk it is a lock of the operating system. Object stores have no locks: there, the holder rewrites a file
+every few seconds, and the lock is free when that stops. Clocks are not compared.
 """
 
 import errno

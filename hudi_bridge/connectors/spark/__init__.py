@@ -1,7 +1,6 @@
 """Hudi tables in PySpark, without the Hudi bundle.
 
-``register`` adds the format ``hudi_bridge`` to a session (PySpark 4.0 or later). ``read`` returns a DataFrame of chosen
-columns and rows, and ``locate_keys`` finds the file groups of record keys; both work with PySpark 3.5 too.
+The format ``hudi_bridge`` needs PySpark 4.0; ``read`` and ``locate_keys`` work with PySpark 3.5 too.
 """
 
 from hudi_bridge.connectors.extras import needing_extra

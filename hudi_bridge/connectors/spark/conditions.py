@@ -1,8 +1,7 @@
 """Parses a SQL condition into the columns it refers to and the comparisons that can be pushed down.
 
-Spark parses and optimises the condition over an empty table and returns the plan as JSON: a tree of expressions in
-pre-order. Comparisons of a column with literals that are joined by ``AND`` become conditions. Other parts are skipped:
-Spark evaluates the whole condition again.
+Spark plans the condition over an empty table and returns the plan as JSON: expressions in pre-order. What cannot be
+pushed down is skipped: Spark evaluates the whole condition again.
 """
 
 import json

@@ -1,8 +1,7 @@
 """The Spark data source ``hudi_bridge`` (PySpark 4.0 or later).
 
-Spark creates the data source in a Python process of the driver when a DataFrame is created: this pins the table. When
-Spark plans a query, another process of the driver lists the files and makes the tasks, once for all actions of that
-DataFrame.
+The table is pinned when a DataFrame is created. Another process lists the files when Spark plans a query, once for all
+actions of the DataFrame.
 
 Source: ``PythonDataSourceV2`` and ``plan_data_source_read`` of Spark.
 """

@@ -1,7 +1,7 @@
 """Carries errors of a table from Python workers to the driver.
 
-Spark raises its own error, with the text of the worker's traceback. A note in that text holds the arguments of the
-original error; a second note repeats its message, so that a long text ends with the cause.
+Spark raises its own error, with the text of the worker's traceback; notes in it hold the arguments and message of the
+original.
 """
 
 import json

@@ -1,8 +1,6 @@
 """Converts filters that Spark pushes down into Arrow expressions that select the same rows.
 
-A condition compares one column, or a field of a struct, with literals. A condition for which Arrow and Spark could
-select different rows is not taken: in Spark, NaN is the greatest number and equals itself, and a comparison with null
-is neither true nor false.
+In Spark, NaN is the greatest number and equals itself. Conditions that Arrow could evaluate differently are not taken.
 """
 
 from collections.abc import Callable, Sequence

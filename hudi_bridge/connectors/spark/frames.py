@@ -1,7 +1,6 @@
-"""Reads a table as a DataFrame, with column pruning and filter pushdown.
+"""Reads a table as a DataFrame, with column pruning and filter pushdown (PySpark 3.5 or later).
 
-Spark does not tell data sources in Python which columns a query uses, so ``read`` takes them as an argument. The tasks
-are rows of a DataFrame that ``mapInArrow`` turns into the rows of the table (PySpark 3.5 or later).
+Spark does not tell data sources in Python which columns a query uses, so ``read`` takes them as an argument.
 """
 
 import pickle

@@ -1,8 +1,7 @@
 """Finds the file groups that hold record keys, as a Spark job.
 
-The first step finds candidate file slices for each key, by the key ranges in the footers of base files and by the keys
-in logs. The second step reads each candidate slice once for all of its keys, after the Bloom filter of its footer has
-ruled out most absent keys. It reads merged slices, so a key that a log deletes is not found.
+Key ranges of base files and keys in logs give candidate slices. Each is read once for all of its keys, with its logs
+merged: a key that a log deletes is not found.
 
 Source: ``HoodieBloomIndex``, ``HoodieGlobalBloomIndex`` and ``SparkHoodieBloomIndexHelper`` of Hudi.
 """

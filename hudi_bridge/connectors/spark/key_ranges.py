@@ -1,7 +1,7 @@
 """An interval tree that finds the base files whose key range includes a key.
 
-Writers of Avro records compare Java strings, by UTF-16 code units; the row writer of Spark compares UTF-8 bytes. Where
-these orders differ, a key is looked up in both.
+Writers of Avro records compare keys by UTF-16 code units, the row writer of Spark by UTF-8 bytes. Where these orders
+differ, a key is looked up in both.
 
 Source: ``IntervalTreeBasedIndexFileFilter`` and ``KeyRangeLookupTree`` of Hudi.
 """

@@ -1,6 +1,6 @@
 """The steps of a key look-up that run on executors.
 
-A candidate is a pair of a record key and the place (index) of a file slice in the plan.
+A candidate is a record key and the place (index) of a file slice in the plan.
 """
 
 import os

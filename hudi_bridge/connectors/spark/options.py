@@ -1,7 +1,6 @@
-"""Parses the options of a DataFrame reader.
+"""Parses the options of a DataFrame reader, which have Hudi's names.
 
-Options that Hudi has keep Hudi's names, so that a job switches by changing only the name of the format. Options of Hudi
-that affect only how it finds files are ignored; those that would change the rows are refused.
+Options that affect only how Hudi finds files are ignored; unsupported ones that would change the rows are refused.
 
 Source: ``DataSourceOptions`` of Hudi (``DataSourceReadOptions``).
 """

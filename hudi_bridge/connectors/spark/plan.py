@@ -1,7 +1,6 @@
 """Plans a query: pins a table at an instant and groups its splits into tasks of similar size.
 
-A table is pinned when a DataFrame is created; files are listed later, when Spark plans a query. Planning fails if the
-cleaner has removed files in between. Read contexts can be large, so they are sent once, beside the tasks.
+Files are listed later, when Spark plans the query; that fails if the cleaner has removed some.
 """
 
 import heapq

@@ -1,12 +1,8 @@
 """A table as a source of Structured Streaming: each micro-batch is an incremental query.
 
 An offset is a completion time (in table versions up to 6, a requested time): all commits up to it have been delivered.
-It does not refer to files, so a checkpoint survives compaction, clustering, cleaning and archiving. As with Hudi's own
-source, a batch holds the latest state of each row at its end, and no deleted rows.
-
-If files of a batch were cleaned, it falls back to a full table scan for rows of its commits: a row that a later commit
-changed arrives with that commit only. In table versions up to 6, commits wait until earlier writes have completed.
-Hudi's options change both.
+A batch holds the latest state of each row at its end, and no deleted rows, as with Hudi's own source. After a full
+table scan for cleaned files, a row that a later commit changed arrives with that commit only.
 
 Source: ``HoodieStreamSourceV2`` of Hudi, ``python_streaming_source_runner`` of Spark.
 """

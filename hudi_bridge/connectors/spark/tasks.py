@@ -1,7 +1,4 @@
-"""Reads the splits of a task on an executor.
-
-The rows depend only on the task and the files that it names, so a task that Spark runs again returns the same rows.
-"""
+"""Reads the splits of a task on an executor; a task that Spark runs again returns the same rows."""
 
 import os
 from collections.abc import Iterator, Sequence

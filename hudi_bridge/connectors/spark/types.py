@@ -1,8 +1,8 @@
 """Spark types of Arrow types, as in Hudi's own reader, and the Arrow types that Spark takes.
 
 A time of day, which Spark's Avro reader does not support, is the stored number. A VARIANT column is a ``variant`` in
-Spark 4 or later; before, and inside other columns, it is the stored struct. Every column, field and item is nullable,
-since older files may lack it.
+Spark 4 or later; before, and inside other columns, it is the stored struct. Everything is nullable, since older files
+may lack it.
 
 Source: ``SchemaConverters`` of Spark, ``AvroConversionUtils`` of Hudi.
 """

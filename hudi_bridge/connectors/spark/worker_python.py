@@ -1,7 +1,6 @@
 """Checks the Python version of Spark's workers before a job fails because of it.
 
-Spark starts workers with ``PYSPARK_PYTHON`` or, without it, with the first ``python3`` of the path. That Python is not
-the driver's if the driver was started from a virtual environment that is not activated.
+Without ``PYSPARK_PYTHON``, workers run the first ``python3`` of the path, which need not be the driver's.
 """
 
 import os
