@@ -1,7 +1,7 @@
 """Follows the changes of a table: polls for new commits and writes their changes until interrupted.
 
-After each poll the output is flushed first, then the state is written. If the process is killed in between, the next
-start truncates a file to the size in the state, so that no change is lost or duplicated. In a pipe, changes repeat.
+Output is flushed before the state is written. After a kill in between, a file is truncated to the size in the state; in
+a pipe, changes repeat.
 """
 
 import os

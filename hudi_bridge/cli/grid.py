@@ -1,7 +1,6 @@
 """Prints rows as a table that fits the width of the terminal: cells are truncated, columns left out.
 
-Columns that identify rows are left out last. Cells without blanks, such as file ids, are truncated in the middle, since
-their ends are as significant as their beginnings. A footer says how much is not shown.
+Columns that identify rows are left out last.
 """
 
 import re

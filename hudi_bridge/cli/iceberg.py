@@ -1,6 +1,6 @@
 """``serve iceberg`` and ``publish iceberg``: Hudi tables for engines that read Iceberg.
 
-The connector takes a second to import and needs its own extra, so it is imported only when these commands run.
+Only these commands import the connector, which is slow and needs its own extra.
 """
 
 import logging

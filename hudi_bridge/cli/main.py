@@ -1,8 +1,8 @@
 """Runs the command line and maps its outcome to an exit code.
 
 0  success, or the reader of the output closed the pipe
-1  failure: no table, an unreadable table, a failed SQL statement, a file that cannot be written
-2  usage error: an unknown command, option or argument, or an invalid value
+1  failure: an unreadable table, a failed SQL statement, a file that cannot be written
+2  usage error
 130  Ctrl-C
 """
 

@@ -1,7 +1,7 @@
 """Writes record batches as a table on the screen, CSV, JSON lines, Parquet or Arrow.
 
-CSV is written by pyarrow: text is quoted and nulls are empty, so that an empty text differs from null; nested values
-are quoted JSON. Arrow is the IPC file format in a file, and the IPC stream format in a pipe, which cannot seek.
+In CSV, nulls are empty, empty texts are quoted, and nested values are JSON. Arrow is the IPC file format; in a pipe,
+the stream format.
 """
 
 import sys

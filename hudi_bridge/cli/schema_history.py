@@ -1,7 +1,7 @@
-"""``schema`` with ``--history``, ``--file`` or ``--infer``: schema versions, the columns of a file, a proposed history.
+"""The options ``--history``, ``--file`` and ``--infer`` of ``schema``.
 
-A table on the screen and CSV have one row per change; other formats have one row per version, with all its columns. As
-JSON, a proposal is the text that Hudi stores in ``.hoodie/.schema``.
+A table on the screen and CSV have one row per change, other formats one per version. A proposal as JSON is the text
+that Hudi stores in ``.hoodie/.schema``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

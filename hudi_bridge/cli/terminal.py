@@ -1,7 +1,6 @@
 """Terminal output: escaped text, notes and errors on standard error, progress.
 
-Rows and the names of columns, files and tables are untrusted. Control characters in them could move the cursor, change
-colours or retitle the window, so they are shown as escapes.
+Rows and names are untrusted: their control characters could move the cursor or retitle the window.
 """
 
 import re

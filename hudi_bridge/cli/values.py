@@ -1,7 +1,7 @@
 """Converts Arrow columns to Python values that JSON can represent.
 
-Times become text such as ``2026-01-31 12:00:00.000000``, with a ``Z`` if the type has a time zone. Decimals become text
-with all digits, bytes hexadecimal text, and maps objects.
+Times become text such as ``2026-01-31 12:00:00.000000``, with a ``Z`` if the type has a time zone; decimals text with
+all digits, bytes hexadecimal text, maps objects.
 """
 
 import datetime as dt
