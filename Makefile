@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist load --maxschedchunk 40
 BENCH ?= standard
 # One Spark session at a time, each in a process of its own beside the tests: they are not spread over the cores.
 SPARK_TESTS := tests/connectors/spark
-# Likewise the tests with a Trino server.
+# Likewise the tests with a Trino or a Presto server.
 TRINO_TESTS := tests/integration
 SPARK35 := .venv-spark35
 SPARK35_INSTALLED := $(SPARK35)/.installed
@@ -18,7 +18,7 @@ LOWEST := .venv-lowest
 LIBRARIES := .venv-libraries
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check full lint types test jdks spark trino integration golden matrix bench format clean docs dist lowest libraries
+.PHONY: help demo check full lint types test jdks spark trino presto integration golden matrix bench format clean docs dist lowest libraries
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -56,8 +56,11 @@ spark: $(INSTALLED) ## Run the tests of the Spark connector (JDK 17 or newer)
 trino: $(INSTALLED) ## Run a Trino server on loopback, fetched once (JDK 24 or newer)
 	$(BIN)/python -m tests.integration.trino_server
 
-integration: $(INSTALLED) ## Run the tests with a Trino server, fetched once (JDK 24 or newer)
-	@$(BIN)/python -m tests.jdks trino
+presto: $(INSTALLED) ## Run a Presto server, reached on loopback, fetched once (JDK 11, Linux)
+	$(BIN)/python -m tests.integration.presto_server
+
+integration: $(INSTALLED) ## Run the tests with a Trino and a Presto server, fetched once (JDK 24 or newer, Linux)
+	@$(BIN)/python -m tests.jdks trino presto
 	@$(MAKE) --no-print-directory $(SPARK35_INSTALLED) $(LIBRARIES)/.installed
 	$(BIN)/python -m pytest $(TRINO_TESTS)
 

@@ -17,7 +17,7 @@ from tests.golden_cases import golden_group
 
 LAST = ("cli", "connectors", "robustness", "properties", "test_peer.py", "test_golden.py", "integration")
 """What comes after all other tests, in this order: the quickest to fail come first."""
-JVM_FIXTURES = {"spark", "trino"}
+JVM_FIXTURES = {"presto", "spark", "trino"}
 THREADS = 2
 """Threads of a test process: more than one, so that tests meet them; its neighbours have the other cores."""
 

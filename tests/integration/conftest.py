@@ -1,14 +1,19 @@
-"""One Trino server for all tests of a run, in all its processes. If it cannot start, they fail.
+"""One Trino and one Presto server for all tests of a run that need it, in all its processes. If none starts, they fail.
 
-``TRINO_PORT`` names the port of a running server to use instead, such as that of ``make trino`` in another terminal.
+``TRINO_PORT`` names the port of a running server to use instead, such as that of ``make trino`` in another terminal;
+likewise ``PRESTO_PORT``, with the folder that ``make presto`` names as ``PRESTO_FOLDER``.
 """
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.integration.trino_server import Trino, shared_server
+from tests.integration.presto_server import Presto
+from tests.integration.presto_server import shared_server as shared_presto
+from tests.integration.trino_server import Trino
+from tests.integration.trino_server import shared_server as shared_trino
 
 
 @pytest.fixture(scope="session")
@@ -16,5 +21,14 @@ def trino(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Iterato
     if port := os.environ.get("TRINO_PORT"):
         yield Trino(int(port))
         return
-    with shared_server(tmp_path_factory.getbasetemp().parent / f"trino-{testrun_uid}") as server:
+    with shared_trino(tmp_path_factory.getbasetemp().parent / f"trino-{testrun_uid}") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def presto(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Iterator[Presto]:
+    if port := os.environ.get("PRESTO_PORT"):
+        yield Presto(Path(os.environ["PRESTO_FOLDER"]), int(port))
+        return
+    with shared_presto(tmp_path_factory.getbasetemp().parent / f"presto-{testrun_uid}") as server:
         yield server
