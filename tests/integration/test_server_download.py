@@ -1,10 +1,10 @@
-"""The download of the server, of a small one from a Maven repository on loopback."""
+"""The download of a server, of a small one from a Maven repository on loopback."""
 
 import hashlib
 import io
 import tarfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -12,28 +12,34 @@ from typing import Any
 
 import pytest
 
-from tests.integration import trino_download
-from tests.integration.trino_download import PLUGINS, VERSION, DownloadError, trino_home
+from tests.integration import presto_download, trino_download
+from tests.integration.server_download import DownloadError, ServerArchive
 
-TOP = f"trino-server-{VERSION}"
+ARCHIVES = (trino_download.ARCHIVE, presto_download.ARCHIVE)
+PATHS = {
+    "trino-server": "/io/trino/trino-server/476/trino-server-476.tar.gz",
+    "presto-server": "/com/facebook/presto/presto-server/0.287/presto-server-0.287.tar.gz",
+}
 
 
-def server_archive() -> bytes:
-    """A server with a plugin that is not wanted, which holds a library that a wanted one links to."""
+def server_archive(archive: ServerArchive) -> bytes:
+    """A server whose first plugin links to a library of a plugin that is not wanted; the others have copies of one."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:gz") as tar:
         for name in (
             "lib/main.jar",
             "bin/launcher",
             "plugin/unwanted/shared.jar",
-            *(f"plugin/{one}/own.jar" for one in PLUGINS),
+            *(f"plugin/{one}/own.jar" for one in archive.plugins),
+            *(f"plugin/{one}/same.jar" for one in archive.plugins),
+            *(f"plugin/{archive.plugins[0]}/{beginning}1.jar" for beginning in archive.unused),
         ):
-            data = name.encode() * 1000
-            member = tarfile.TarInfo(f"{TOP}/{name}")
+            data = (Path(name).name if "same" in name else name).encode() * 1000
+            member = tarfile.TarInfo(f"{archive.name}/{name}")
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
-        link = tarfile.TarInfo(f"{TOP}/plugin/{PLUGINS[0]}/shared.jar")
-        link.type, link.linkname = tarfile.LNKTYPE, f"{TOP}/plugin/unwanted/shared.jar"
+        link = tarfile.TarInfo(f"{archive.name}/plugin/{archive.plugins[0]}/shared.jar")
+        link.type, link.linkname = tarfile.LNKTYPE, f"{archive.name}/plugin/unwanted/shared.jar"
         tar.addfile(link)
     return content.getvalue()
 
@@ -45,10 +51,12 @@ class Repository:
     content: bytes
     breaks_after: list[int] = field(default_factory=list)
     ranges: list[str | None] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         asked = request.headers.get("Range")
         self.ranges.append(asked)
+        self.paths.append(request.path)
         start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
         if asked and start >= len(self.content):
             request.send_error(416)
@@ -61,9 +69,15 @@ class Repository:
         request.close_connection = True
 
 
+@pytest.fixture(params=ARCHIVES, ids=lambda archive: archive.name)
+def wanted(request: pytest.FixtureRequest) -> ServerArchive:
+    wanted: ServerArchive = request.param
+    return wanted
+
+
 @pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
-    repository = Repository(server_archive())
+def repository(wanted: ServerArchive, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
+    repository = Repository(server_archive(wanted))
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -76,39 +90,49 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repo
         thread = Thread(target=server.serve_forever)
         thread.start()
         monkeypatch.setenv("MAVEN_CENTRAL", f"http://127.0.0.1:{server.server_port}")
-        monkeypatch.setattr(trino_download, "CACHE", tmp_path / "cache")
-        monkeypatch.setattr(trino_download, "SHA256", hashlib.sha256(repository.content).hexdigest())
         yield repository
         server.shutdown()
         thread.join()
 
 
-def test_what_is_needed_is_kept_and_fetched_once(repository: Repository, tmp_path: Path) -> None:
-    home = trino_home()
-    assert trino_home() == home
+@pytest.fixture
+def archive(wanted: ServerArchive, repository: Repository, tmp_path: Path) -> ServerArchive:
+    return replace(wanted, cache=tmp_path / "cache", sha256=hashlib.sha256(repository.content).hexdigest())
+
+
+def test_what_is_needed_is_kept_and_fetched_once(archive: ServerArchive, repository: Repository) -> None:
+    home = archive.home()
+    assert archive.home() == home
     assert repository.ranges == [None]
-    found = {str(path.relative_to(home)) for path in home.rglob("*.jar")}
-    assert found == {"lib/main.jar", f"plugin/{PLUGINS[0]}/shared.jar", *(f"plugin/{one}/own.jar" for one in PLUGINS)}
-    assert (home / "plugin" / PLUGINS[0] / "shared.jar").read_bytes().startswith(b"plugin/unwanted")
-    assert {path.name for path in (tmp_path / "cache").iterdir()} == {VERSION, "lock"}
+    assert repository.paths == [PATHS[archive.artifact]]
+    plugin = home / "plugin" / archive.plugins[0]
+    assert {str(path.relative_to(home)) for path in home.rglob("*.jar")} == {
+        "lib/main.jar",
+        f"plugin/{plugin.name}/shared.jar",
+        *(f"plugin/{one}/{name}.jar" for one in archive.plugins for name in ("own", "same")),
+    }
+    assert (plugin / "shared.jar").read_bytes().startswith(b"plugin/unwanted")
+    assert (plugin / "same.jar").stat().st_nlink == len(archive.plugins)
+    assert (plugin / "own.jar").stat().st_nlink == 1
+    assert {path.name for path in archive.cache.iterdir()} == {archive.version, "lock"}
 
 
-def test_a_download_that_breaks_off_is_carried_on(repository: Repository) -> None:
+def test_a_download_that_breaks_off_is_carried_on(archive: ServerArchive, repository: Repository) -> None:
     repository.breaks_after = [100, 50]
-    assert (trino_home() / "lib" / "main.jar").exists()
+    assert (archive.home() / "lib" / "main.jar").exists()
     assert repository.ranges == [None, "bytes=100-", "bytes=150-"]
 
 
-def test_a_download_of_another_process_is_carried_on(repository: Repository, tmp_path: Path) -> None:
-    (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / f"{TOP}.tar.gz.part").write_bytes(repository.content)
-    assert (trino_home() / "lib" / "main.jar").exists()
+def test_a_download_of_another_process_is_carried_on(archive: ServerArchive, repository: Repository) -> None:
+    archive.cache.mkdir()
+    (archive.cache / f"{archive.name}.tar.gz.part").write_bytes(repository.content)
+    assert (archive.home() / "lib" / "main.jar").exists()
     assert repository.ranges == [f"bytes={len(repository.content)}-"]
 
 
-def test_what_is_not_the_server_is_not_used(repository: Repository, tmp_path: Path) -> None:
+def test_what_is_not_the_server_is_not_used(archive: ServerArchive, repository: Repository) -> None:
     found = hashlib.sha256(repository.content[::-1]).hexdigest()
     repository.content = repository.content[::-1]
     with pytest.raises(DownloadError, match=f"SHA-256 {found}, expected"):
-        trino_home()
-    assert {path.name for path in (tmp_path / "cache").iterdir()} == {"lock"}
+        archive.home()
+    assert {path.name for path in archive.cache.iterdir()} == {"lock"}

@@ -1,15 +1,15 @@
-"""Converts the rows of Trino's client to Arrow, to compare them with Hudi's answers."""
+"""Converts the rows of Trino's or Presto's client to Arrow, to compare them with Hudi's answers."""
 
 from typing import Any
 
 import pyarrow as pa
 
-from tests.integration.trino_server import Trino
+from tests.integration.server_process import Server
 
 
-def arrow_rows(trino: Trino, sql: str, schema: pa.Schema) -> pa.Table:
+def arrow_rows(server: Server, sql: str, schema: pa.Schema) -> pa.Table:
     """The rows of a query whose columns have the types of ``schema``, in its order."""
-    rows = trino.query(sql)
+    rows = server.query(sql)
     columns = [
         pa.array([as_arrow_has_it(row[position], field.type) for row in rows], field.type)
         for position, field in enumerate(schema)
@@ -18,7 +18,7 @@ def arrow_rows(trino: Trino, sql: str, schema: pa.Schema) -> pa.Table:
 
 
 def as_arrow_has_it(value: Any, kind: Any) -> Any:
-    """A value of Trino's client as Arrow takes it; the client has tuples for rows."""
+    """A value of the client as Arrow takes it; it has tuples for rows."""
     if value is None:
         return None
     if pa.types.is_struct(kind):
