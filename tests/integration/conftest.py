@@ -28,7 +28,7 @@ def trino(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Iterato
 @pytest.fixture(scope="session")
 def presto(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Iterator[Presto]:
     if port := os.environ.get("PRESTO_PORT"):
-        yield Presto(Path(os.environ["PRESTO_FOLDER"]), int(port))
+        yield Presto.of_another_terminal(Path(os.environ["PRESTO_FOLDER"]), int(port))
         return
     with shared_presto(tmp_path_factory.getbasetemp().parent / f"presto-{testrun_uid}") as server:
         yield server

@@ -88,7 +88,7 @@ def _become(command: Sequence[str], listener: socket.socket, port: int) -> None:
             os._exit(0)
     listener.close()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.execvp(command[0], command)
+    os.execvp(command[0], [*command])
 
 
 def _bring_loopback_up() -> None:

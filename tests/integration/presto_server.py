@@ -30,6 +30,7 @@ from tests.jdks import PRESTO, jdk_home
 
 USUAL_PORT = 18081
 PORT_WITHIN = 8080
+PID_FILE = "server.pid"
 CONFIG = """\
 coordinator=true
 node-scheduler.include-coordinator=true
@@ -64,6 +65,11 @@ class Presto:
     folder: Path
     port: int
     pid: int | None = None
+
+    @classmethod
+    def of_another_terminal(cls, folder: Path, port: int) -> "Presto":
+        """The server of ``make presto``, which says what its folder is."""
+        return cls(folder, port, int((folder / PID_FILE).read_text(encoding="ascii")))
 
     @property
     def warehouse(self) -> Path:
@@ -149,6 +155,7 @@ def running_server(folder: Path, port: int = 0) -> Iterator[Presto]:
             process = started_in_own_network(command, PORT_WITHIN, listener, folder, output)
         except NoOwnNetworkError as error:
             raise PrestoNotStartedError(f"Presto is run in a network of its own only: {error}") from error
+    (folder / PID_FILE).write_text(str(process.pid), encoding="ascii")
     try:
         wait_until_ready("Presto", process, reached_at, log)
         yield Presto(folder, reached_at, process.pid)
