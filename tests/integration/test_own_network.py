@@ -9,6 +9,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -113,7 +114,7 @@ def test_each_way_that_a_machine_allows_leads_into_a_network_without_routes(
     for way in allowed:
         monkeypatch.setattr(own_network, "WAYS", (way,))
         with running(folder) as (process, port):
-            assert within_patience(lambda port=port: answers(port))
+            assert within_patience(partial(answers, port))
             headings, *routes = Path(f"/proc/{process.pid}/net/route").read_text().splitlines()
             assert headings.startswith("Iface")
             assert routes == []
