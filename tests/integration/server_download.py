@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.maven_jar import maven_central
 
 CACHE = Path.home() / ".cache" / "hudi-bridge"
-PATIENCE_SECONDS = 120
+TIMEOUT_SECONDS = 120
 ATTEMPTS = 10
 NOTHING_LEFT = 416
 
@@ -141,7 +141,7 @@ def _fetch_rest(url: str, archive: Path) -> None:
     present = archive.stat().st_size if archive.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={present}-"} if present else {})
     try:
-        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as source:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as source:
             resumed = source.status == http.client.PARTIAL_CONTENT
             with archive.open("ab" if resumed else "wb") as target:
                 shutil.copyfileobj(source, target, 1 << 20)

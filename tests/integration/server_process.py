@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, TextIO, TypeVar
 
 LOOPBACK = "127.0.0.1"
-PATIENCE_SECONDS = 240
+TIMEOUT_SECONDS = 240
 LOG_LINES_SHOWN = 40
 
 
@@ -77,14 +77,14 @@ def wait_until_ready(name: str, process: "subprocess.Popen[bytes]", port: int, l
     Raises:
         ServerNotStartedError: it ends, or is not ready in time.
     """
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise ServerNotStartedError(f"{name} ended with status {process.returncode}:\n{_last_lines(log)}")
         if _is_ready(port):
             return
         time.sleep(0.25)
-    raise ServerNotStartedError(f"{name} was not ready after {PATIENCE_SECONDS} s:\n{_last_lines(log)}")
+    raise ServerNotStartedError(f"{name} was not ready after {TIMEOUT_SECONDS} s:\n{_last_lines(log)}")
 
 
 def _is_ready(port: int) -> bool:

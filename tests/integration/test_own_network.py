@@ -25,7 +25,7 @@ from tests.integration.server_process import stop
 
 PORT = 8080
 SERVER = (sys.executable, "-m", "http.server", str(PORT))
-PATIENCE_SECONDS = 20
+TIMEOUT_SECONDS = 20
 OWNER = """\
 import socket, sys, time
 from pathlib import Path
@@ -52,7 +52,7 @@ def running(folder: Path) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
 
 
 def within_patience(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while not condition():
         if time.monotonic() > deadline:
             return False
