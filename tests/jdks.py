@@ -45,6 +45,8 @@ class JdkNeed:
     @property
     def versions(self) -> str:
         """The range of versions, in words."""
+        if self.newest == self.oldest:
+            return f"JDK {self.oldest}"
         return f"JDK {self.oldest} " + ("or newer" if self.newest is None else f"to {self.newest}")
 
     def is_met_by(self, home: Path) -> bool:

@@ -79,6 +79,13 @@ def test_a_package_that_cannot_be_installed_is_named(monkeypatch: pytest.MonkeyP
         jdk_home(SPARK35)
 
 
+@pytest.mark.parametrize(
+    ("need", "expected"), [(SPARK, "JDK 17 or newer"), (SPARK35, "JDK 17 to 23"), (PRESTO, "JDK 11")]
+)
+def test_the_versions_are_told_in_words(need: JdkNeed, expected: str) -> None:
+    assert need.versions == expected
+
+
 def test_all_that_is_missing_is_named_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,18 +54,15 @@ def way_into_own_network() -> tuple[str, ...]:
 
 
 def started_in_own_network(
-    command: Sequence[str], port: int, listener: socket.socket, folder: Path, output: BinaryIO
+    way: Sequence[str], command: Sequence[str], port: int, listener: socket.socket, folder: Path, output: BinaryIO
 ) -> "subprocess.Popen[bytes]":
     """A process in a network of its own; connections to ``listener`` reach its loopback port.
 
     It ends when this process closes its standard input, or ends in whatever way.
-
-    Raises:
-        NoOwnNetworkError: there is no such network to be had.
     """
     within = [sys.executable, "-I", __file__, str(listener.fileno()), str(port)]
     return subprocess.Popen(
-        [*way_into_own_network(), *within, *command],
+        [*way, *within, *command],
         cwd=folder,
         stdin=subprocess.PIPE,
         stdout=output,

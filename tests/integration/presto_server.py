@@ -6,17 +6,15 @@ with a metastore, and ``iceberg_hadoop``, whose tables are folders.
 """
 
 import socket
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.integration import presto_download
-from tests.integration.own_network import NoOwnNetworkError, started_in_own_network
+from tests.integration.own_network import NoOwnNetworkError, started_in_own_network, way_into_own_network
 from tests.integration.presto_client import presto_rows
 from tests.integration.server_process import (
     LOOPBACK,
@@ -124,6 +122,10 @@ def running_server(folder: Path, port: int = 0) -> Iterator[Presto]:
         JdkMissingError: there is nothing to run it on.
         DownloadError: it cannot be fetched.
     """
+    try:
+        way = way_into_own_network()
+    except NoOwnNetworkError as error:
+        raise PrestoNotStartedError(f"Presto is run in a network of its own only: {error}") from error
     java = jdk_home(PRESTO) / "bin" / "java"
     home = presto_download.ARCHIVE.home()
     folder = folder.resolve()
@@ -151,10 +153,7 @@ def running_server(folder: Path, port: int = 0) -> Iterator[Presto]:
     log = folder / "server.log"
     with socket.create_server((LOOPBACK, port)) as listener, log.open("wb") as output:
         reached_at: int = listener.getsockname()[1]
-        try:
-            process = started_in_own_network(command, PORT_WITHIN, listener, folder, output)
-        except NoOwnNetworkError as error:
-            raise PrestoNotStartedError(f"Presto is run in a network of its own only: {error}") from error
+        process = started_in_own_network(way, command, PORT_WITHIN, listener, folder, output)
     (folder / PID_FILE).write_text(str(process.pid), encoding="ascii")
     try:
         wait_until_ready("Presto", process, reached_at, log)
@@ -181,14 +180,13 @@ def shared_server(folder: Path) -> Iterator[Presto]:
         yield presto
 
 
+def _about(presto: Presto) -> str:
+    return f"For tests: PRESTO_PORT={presto.port} PRESTO_FOLDER={presto.folder}\n"
+
+
 def main() -> None:
     """Run a server on the usual port until it is interrupted."""
-    with TemporaryDirectory(prefix="hudi-bridge-presto-") as folder, running_server(Path(folder), USUAL_PORT) as presto:
-        sys.stderr.write(
-            f"Presto listens on http://{LOOPBACK}:{presto.port}; end it with Ctrl-C. Log: {folder}/server.log\n"
-            f"For tests: PRESTO_PORT={presto.port} PRESTO_FOLDER={presto.folder}\n"
-        )
-        run_until_interrupted("Presto")
+    run_until_interrupted("Presto", running_server, USUAL_PORT, _about)
 
 
 if __name__ == "__main__":

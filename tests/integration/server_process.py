@@ -8,9 +8,13 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TextIO, TypeVar
+
+from tests.integration.server_download import DownloadError
+from tests.jdks import JdkMissingError
 
 LOOPBACK = "127.0.0.1"
 TIMEOUT_SECONDS = 240
@@ -108,10 +112,30 @@ def stop(process: "subprocess.Popen[bytes]") -> None:
         process.stdin.close()
 
 
-def run_until_interrupted(name: str) -> None:
-    """Wait for Ctrl-C."""
+def run_until_interrupted(
+    name: str,
+    start: Callable[[Path, int], AbstractContextManager[AnyServer]],
+    port: int,
+    about: Callable[[AnyServer], str],
+) -> None:
+    """Run a server in a temporary folder until Ctrl-C; ``about`` is said once it has started.
+
+    Raises:
+        SystemExit: it cannot be started; the message says what is missing.
+    """
     try:
+        with TemporaryDirectory(prefix=f"hudi-bridge-{name.lower()}-") as folder, start(Path(folder), port) as server:
+            sys.stderr.write(
+                f"{name} listens on http://{LOOPBACK}:{server.port}; end it with Ctrl-C. Log: {folder}/server.log\n"
+                f"{about(server)}"
+            )
+            _wait_for_interrupt()
+            sys.stderr.write(f"{name} stops.\n")
+    except (DownloadError, JdkMissingError, ServerNotStartedError) as error:
+        raise SystemExit(str(error)) from error
+
+
+def _wait_for_interrupt() -> None:
+    with suppress(KeyboardInterrupt):
         while True:
             time.sleep(3600)
-    except KeyboardInterrupt:
-        sys.stderr.write(f"{name} stops.\n")

@@ -19,6 +19,7 @@ from tests.integration.presto_client import PrestoQueryError
 from tests.integration.presto_server import Presto, PrestoNotStartedError, running_server
 from tests.integration.test_own_network import listening_sockets
 from tests.integration.trino_rows import arrow_rows
+from tests.jdks import JdkMissingError, JdkNeed
 
 CATALOGS = ("hive", "hudi", "iceberg", "iceberg_hadoop")
 MIDDAY = dt.datetime(2024, 1, 2, 12, 0, 0, 678000, tzinfo=dt.UTC)
@@ -121,11 +122,19 @@ def test_nothing_of_the_server_is_reached_from_outside(presto: Presto) -> None:
 
 
 def test_without_a_network_of_its_own_it_is_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
+    def refuse() -> None:
         raise NoOwnNetworkError("`unshare --net` said 'not permitted'")
 
-    monkeypatch.setattr(presto_server, "jdk_home", lambda _: tmp_path)
-    monkeypatch.setattr(presto_server, "started_in_own_network", refuse)
-    (tmp_path / presto_download.ARCHIVE.version).mkdir()
+    monkeypatch.setattr(presto_server, "way_into_own_network", refuse)
     with pytest.raises(PrestoNotStartedError, match="`unshare --net` said 'not permitted'"), running_server(tmp_path):
         pass
+
+
+def test_the_command_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: JdkNeed) -> None:
+        raise JdkMissingError("Presto needs JDK 11")
+
+    monkeypatch.setattr(presto_server, "way_into_own_network", tuple)
+    monkeypatch.setattr(presto_server, "jdk_home", refuse)
+    with pytest.raises(SystemExit, match="Presto needs JDK 11"):
+        presto_server.main()

@@ -5,12 +5,10 @@ Catalogs are created in SQL and kept in its memory.
 
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from trino.dbapi import Connection, connect
@@ -146,11 +144,7 @@ def _free_port() -> int:
 
 def main() -> None:
     """Run a server on the usual port until it is interrupted."""
-    with TemporaryDirectory(prefix="hudi-bridge-trino-") as folder, running_server(Path(folder), USUAL_PORT) as trino:
-        sys.stderr.write(
-            f"Trino listens on http://{LOOPBACK}:{trino.port}; end it with Ctrl-C. Log: {folder}/server.log\n"
-        )
-        run_until_interrupted("Trino")
+    run_until_interrupted("Trino", running_server, USUAL_PORT, lambda _: "")
 
 
 if __name__ == "__main__":
