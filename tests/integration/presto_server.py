@@ -19,6 +19,7 @@ from tests.integration.presto_client import presto_rows
 from tests.integration.server_process import (
     LOOPBACK,
     ServerNotStartedError,
+    answer_of,
     run_until_interrupted,
     shared,
     stop,
@@ -156,10 +157,15 @@ def running_server(folder: Path, port: int = 0) -> Iterator[Presto]:
         process = started_in_own_network(way, command, PORT_WITHIN, listener, folder, output)
     (folder / PID_FILE).write_text(str(process.pid), encoding="ascii")
     try:
-        wait_until_ready("Presto", process, reached_at, log)
+        wait_until_ready("Presto", process, reached_at, log, _has_a_worker)
         yield Presto(folder, reached_at, process.pid)
     finally:
         stop(process)
+
+
+def _has_a_worker(port: int) -> bool:
+    """Whether queries can run: the server finds itself as a worker some seconds after it has started."""
+    return not answer_of(port, "/v1/info")["starting"] and bool(answer_of(port, "/v1/cluster")["activeWorkers"])
 
 
 def _write_configuration(folder: Path) -> None:
