@@ -4,6 +4,7 @@ Connectors use no other module of the read path.
 """
 
 from hudi_bridge.engines.column_ids import ColumnIds, column_ids
+from hudi_bridge.engines.file_statistics import ColumnStatistics, column_statistics, in_path_and_file
 from hudi_bridge.engines.identity import context_identity, identity, payload_identity, slice_identity
 from hudi_bridge.engines.log_blocks import StoredLogBlock, iter_log_blocks
 from hudi_bridge.engines.slice_delta import SliceDelta, SurvivingLogRecords, slice_delta, slice_delta_in
@@ -25,6 +26,7 @@ __all__ = [
     "OPERATION_COLUMN",
     "ColumnIds",
     "ColumnMapping",
+    "ColumnStatistics",
     "MergeRule",
     "Outcome",
     "RecordPayload",
@@ -36,9 +38,11 @@ __all__ = [
     "base_key_range",
     "child_path",
     "column_ids",
+    "column_statistics",
     "context_identity",
     "held_keys",
     "identity",
+    "in_path_and_file",
     "is_number",
     "is_variant",
     "iter_fields",

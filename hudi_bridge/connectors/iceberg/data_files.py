@@ -26,6 +26,7 @@ from pyiceberg.types import (
 )
 
 from hudi_bridge.connectors.iceberg.name_mapping import Ids
+from hudi_bridge.engines import ColumnStatistics, column_statistics
 
 _WITH_BOUNDS = (
     BooleanType,
@@ -62,16 +63,6 @@ class DataFile:
     split_offsets: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnStatistics:
-    """Statistics of one column over all row groups of a file; ``least`` and ``greatest`` are None if unknown."""
-
-    values: int
-    nulls: int | None
-    least: Any
-    greatest: Any
-
-
 def data_file(
     location: str,
     size_bytes: int,
@@ -94,45 +85,6 @@ def data_file(
         upper_bounds={id_: upper for id_, (_, upper) in bounds.items() if upper is not None},
         split_offsets=tuple(_offsets(footer)),
     )
-
-
-def column_statistics(footer: pq.FileMetaData) -> Mapping[str, ColumnStatistics]:
-    """The statistics of each column that is not inside a list or map, by dotted path."""
-    names = [footer.schema.column(position) for position in range(footer.num_columns)]
-    unrepeated = {position: one.path for position, one in enumerate(names) if one.max_repetition_level == 0}
-    return {path: _statistics(footer, position) for position, path in unrepeated.items()}
-
-
-def _statistics(footer: pq.FileMetaData, position: int) -> ColumnStatistics:
-    chunks = [footer.row_group(group).column(position) for group in range(footer.num_row_groups)]
-    nulls = [None if chunk.statistics is None else chunk.statistics.null_count for chunk in chunks]
-    least = greatest = None
-    is_known = True
-    for chunk, chunk_nulls in zip(chunks, nulls, strict=True):
-        if chunk_nulls == chunk.num_values:
-            continue
-        is_known = is_known and chunk.statistics is not None and chunk.statistics.has_min_max
-        if is_known:
-            least, greatest, is_known = _wider(chunk.statistics, least, greatest)
-    return ColumnStatistics(
-        values=sum(chunk.num_values for chunk in chunks),
-        nulls=None if None in nulls else sum(one or 0 for one in nulls),
-        least=least if is_known else None,
-        greatest=greatest if is_known else None,
-    )
-
-
-def _wider(statistics: Any, least: Any, greatest: Any) -> tuple[Any, Any, bool]:  # noqa: ANN401 - of any type
-    """The bounds widened by one more row group, and whether they are known."""
-    try:
-        low, high = statistics.min, statistics.max
-        return (
-            low if least is None else min(least, low),
-            high if greatest is None else max(greatest, high),
-            True,
-        )
-    except _NO_BOUNDS:
-        return None, None, False
 
 
 def _bounds(kind: IcebergType, statistics: ColumnStatistics) -> tuple[bytes | None, bytes | None]:

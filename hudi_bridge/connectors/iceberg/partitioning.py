@@ -3,7 +3,6 @@
 Files whose rows may have other values than the partition path belong to the unpartitioned spec.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -14,7 +13,7 @@ from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, Par
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 
-from hudi_bridge.connectors.iceberg.data_files import ColumnStatistics, column_statistics
+from hudi_bridge.engines import in_path_and_file
 from hudi_bridge.splits.split import RealtimeFileSplit
 
 WITHOUT_PARTITION = PartitionSpec(spec_id=0)
@@ -55,28 +54,6 @@ def partitioning_of(partition_fields: tuple[str, ...], schema: pa.Schema) -> Par
     """The partition columns of a table; none unless all are columns of types that partition paths can hold exactly."""
     is_supported = all(name in schema.names and schema.field(name).type in _TYPES for name in partition_fields)
     return Partitioning(names=partition_fields if is_supported else ())
-
-
-def in_path_and_file(split: RealtimeFileSplit, stored: pa.Schema, footer: pq.FileMetaData) -> Mapping[str, bool]:
-    """For each partition column with a value in the path, whether all rows of a file are known to have that value.
-
-    A column that is not in the file has the value of the path if the query reads it from there.
-    """
-    statistics, from_path = column_statistics(footer), split.path_values
-    return {
-        name: _all_equal(statistics.get(name), value, footer.num_rows) if name in stored.names else name in from_path
-        for name, value in split.partition_values
-    }
-
-
-def _all_equal(statistics: ColumnStatistics | None, value: "pa.Scalar[Any]", rows: int) -> bool:
-    """Whether statistics prove that a column has one value in all rows."""
-    if statistics is None:
-        return False
-    if not value.is_valid:
-        return statistics.nulls == rows
-    wanted = value.as_py()
-    return bool(statistics.nulls == 0 and statistics.least == wanted and statistics.greatest == wanted)
 
 
 def _iceberg_value(value: "pa.Scalar[Any]") -> Any:  # noqa: ANN401 - of any type

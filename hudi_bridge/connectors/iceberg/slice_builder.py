@@ -20,13 +20,20 @@ from hudi_bridge.connectors.iceberg.columns import PATH_ID, POSITION_DELETES, PO
 from hudi_bridge.connectors.iceberg.compatibility import reason_to_rewrite
 from hudi_bridge.connectors.iceberg.data_files import DataFile, data_file
 from hudi_bridge.connectors.iceberg.name_mapping import names_to_ids
-from hudi_bridge.connectors.iceberg.partitioning import Partitioning, in_path_and_file
+from hudi_bridge.connectors.iceberg.partitioning import Partitioning
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.dispatch import open_reader_in
-from hudi_bridge.engines import SliceDelta, StoredBaseFile, context_identity, slice_delta_in, slice_identity
+from hudi_bridge.engines import (
+    SliceDelta,
+    StoredBaseFile,
+    context_identity,
+    in_path_and_file,
+    slice_delta_in,
+    slice_identity,
+)
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
