@@ -15,9 +15,9 @@ from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.connectors.trino.explain import explain_routes
-from hudi_bridge.connectors.trino.publication import Publication
+from hudi_bridge.connectors.trino.publication import Publication, read_slices
 from hudi_bridge.connectors.trino.publish import publish_log_records
-from hudi_bridge.connectors.trino.sql_text import Dialect
+from hudi_bridge.connectors.trino.sql_text import Dialect, Engine
 from hudi_bridge.connectors.trino.views import statements
 from hudi_bridge.errors import QueryError
 
@@ -38,8 +38,12 @@ def sql(
     schema: Annotated[str, typer.Option(help="The schema of the view and of what belongs to it.")] = "hudi",
     name: Annotated[str | None, typer.Option(help="The view.", show_default="the table's name")] = None,
     dialect: Annotated[
-        Dialect, typer.Option(help="Trino's SQL with Python functions, or SQL without.")
-    ] = Dialect.TRINO,
+        Dialect | None,
+        typer.Option(
+            help="The SQL of the engine that log records were published for, or plain SQL.",
+            show_default="that of the engine",
+        ),
+    ] = None,
     base_table: Annotated[
         str | None,
         typer.Option(help="With --dialect ansi: a table of the rows of the latest base files.", show_default=False),
@@ -49,14 +53,21 @@ def sql(
 ) -> None:
     """The statements that show the newest publication of a table as a view."""
     opened = open_table(table, option, payload)
-    publication = Publication.read(Scratch.open(published), load_payloads(payload))
+    folder = Scratch.open(published)
+    publication = Publication.read(folder, load_payloads(payload))
     if publication is None:
         raise QueryError("--published", published, "a folder that publish log-records wrote to")
     if publication.table_name != opened.config.name:
         raise QueryError("--published", f"the publication of {publication.table_name}", opened.config.name)
     view = name or table_name(opened)
     for one in statements(
-        publication, catalog=catalog, schema=schema, view=view, dialect=dialect, base_table=base_table
+        publication,
+        catalog=catalog,
+        schema=schema,
+        view=view,
+        dialect=dialect,
+        base_table=base_table,
+        slices=read_slices(folder, publication) if publication.engine is Engine.PRESTO else (),
     ):
         sys.stdout.write(f"{one};\n\n")
 
@@ -65,14 +76,15 @@ def sql(
 def explain(
     table: options.Table,
     *,
+    dialect: Annotated[Dialect, typer.Option(help="The SQL of the engine.")] = Dialect.TRINO,
     option: options.Option = None,
     payload: options.Payload = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
     no_clobber: options.NoClobber = False,
 ) -> None:
-    """Which way into Trino fits the table, and what each would cost."""
-    routes = explain_routes(open_table(table, option, payload))
+    """Which way into Trino or Presto fits the table, and what each costs."""
+    routes = explain_routes(open_table(table, option, payload), dialect=dialect)
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
     if destination.format is Format.TABLE:
         routes = routes.select(["route", "fits", "reason", "log_size_bytes", "contested_rows", "whole_slices"])
@@ -83,6 +95,7 @@ def log_records(
     *,
     table: options.Table,
     to: Annotated[str, typer.Option("--to", metavar="FOLDER", help="Where to write, path or URI; not in the table.")],
+    engine: Annotated[Engine, typer.Option("--for", help="The engine that the view is for.")] = Engine.TRINO,
     locate: Annotated[
         list[str] | None,
         typer.Option(
@@ -92,6 +105,10 @@ def log_records(
             show_default=False,
         ),
     ] = None,
+    cut_times: Annotated[
+        bool,
+        typer.Option("--cut-times", help="With --for presto: timestamps as such, though Presto cuts microseconds."),
+    ] = False,
     keep: Annotated[int, typer.Option(min=1, help="How many publications stay, for views that name them.")] = 2,
     keep_minutes: Annotated[
         float, typer.Option(min=0, help="How long files stay that no publication names: as long as a query may take.")
@@ -105,6 +122,8 @@ def log_records(
     done = publish_log_records(
         opened,
         to,
+        engine=engine,
+        cut_times=cut_times,
         locations=Locations.of(tuple(locate or ())),
         keep=keep,
         leave_seconds=60 * keep_minutes,

@@ -42,9 +42,14 @@ def test_the_former_name_does_the_same_and_says_so(hudi_bridge: Call, story: str
 
 def test_other_dialects_have_no_functions(hudi_bridge: Call, story: str, tmp_path: Path) -> None:
     published(hudi_bridge, story, tmp_path)
-    presto = hudi_bridge("trino", "sql", story, "--published", str(tmp_path), "--dialect", "presto")
-    assert "CREATE TABLE" in presto.text
-    assert "FUNCTION" not in presto.text
+    published(hudi_bridge, story, tmp_path / "presto", "--for", "presto")
+    presto = [
+        hudi_bridge("trino", "sql", story, "--published", str(tmp_path / "presto"), *dialect).text
+        for dialect in ((), ("--dialect", "presto"))
+    ]
+    assert presto[0] == presto[1]
+    assert "CREATE TABLE" in presto[0]
+    assert "FUNCTION" not in presto[0]
     arguments = ("--dialect", "ansi", "--base-table", "ro.trips")
     ansi = hudi_bridge("trino", "sql", story, "--published", str(tmp_path), *arguments)
     assert "FROM ro.trips b" in ansi.text
@@ -64,38 +69,62 @@ def test_what_does_not_fit_is_told(hudi_bridge: Call, story: str, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("case", "why"),
+    ("case", "dialect", "expected"),
     [
-        (
-            "b_event_time_120",
-            {"sql (trino)": "SQL compares", "sql (presto)": "SQL compares", "sql (ansi)": "SQL compares"},
-        ),
+        ("b_event_time_120", "trino", {"iceberg": (True, "merged"), "sql (trino)": (True, "SQL compares")}),
+        ("b_event_time_120", "ansi", {"sql (ansi)": (True, "SQL compares")}),
         (
             "b_partial_update_payload_120",
+            "trino",
+            {"iceberg": (True, "merged"), "sql (trino)": (True, "a function for merging of fields")},
+        ),
+        ("b_partial_update_payload_120", "ansi", {"sql (ansi)": (False, "no functions for merging of fields")}),
+        ("g_widen_120", "ansi", {"sql (ansi)": (False, "1 file slices would be published whole")}),
+        (
+            "b_partial_update_payload_120",
+            "presto",
             {
-                "sql (trino)": "a function for merging of fields",
-                "sql (presto)": "no functions for merging of fields",
-                "sql (ansi)": "no functions for merging of fields",
+                "iceberg": (True, "files that Presto would misread are written anew"),
+                "sql (presto)": (True, "SQL compares"),
+                "hudi connector": (False, "reads table versions up to 6, this is version 9"),
             },
         ),
-        ("g_widen_120", {"sql (trino)": "SQL compares", "sql (ansi)": "1 file slices would be published whole"}),
+        (
+            "a_story_v6_0150",
+            "presto",
+            {
+                "iceberg": (True, "merged"),
+                "sql (presto)": (True, "SQL compares"),
+                "hudi connector": (True, "HoodieParquetRealtimeInputFormat"),
+            },
+        ),
     ],
 )
-def test_explain_says_which_route_fits(hudi_bridge: Call, case: str, why: dict[str, str]) -> None:
-    outcome = hudi_bridge("trino", "explain", str(golden_table(case)), "--format", "json")
+def test_explain_says_which_route_fits(
+    hudi_bridge: Call, case: str, dialect: str, expected: dict[str, tuple[bool, str]]
+) -> None:
+    outcome = hudi_bridge("trino", "explain", str(golden_table(case)), "--dialect", dialect, "--format", "json")
     routes = {one["route"]: one for one in map(json.loads, outcome.text.splitlines())}
-    assert set(routes) == {"iceberg", "sql (trino)", "sql (presto)", "sql (ansi)"}
-    for route, reason in why.items():
+    assert list(routes) == list(expected)
+    for route, (fits, reason) in expected.items():
+        assert routes[route]["fits"] == fits
         assert reason in routes[route]["reason"]
-        assert routes[route]["fits"] == (not reason.startswith(("no functions", "1 file")))
-    of_functions = routes["sql (trino)"]
-    assert (of_functions["function_seconds"] > 0) == ("function" in of_functions["reason"].split("no function")[0])
+    if of_functions := routes.get("sql (trino)"):
+        assert (of_functions["function_seconds"] > 0) == of_functions["reason"].startswith("a function")
+
+
+def test_explain_counts_what_presto_cannot_merge(hudi_bridge: Call) -> None:
+    table = str(golden_table("b_partial_update_payload_120"))
+    outcome = hudi_bridge("trino", "explain", table, "--dialect", "presto", "--format", "json")
+    (found,) = (one for one in map(json.loads, outcome.text.splitlines()) if one["route"] == "sql (presto)")
+    assert found["whole_slices"] > 0
+    assert found["why_whole"].startswith("Presto has no functions for merging of fields")
 
 
 def test_explain_on_a_screen_is_short(in_terminal: Callable[..., str]) -> None:
     shown = in_terminal("trino", "explain", str(golden_table("f_types_120")), columns=200)
     assert "contested_rows" in shown
-    assert "sql (presto)" in shown
+    assert "sql (trino)" in shown
 
 
 def test_a_payload_of_ones_own_is_named_by_file_and_class(

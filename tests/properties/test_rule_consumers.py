@@ -25,7 +25,7 @@ from hudi_bridge.connectors.trino.functions import create_fields_function
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.publication import LOG, SLICES, Publication
 from hudi_bridge.connectors.trino.publish import publish_log_records
-from hudi_bridge.connectors.trino.sql_text import Dialect, ObjectNames, identifier, literal
+from hudi_bridge.connectors.trino.sql_text import Dialect, Engine, ObjectNames, identifier, literal
 from hudi_bridge.connectors.trino.views import statements
 from hudi_bridge.merge import rules
 from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER
@@ -120,7 +120,7 @@ def function(written: Written) -> None:
     """The text of the function, run for contested rows as the view does."""
     publication = published(written)
     context = publication.context
-    columns = LogColumns.of(context)
+    columns = LogColumns.of(context, Engine.TRINO)
     handler = handler_of(create_fields_function(NAMES, context, written.rule, columns))
     ordering = written.rule.ordering_fields if columns.ordering else ()
     files = (written.folder / "own" / publication.folder / LOG).glob("*.parquet")

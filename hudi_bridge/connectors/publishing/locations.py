@@ -19,7 +19,7 @@ class Locations:
 
     @classmethod
     def of(cls, texts: tuple[str, ...]) -> Self:
-        """Parses rules such as ``/data=local:///``.
+        """Parses rules such as ``/data=local:///`` and ``/data=file:/data``.
 
         Raises:
             QueryError: a text is not a rule.
@@ -27,7 +27,7 @@ class Locations:
         rules = []
         for text in texts:
             ours, sign, theirs = text.partition("=")
-            if not (ours and sign and "://" in theirs):
+            if not (ours and sign and ("://" in theirs or theirs.startswith("file:/"))):
                 raise QueryError("--locate", repr(masked(text)), "OURS=THEIRS, such as /data=local:///")
             rules.append((without_secrets(ours.rstrip("/")), theirs))
         return cls(rules=tuple(sorted(rules, key=lambda rule: -len(rule[0]))))

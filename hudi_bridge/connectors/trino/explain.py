@@ -1,4 +1,4 @@
-"""Which routes to Trino fit a table, and what each would cost.
+"""Which routes to Trino or Presto fit a table, and what each would cost.
 
 Nothing is written. The counts are those of a first publication, which reads the log files and the record keys of their
 base files. File slices that SQL cannot read or merge would be published whole.
@@ -15,7 +15,7 @@ from hudi_bridge.connectors.trino.functions import row_type
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.payload_text import payload_text
 from hudi_bridge.connectors.trino.slice_content import SliceContent, slice_content
-from hudi_bridge.connectors.trino.sql_text import Dialect, check_column_names
+from hudi_bridge.connectors.trino.sql_text import Dialect, Engine, check_column_names
 from hudi_bridge.connectors.trino.sql_types import shown_type
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
@@ -41,6 +41,22 @@ _ROUTES: Mapping[str, pa.DataType] = {
 ROUTES_SCHEMA = pa.schema(_ROUTES)
 _SECONDS_PER_CALL = 0.0004
 """The time of a function for each contested row, on one core, as measured on Trino 476."""
+_NEWEST_OF_PRESTO = 6
+"""The newest table version that Presto 0.287 reads by itself."""
+_PUBLISHED = "the last publication"
+_ICEBERG_SERVICE: Mapping[str, Any] = {
+    "route": "iceberg",
+    "command": "serve iceberg",
+    "fits": True,
+    "reason": "rows are merged when a snapshot is built; Trino reads files and calls no function",
+    "freshness": "the newest commit, on each load of the table",
+    "other_types": [],
+}
+_SQL_COMMANDS: Mapping[Dialect, str] = {
+    Dialect.TRINO: "publish log-records, then trino sql",
+    Dialect.PRESTO: "publish log-records --for presto, then trino sql",
+    Dialect.ANSI: "publish log-records, then trino sql --dialect ansi",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +74,10 @@ class _Counts:
 def explain_routes(
     table: HudiTable,
     filesystem: Any = None,  # noqa: ANN401 - the type of any library
+    *,
+    dialect: Dialect = Dialect.TRINO,
 ) -> pa.Table:
-    """One row for each route: the Iceberg catalog, and SQL in the dialects of Trino, Presto and ANSI.
+    """One row for each route to the engine of a dialect; Presto's own connector for Hudi is among them.
 
     Raises:
         HudiReadError: the table cannot be read.
@@ -67,49 +85,68 @@ def explain_routes(
     storage, splits, context = Storage.open(table.path_to_open, filesystem), table.splits(), table.read_context()
     if not len(context.schema):
         raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
-    columns = LogColumns.of(context)
+    columns = LogColumns.of(context, Engine.PRESTO if dialect is Dialect.PRESTO else Engine.TRINO)
     counts = _counts((split, slice_content(storage, split, columns)) for split in splits)
-    reason = why_function(context.merge_rule, merges_fields=counts.merges_fields)
+    routes = [_sql(dialect, context, columns, counts)]
+    if dialect is Dialect.TRINO:
+        routes = [_ICEBERG_SERVICE, *routes]
+    if dialect is Dialect.PRESTO:
+        routes = [_published_iceberg(context), *routes, _presto_connector(table)]
     of_logs = {
         "log_files": counts.log_files,
         "log_size_bytes": counts.log_size_bytes,
         "log_records": counts.log_records,
     }
-    of_merging = {
+    return pa.Table.from_pylist([{**of_logs, **route} for route in routes], schema=ROUTES_SCHEMA)
+
+
+def _sql(dialect: Dialect, context: ReadContext, columns: LogColumns, counts: _Counts) -> Mapping[str, Any]:
+    reason = why_function(context.merge_rule, merges_fields=counts.merges_fields)
+    if dialect is Dialect.PRESTO:
+        reason = None  # what needs a function is merged when it is published
+    refusal = _refusal(dialect, context, columns, counts, reason)
+    calls = counts.contested if dialect is Dialect.TRINO and reason is not None else 0
+    return {
+        "route": f"sql ({dialect})",
+        "command": _SQL_COMMANDS[dialect],
+        "fits": refusal is None,
+        "reason": refusal or (f"a function for {reason}" if reason else "SQL compares, no function is called"),
+        "freshness": _PUBLISHED,
         "contested_rows": counts.contested,
+        "function_seconds": calls * _SECONDS_PER_CALL,
         "whole_slices": counts.whole,
         "whole_size_bytes": counts.whole_size_bytes,
         "why_whole": counts.why_whole,
+        "other_types": [] if refusal else _other_types(context, dialect),
     }
-    routes = [
-        of_logs
-        | {
-            "route": "iceberg",
-            "command": "serve iceberg",
-            "fits": True,
-            "reason": "rows are merged when a view is built; Trino reads files and calls no function",
-            "freshness": "the newest commit, on each load of the table",
-            "other_types": [],
-        }
-    ]
-    for dialect in Dialect:
-        refusal = _refusal(dialect, context, columns, counts, reason)
-        calls = counts.contested if dialect is Dialect.TRINO and reason is not None else 0
-        routes.append(
-            of_logs
-            | of_merging
-            | {
-                "route": f"sql ({dialect})",
-                "command": "publish log-records, then trino sql"
-                + ("" if dialect is Dialect.TRINO else f" --dialect {dialect}"),
-                "fits": refusal is None,
-                "reason": refusal or (f"a function for {reason}" if reason else "SQL compares, no function is called"),
-                "freshness": "the last publication",
-                "function_seconds": calls * _SECONDS_PER_CALL,
-                "other_types": [] if refusal else _other_types(context, dialect),
-            }
-        )
-    return pa.Table.from_pylist(routes, schema=ROUTES_SCHEMA)
+
+
+def _published_iceberg(context: ReadContext) -> Mapping[str, Any]:
+    return {
+        "route": "iceberg",
+        "command": "publish iceberg --for presto",
+        "fits": True,
+        "reason": "rows are merged when it is published; files that Presto would misread are written anew",
+        "freshness": _PUBLISHED,
+        "other_types": _other_types(context, Dialect.PRESTO),
+    }
+
+
+def _presto_connector(table: HudiTable) -> Mapping[str, Any]:
+    """Presto's own connector, which bundles Hudi 0.14."""
+    version = table.config.table_version
+    snapshot = (
+        "the snapshot where partitions have the input format HoodieParquetRealtimeInputFormat, else base files alone"
+    )
+    refusal = f"an error: it reads table versions up to {_NEWEST_OF_PRESTO}, this is version {version}"
+    return {
+        "route": "hudi connector",
+        "command": "none: a catalog with connector.name=hudi",
+        "fits": version <= _NEWEST_OF_PRESTO,
+        "reason": snapshot if version <= _NEWEST_OF_PRESTO else refusal,
+        "freshness": "the newest commit",
+        "other_types": [],
+    }
 
 
 def _counts(slices: Iterable[tuple[RealtimeFileSplit, SliceContent]]) -> _Counts:
@@ -141,7 +178,7 @@ def _refusal(
             log_wins(rule, columns, dialect, ["" for _ in columns.ordering], ["" for _ in columns.ordering])
     except UnsupportedTableError as error:
         return str(error)
-    if dialect is not Dialect.TRINO and reason is not None:
+    if dialect is Dialect.ANSI and reason is not None:
         return f"no functions for {reason}"
     if dialect is Dialect.ANSI and counts.whole:
         return f"{counts.whole} file slices would be published whole"
@@ -157,6 +194,8 @@ def _other_types(context: ReadContext, dialect: Dialect) -> list[str]:
             found.append(f"{field.name}: {kind} as varbinary")
         elif pa.types.is_time(kind) and dialect is not Dialect.TRINO:
             found.append(f"{field.name}: {kind} as bigint, in microseconds")
+        elif pa.types.is_timestamp(kind) and dialect is Dialect.PRESTO and kind.unit == "us":
+            found.append(f"{field.name}: {kind} as bigint, in microseconds since 1970")
         elif pa.types.is_timestamp(kind) and dialect is not Dialect.TRINO and kind.tz is not None:
             found.append(f"{field.name}: {kind} as timestamp, in UTC")
         elif (pa.types.is_time(kind) or pa.types.is_timestamp(kind)) and kind.unit == "ms":

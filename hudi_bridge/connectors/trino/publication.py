@@ -20,14 +20,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.connectors.trino.sql_types import published_type
+from hudi_bridge.connectors.trino.log_columns import LogColumns
+from hudi_bridge.connectors.trino.sql_text import Engine
 from hudi_bridge.engines import RecordPayload
 from hudi_bridge.errors import QueryError
 from hudi_bridge.splits.split import ReadContext, context_from_json, context_to_json
 
 CURRENT = "current.json"
 LOG, SLICES, BLOCKS = "log", "slices", "blocks"
-_FORMAT = 1
+_FORMAT = 2
 _PATH_COLUMN = "path_"
 _SLICE_FIELDS: Mapping[str, pa.DataType] = {
     "publication": pa.string(),
@@ -42,6 +43,7 @@ _SLICE_FIELDS: Mapping[str, pa.DataType] = {
     "records": pa.int64(),
     "contested": pa.int64(),
     "merges_fields": pa.bool_(),
+    "path_in_file": pa.bool_(),
     "key": pa.string(),
     "counted": pa.string(),
 }
@@ -55,7 +57,7 @@ class PublishedSlice:
     ``base_uri`` is the engine's URI of the base file, None if the file is not read; ``log_uri`` that of the published
     file, None if there is none. ``key`` is the identity of the slice, and ``counted`` holds for the instants of its log
     blocks whether they count, as JSON: if both are the same, the slice has not changed. ``path_values`` are the values
-    of the columns that come from the partition path.
+    of the columns that come from the partition path; ``path_in_file`` is whether all rows of the base file have them.
     """
 
     partition_path: str
@@ -68,6 +70,7 @@ class PublishedSlice:
     records: int
     contested: int
     merges_fields: bool
+    path_in_file: bool
     key: str
     counted: str
     path_values: tuple[Any, ...]
@@ -75,12 +78,15 @@ class PublishedSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """A publication. ``table_uri`` and ``own_uri`` are the engine's URIs of the table and of the published files.
+    """A publication for an engine, whose timestamps are cut to milliseconds with ``cut_times``.
 
-    ``context`` is that of the table's splits, without the instants of the timeline. ``history`` lists the publications
-    that are kept, as folder and id, oldest first.
+    ``table_uri`` and ``own_uri`` are the engine's URIs of the table and of the published files. ``context`` is that of
+    the table's splits, without the instants of the timeline. ``kept`` lists the publications that are kept, as folder
+    and id, oldest first.
     """
 
+    engine: Engine
+    cut_times: bool
     publication: str
     instant: str
     folder: str
@@ -95,7 +101,12 @@ class Publication:
     why_whole: str | None
     has_blocks: bool
     context: ReadContext
-    history: tuple[tuple[str, str], ...]
+    kept: tuple[tuple[str, str], ...]
+
+    @property
+    def columns(self) -> LogColumns:
+        """The columns of the published rows."""
+        return LogColumns.of(self.context, self.engine, cut_times=self.cut_times)
 
     def to_json(self) -> str:
         """The content of ``current.json``."""
@@ -115,11 +126,12 @@ class Publication:
             return None
         try:
             document = json.loads(content)
-            if document.pop("format") != _FORMAT:
-                raise QueryError(CURRENT, "another format", f"format {_FORMAT}")
+            if (found := document.pop("format")) != _FORMAT:
+                raise QueryError(CURRENT, f"format {found!r}", f"format {_FORMAT}: publish to a new folder")
+            document["engine"] = Engine(document["engine"])
             context = context_from_json(document.pop("context"), payloads or {})
-            history = tuple((folder, publication) for folder, publication in document.pop("history"))
-            return cls(**document, context=context, history=history)
+            kept = tuple((folder, publication) for folder, publication in document.pop("kept"))
+            return cls(**document, context=context, kept=kept)
         except (LookupError, ValueError, TypeError, AttributeError, pa.ArrowException) as error:
             if isinstance(error, QueryError):
                 raise
@@ -133,22 +145,18 @@ def path_columns(context: ReadContext) -> dict[str, str]:
     return {name: f"{_PATH_COLUMN}{position}" for position, name in enumerate(context.path_columns)}
 
 
-def slices_schema(context: ReadContext) -> pa.Schema:
+def slices_schema(context: ReadContext, columns: LogColumns) -> pa.Schema:
     """The schema of the slices table."""
     own = [pa.field(name, kind) for name, kind in _SLICE_FIELDS.items()]
-    from_path = (
-        pa.field(stored, published_type(context.schema.field(name).type))
-        for name, stored in path_columns(context).items()
-    )
+    from_path = (pa.field(stored, columns.schema.field(name).type) for name, stored in path_columns(context).items())
     return pa.schema([*own, *from_path])
 
 
 def write_slices(
-    scratch: Scratch, folder: str, publication: str, slices: Iterable[PublishedSlice], context: ReadContext
+    scratch: Scratch, folder: str, publication: str, slices: Iterable[PublishedSlice], schema: pa.Schema
 ) -> None:
-    """Write the slices file of a publication."""
-    schema = slices_schema(context)
-    stored = tuple(path_columns(context).values())
+    """Write the slices file of a publication, with the schema of ``slices_schema``."""
+    stored = schema.names[len(_SLICE_FIELDS) :]
     rows = [
         {name: getattr(one, name) for name in _SLICE_FIELDS if name not in _PUBLICATION_FIELDS}
         | dict(zip(stored, one.path_values, strict=False))
@@ -159,21 +167,22 @@ def write_slices(
         pq.write_table(pa.Table.from_pylist(rows, schema=schema), file, store_schema=False)
 
 
-def read_slices(scratch: Scratch, folder: str, publication: str, context: ReadContext) -> tuple[PublishedSlice, ...]:
+def read_slices(scratch: Scratch, publication: Publication) -> tuple[PublishedSlice, ...]:
     """The file slices of a publication.
 
     Raises:
         QueryError: the file is missing or damaged.
     """
-    name = f"{folder}/{SLICES}/{publication}.parquet"
+    name = f"{publication.folder}/{SLICES}/{publication.publication}.parquet"
     content = scratch.read(name)
     if content is None:
         raise QueryError("publication", f"{name} is gone", "the files that publish log-records wrote")
     try:
-        rows = pq.read_table(pa.BufferReader(content)).cast(slices_schema(context)).to_pylist()
+        schema = slices_schema(publication.context, publication.columns)
+        rows = pq.read_table(pa.BufferReader(content)).cast(schema).to_pylist()
     except (pa.ArrowException, ValueError, OSError) as error:
         raise QueryError("publication", f"{name}: {error}", "the files that publish log-records wrote") from error
-    return tuple(_published_slice(row, tuple(path_columns(context).values())) for row in rows)
+    return tuple(_published_slice(row, schema.names[len(_SLICE_FIELDS) :]) for row in rows)
 
 
 def _published_slice(row: dict[str, Any], stored: Sequence[str]) -> PublishedSlice:

@@ -7,6 +7,7 @@ views never see an incomplete one.
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -29,9 +30,11 @@ from hudi_bridge.connectors.trino.publication import (
     Publication,
     PublishedSlice,
     read_slices,
+    slices_schema,
     write_slices,
 )
 from hudi_bridge.connectors.trino.slice_content import SliceContent, slice_content
+from hudi_bridge.connectors.trino.sql_text import Engine
 from hudi_bridge.engines import context_identity, slice_identity
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.splits.split import RealtimeFileSplit
@@ -39,7 +42,7 @@ from hudi_bridge.storage import PathLike, Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.threads import map_in_threads
 
-_FORMAT = 2
+_FORMAT = 3
 """To be raised when the published files for a slice change in form or content."""
 
 _SUFFIX = ".parquet"
@@ -60,6 +63,8 @@ def publish_log_records(
     table: HudiTable,
     folder: PathLike,
     *,
+    engine: Engine = Engine.TRINO,
+    cut_times: bool = False,
     locations: Locations | None = None,
     keep: int = 2,
     leave_seconds: float = 3600,
@@ -68,35 +73,50 @@ def publish_log_records(
 ) -> Published:
     """Publish a table as of its newest commit to a folder, which must lie outside of the table.
 
+    For Presto, which has no functions in Python, slices with contested rows that need one are merged here. Its
+    timestamps have milliseconds: those of microseconds become numbers, unless ``cut_times`` allows to cut them.
     ``locations`` maps the table and the folder to the engine's URIs. The newest ``keep`` publications are kept for
     views. Other files are kept for ``leave_seconds``, which must cover the longest query or publication. With
     ``blocks``, the blocks of the log files are published too. ``filesystem`` is that of the table, as for
     ``HudiTable.open``.
 
     Raises:
-        QueryError: the folder lies within the table, or holds the publications of another table.
+        QueryError: the folder lies within the table, or has publications of another table or for another engine;
+            ``cut_times`` without Presto.
         UnsupportedTableError: the table has no columns, or cannot be merged.
         HudiReadError: the table cannot be read.
     """
     storage, scratch = Storage.open(table.path_to_open, filesystem), Scratch.open(folder)
     scratch.require_outside(storage)
-    publisher = _Publisher(table, storage, scratch, locations or Locations())
+    publisher = _Publisher(table, storage, scratch, locations or Locations(), engine, cut_times=cut_times)
     return publisher.publish(max(1, keep), blocks=blocks, leave_seconds=leave_seconds)
 
 
 class _Publisher:
-    def __init__(self, table: HudiTable, storage: Storage, scratch: Scratch, locations: Locations) -> None:
+    def __init__(
+        self,
+        table: HudiTable,
+        storage: Storage,
+        scratch: Scratch,
+        locations: Locations,
+        engine: Engine,
+        *,
+        cut_times: bool,
+    ) -> None:
+        if cut_times and engine is not Engine.PRESTO:
+            raise QueryError("--cut-times", f"--for {engine}", "--for presto, whose timestamps have milliseconds")
         if not len(table.schema):
             raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
         self._table = table
         self._storage = storage
         self._scratch = scratch
         self._locations = locations
+        self._engine = engine
         self._splits = table.splits()
         self._context = self._splits[0].context if self._splits else table.read_context()
-        self._columns = LogColumns.of(self._context)
-        uris = (locations.uri(storage), locations.uri(scratch.storage))
-        self._identity = context_identity(self._context, _FORMAT, *uris)
+        self._columns = LogColumns.of(self._context, engine, cut_times=cut_times)
+        self._table_uri, self._own_uri = self._uri(storage), self._uri(scratch.storage)
+        self._identity = context_identity(self._context, _FORMAT, engine, cut_times, self._table_uri, self._own_uri)
         # All files of a folder have the same columns, with values computed in the same way.
         self._folder = self._identity[:8]
 
@@ -112,11 +132,11 @@ class _Publisher:
         self._write_empty()
         digest = hashlib.sha256(repr([(one.key, one.counted) for one in slices]).encode()).hexdigest()[:8]
         name = f"{self._context.latest_instant}-{digest}"
-        write_slices(self._scratch, self._folder, name, slices, self._context)
+        write_slices(self._scratch, self._folder, name, slices, slices_schema(self._context, self._columns))
         if blocks:
             self._write_blocks(name)
-        history = [entry for entry in (last.history if last else ()) if entry != (self._folder, name)]
-        publication = self._publication(name, slices, (*history, (self._folder, name))[-keep:], has_blocks=blocks)
+        others = [entry for entry in (last.kept if last else ()) if entry != (self._folder, name)]
+        publication = self._publication(name, slices, (*others, (self._folder, name))[-keep:], has_blocks=blocks)
         self._scratch.write(CURRENT, publication.to_json().encode())
         built = sum(one is None for one in reused)
         removed = self._remove(publication, leave_seconds)
@@ -126,16 +146,16 @@ class _Publisher:
         rule = self._context.merge_rule
         payloads = {rule.payload_class: rule.payload} if rule and rule.payload and rule.payload_class else {}
         last = Publication.read(self._scratch, payloads)
-        uri = self._locations.uri(self._storage)
-        if last is not None and last.table_uri != uri:
-            raise QueryError("folder for published files", f"those of {last.table_uri}", f"a folder for {uri} alone")
+        if last is not None and (last.table_uri, last.engine) != (self._table_uri, self._engine):
+            found, expected = f"{last.table_uri}, for {last.engine}", f"{self._table_uri}, for {self._engine}"
+            raise QueryError("folder for published files", f"those of {found}", f"a folder for {expected}, alone")
         return last
 
     def _known(self, last: Publication | None) -> Mapping[str, PublishedSlice]:
         """The slices of the last publication for which the same log blocks count, by identity."""
         if last is None or last.folder != self._folder:
             return {}
-        slices = read_slices(self._scratch, last.folder, last.publication, last.context)
+        slices = read_slices(self._scratch, last)
         return {one.key: one for one in slices if one.counted == self._counted(json.loads(one.counted))}
 
     def _counted(self, instants: Iterable[str]) -> str:
@@ -150,7 +170,7 @@ class _Publisher:
         key = self._key(split)
         base_uri = None
         if split.base_path is not None and content.reads_base:
-            base_uri = self._locations.uri(self._storage, split.base_path)
+            base_uri = self._uri(self._storage, split.base_path)
         name = f"{key}-{hashlib.sha256(counted.encode()).hexdigest()[:8]}.parquet"
         is_written = self._write(name, content)
         values = split.path_values
@@ -160,18 +180,26 @@ class _Publisher:
             base_path=split.base_path,
             base_uri=base_uri,
             log_file=name if is_written else None,
-            log_uri=self._uri(LOG, name) if is_written else None,
+            log_uri=self._uri(self._scratch.storage, f"{self._folder}/{LOG}/{name}") if is_written else None,
             why_whole=content.why_whole,
             records=content.records,
             contested=content.contested,
             merges_fields=content.merges_fields,
+            path_in_file=content.path_in_file,
             key=key,
             counted=counted,
-            path_values=tuple(values[name].as_py() for name in self._context.path_columns if name in values),
+            path_values=tuple(
+                values[name].cast(self._columns.schema.field(name).type).as_py()
+                for name in self._context.path_columns
+                if name in values
+            ),
         )
 
-    def _uri(self, *parts: str) -> str:
-        return self._locations.uri(self._scratch.storage, "/".join((self._folder, *parts)))
+    def _uri(self, storage: Storage, path: str = "") -> str:
+        """The URI of a file or folder, as the engine's ``"$path"`` has it."""
+        uri = self._locations.uri(storage, path)
+        # As Hadoop's Path spells it.
+        return re.sub("^file:/+", "file:/", uri) if self._engine is Engine.PRESTO else uri
 
     def _write(self, name: str, content: SliceContent) -> bool:
         """Write the published file of a slice; False if there is nothing to publish."""
@@ -209,16 +237,18 @@ class _Publisher:
                 pq.write_table(self._columns.schema.empty_table(), file, store_schema=False)
 
     def _publication(
-        self, name: str, slices: list[PublishedSlice], history: tuple[tuple[str, str], ...], *, has_blocks: bool
+        self, name: str, slices: list[PublishedSlice], kept: tuple[tuple[str, str], ...], *, has_blocks: bool
     ) -> Publication:
         whole = [one for one in slices if one.why_whole is not None and one.base_path is not None]
         return Publication(
+            engine=self._engine,
+            cut_times=self._columns.cut_times,
             publication=name,
             instant=self._context.latest_instant,
             folder=self._folder,
             table_name=self._table.config.name,
-            table_uri=self._locations.uri(self._storage),
-            own_uri=self._locations.uri(self._scratch.storage),
+            table_uri=self._table_uri,
+            own_uri=self._own_uri,
             slices=len(slices),
             records=sum(one.records for one in slices),
             contested=sum(one.contested for one in slices),
@@ -227,7 +257,7 @@ class _Publisher:
             why_whole=whole[0].why_whole if whole else None,
             has_blocks=has_blocks,
             context=self._context,
-            history=history,
+            kept=kept,
         )
 
     def _remove(self, publication: Publication, leave_seconds: float) -> int:
@@ -235,7 +265,7 @@ class _Publisher:
         needed = {}
         folders = {info.name for info in self._scratch.storage.list_directory("") if info.is_dir}
         for folder in sorted(folders | {self._folder}):
-            kept = {f"{name}{_SUFFIX}" for its, name in publication.history if its == folder}
+            kept = {f"{name}{_SUFFIX}" for its, name in publication.kept if its == folder}
             logs = {_EMPTY} if kept else set()
             for name in kept:
                 logs |= _log_files(self._scratch, f"{folder}/{SLICES}/{name}")

@@ -23,7 +23,7 @@ from hudi_bridge.caching import cached_property
 from hudi_bridge.connectors.trino.conditions import base_key, base_unset, log_wins
 from hudi_bridge.connectors.trino.functions import MERGE, row_type
 from hudi_bridge.connectors.trino.log_columns import LogColumns
-from hudi_bridge.connectors.trino.publication import LOG, SLICES, Publication, path_columns
+from hudi_bridge.connectors.trino.publication import LOG, SLICES, Publication, PublishedSlice, path_columns
 from hudi_bridge.connectors.trino.sql_text import Dialect, ObjectNames, identifier, literal
 from hudi_bridge.connectors.trino.sql_types import shown, stored_type
 from hudi_bridge.engines import MergeRule, ordering_path
@@ -32,6 +32,8 @@ BASE = "base"
 PARTITION_PATH = "_hoodie_partition_path"
 _PATH = identifier("$path")
 _FLAGS = ("contested", "delete", "explicit", "always")
+MOST_NAMES_LENGTH = 800_000
+"""The longest list of file names in a view, in characters. Presto's ``query.max-length`` is a million by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +42,10 @@ class RealtimeView:
 
     ``base_table`` is a table of the rows of the latest base files; if it is None, the query reads the external table
     over all base files, and the publication selects the latest ones. ``calls_function`` is whether a function merges
-    contested rows.
+    contested rows. ``slices`` are those of the publication for Presto, None for others.
+
+    Trino learns from the publication's table which files to open. Presto opens all files of a table but those that a
+    condition on their name leaves out: the text names the base files, and those of the log as far as there is room.
     """
 
     publication: Publication
@@ -48,10 +53,11 @@ class RealtimeView:
     dialect: Dialect
     base_table: str | None
     calls_function: bool
+    slices: tuple[PublishedSlice, ...] | None = None
 
     @cached_property
     def _columns(self) -> LogColumns:
-        return LogColumns.of(self.publication.context)
+        return self.publication.columns
 
     @cached_property
     def _schema(self) -> pa.Schema:
@@ -82,8 +88,9 @@ class RealtimeView:
         context = self.publication.context
         key = base_key(context, "b") if context.merge_rule is not None else "CAST(NULL AS varchar)"
         if self.base_table is None:
-            from_path = path_columns(context)
+            from_path = {} if self._has_path_in_files else path_columns(context)
             place, source = "slice.number", f"{self.names.of_part(BASE)} b JOIN slice ON b.{_PATH} = slice.base_uri"
+            source += self._where_named("b", BASE)
         else:
             from_path = {}
             place, source = f"b.{identifier(PARTITION_PATH)}", f"{self.base_table} b"
@@ -91,20 +98,48 @@ class RealtimeView:
             f"slice.{from_path[name]} AS c{position}" if name in from_path else f"b.{identifier(name)} AS c{position}"
             for position, name in enumerate(self._schema.names)
         )
-        return _named("base", (f"{place} AS place", f"{key} AS record_key", *columns), source)
+        return _named("base", (f"{place} AS place", f"{key} AS record_key", *self._path_of("b"), *columns), source)
 
     def _log(self) -> str:
         """The published rows."""
         own = self._columns
         place = "slice.number" if self.base_table is None else f"l.{identifier(own.partition)}"
-        columns = [f"{place} AS place", f"l.{identifier(own.key)} AS record_key"]
+        columns = [f"{place} AS place", f"l.{identifier(own.key)} AS record_key", *self._path_of("l")]
         columns += [f"l.{identifier(getattr(own, name))} AS is_{name}" for name in _FLAGS]
         columns.append(f"l.{identifier(own.unset)} AS unset")
         columns += [f"l.{identifier(name)} AS o{position}" for position, name in enumerate(own.ordering)]
         columns += [f"l.{identifier(name)} AS c{position}" for position, name in enumerate(self._schema.names)]
         by_path, by_name = f"l.{_PATH} = slice.log_uri", f"l.{identifier(own.file)} = slice.log_file"
         of_slice = by_path if self.base_table is None else by_name
-        return _named("log", columns, f"{self.names.of_part(LOG)} l JOIN slice ON {of_slice}")
+        return _named(
+            "log", columns, f"{self.names.of_part(LOG)} l JOIN slice ON {of_slice}{self._where_named('l', LOG)}"
+        )
+
+    def _path_of(self, alias: str) -> tuple[str, ...]:
+        return () if self.slices is None else (f"{alias}.{_PATH} AS path",)
+
+    @property
+    def _has_path_in_files(self) -> bool:
+        """Whether base files hold the columns of the path: Presto then prunes by conditions on them."""
+        return self.slices is not None and all(one.path_in_file for one in self.slices if one.base_uri is not None)
+
+    @cached_property
+    def _file_lists(self) -> Mapping[str, str]:
+        """The lists of files that the text names, by part; a part without a list is read as far as a join finds it."""
+        lists: dict[str, str] = {}
+        for part in (BASE, LOG) if self.slices is not None else ():
+            uris = [one.base_uri if part == BASE else one.log_uri for one in self.slices or ()]
+            text = ", ".join(literal(uri) for uri in uris if uri is not None)
+            if sum(map(len, lists.values())) + len(text) <= MOST_NAMES_LENGTH:
+                lists[part] = text
+        return lists
+
+    def _where_named(self, alias: str, part: str) -> str:
+        """The condition that leaves out all files but those that the text names."""
+        names = self._file_lists.get(part)
+        if names is None:
+            return ""
+        return f"\n  WHERE {alias}.{_PATH} IN ({names})" if names else "\n  WHERE FALSE"
 
     def _shown(self, alias: str) -> str:
         """The columns of the view, from rows in the stored types."""
@@ -196,7 +231,10 @@ class RealtimeView:
 
         A file is found by the paths of its rows: each file has rows.
         """
-        bases, logs = (f"SELECT {_PATH} AS path FROM {self.names.of_part(part)}" for part in (BASE, LOG))
+        if self.slices is None:
+            bases, logs = (f"SELECT {_PATH} AS path FROM {self.names.of_part(part)}" for part in (BASE, LOG))
+        else:
+            bases, logs = "SELECT path FROM base", "SELECT path FROM log"
         groups = path_columns(self.publication.context)
         columns = ", ".join(("u.uri", *(f"slice.{name}" for name in groups.values())))
         # The right side becomes a dynamic filter on the paths, so that no other files are read.
@@ -229,7 +267,8 @@ class RealtimeView:
     def _null_column(self, field: "pa.Field[Any]", groups: Mapping[str, str]) -> str:
         if field.name in groups:
             return f"f.{groups[field.name]}"
-        return f"element_at(ARRAY[CAST(NULL AS {stored_type(field.type, self.dialect, field.name)})], f.failure)"
+        stored = stored_type(self._columns.schema.field(field.name).type, self.dialect, field.name)
+        return f"element_at(ARRAY[CAST(NULL AS {stored})], f.failure)"
 
     @property
     def _positions(self) -> range:

@@ -14,9 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.connectors.trino.compatibility import why_keys_unreadable, why_unreadable
+from hudi_bridge.connectors.trino.conditions import why_function
 from hudi_bridge.connectors.trino.log_columns import LogColumns
+from hudi_bridge.connectors.trino.sql_text import Engine
 from hudi_bridge.dispatch import open_reader_in
-from hudi_bridge.engines import SliceDelta, SurvivingLogRecords, slice_delta_in
+from hudi_bridge.engines import SliceDelta, StoredBaseFile, SurvivingLogRecords, in_path_and_file, slice_delta_in
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -29,7 +31,8 @@ class SliceContent:
     """The published rows of a slice; none if no log record counts.
 
     ``why_whole`` is why all rows of the slice are published; None if SQL merges log records with the base file.
-    ``reads_base`` is whether SQL reads the base file. ``counted_instants`` holds for the instants of the log blocks
+    ``reads_base`` is whether SQL reads the base file, and ``path_in_file`` whether all of its rows have the values that
+    the partition path tells. ``counted_instants`` holds for the instants of the log blocks
     whether they count. ``contested`` is how many of the ``records`` have to be compared with their base row, and
     ``merges_fields`` whether the merged row then has fields of both.
     """
@@ -37,6 +40,7 @@ class SliceContent:
     batches: Iterable[pa.RecordBatch] = ()
     why_whole: str | None = None
     reads_base: bool = False
+    path_in_file: bool = False
     counted_instants: Mapping[str, bool] = field(default_factory=dict)
     records: int = 0
     contested: int = 0
@@ -56,11 +60,12 @@ def slice_content(storage: Storage, split: RealtimeFileSplit, columns: LogColumn
         base, counted = delta.base_file, delta.counted_instants
         if base is None:
             content = reader.whole("it has no base file")
-        elif (reason := why_unreadable(base)) is not None:
+        elif (reason := why_unreadable(base, columns)) is not None:
             content = reader.whole(reason)
         else:
             content = reader.records(delta)
-            content = replace(content, reads_base=content.why_whole is None and base.rows > 0)
+            reads_base = content.why_whole is None and base.rows > 0
+            content = replace(content, reads_base=reads_base, path_in_file=_is_path_in_file(split, base))
     return replace(content, counted_instants=counted)
 
 
@@ -94,14 +99,27 @@ class _SliceReader:
             return SliceContent()
         if isinstance(log, str):
             return self.whole(log)
-        if rule is not None and rule.payload is not None and _widest_row(log.rows) > _MOST_ROW_BYTES:
-            return self.whole("a log record is too large for a Python function")
+        if (reason := self._why_not_by_function(log)) is not None:
+            return self.whole(reason)
         return SliceContent(
             batches=[self._record_batch(log)],
             records=len(log),
             contested=int(log.contested.sum()),
             merges_fields=bool(log.merges_fields and log.contested.any()),
         )
+
+    def _why_not_by_function(self, log: SurvivingLogRecords) -> str | None:
+        """Why contested records need a function that the engine cannot run; None if they need none, or it can."""
+        rule = self.split.context.merge_rule
+        if self.columns.engine is Engine.TRINO:
+            is_large = rule is not None and rule.payload is not None and _widest_row(log.rows) > _MOST_ROW_BYTES
+            return "a log record is too large for a Python function" if is_large else None
+        if not log.contested.any():
+            return None
+        if self.columns.cut_times and any(_has_microseconds(one.type) for one in log.ordering):
+            return "Presto would cut the ordering values to milliseconds"
+        reason = why_function(rule, merges_fields=log.merges_fields)
+        return None if reason is None else f"Presto has no functions for {reason}"
 
     def _record_batch(self, log: SurvivingLogRecords) -> pa.RecordBatch:
         columns = self.columns
@@ -127,10 +145,21 @@ class _SliceReader:
             **{name: rows.column(name) for name in self.split.context.schema.names},
         }
         arrays = [
-            of_all[field.name].cast(field.type) if field.name in of_all else pa.nulls(count, field.type)
+            of_all[field.name].cast(field.type, safe=not columns.cut_times)
+            if field.name in of_all
+            else pa.nulls(count, field.type)
             for field in columns.schema
         ]
         return pa.record_batch(arrays, schema=columns.schema)
+
+
+def _is_path_in_file(split: RealtimeFileSplit, base: StoredBaseFile) -> bool:
+    known = in_path_and_file(split, base.schema, base.footer)
+    return all(name in base.schema.names and known.get(name, False) for name in split.context.path_columns)
+
+
+def _has_microseconds(kind: Any) -> bool:  # noqa: ANN401 - a type of Arrow
+    return pa.types.is_timestamp(kind) and kind.unit == "us"
 
 
 def _false(count: int) -> "pa.Array[Any]":

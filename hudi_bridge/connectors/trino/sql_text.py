@@ -21,6 +21,13 @@ _OBJECT_NAME = re.compile(r"[^\W_][\w$-]*")
 _FIELD_NAME = re.compile(r"[^\W\d][\w ]*\Z")
 
 
+class Engine(StrEnum):
+    """Engines that log records are published for. They differ in how they read Parquet, and in what SQL can merge."""
+
+    TRINO = "trino"
+    PRESTO = "presto"
+
+
 class Dialect(StrEnum):
     """SQL dialects: Trino's with Python functions, Presto's, and the standard's."""
 

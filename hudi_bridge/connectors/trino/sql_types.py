@@ -1,9 +1,10 @@
 """Arrow types -> the types of Hive tables in Trino and Presto, and of the columns that a view shows.
 
 Hive has neither times of day nor timestamps with a time zone. The former are stored as microseconds, the latter as
-timestamps in UTC; the view for Trino converts them back.
+timestamps in UTC; the view for Trino converts them back. Timestamps of Presto have milliseconds: those of microseconds
+are published and shown as numbers.
 
-Source: ``HiveTypeTranslator`` of Trino.
+Source: ``HiveTypeTranslator`` of Trino; ``ColumnReaderFactory`` of Presto, which cuts timestamps of microseconds.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from hudi_bridge.connectors.trino.sql_text import Dialect, field_identifier, identifier
+from hudi_bridge.connectors.trino.sql_text import Dialect, Engine, field_identifier, identifier
 from hudi_bridge.engines import child_path
 from hudi_bridge.errors import UnsupportedTableError
 
@@ -105,19 +106,28 @@ def _changes(kind: ArrowType) -> bool:
     return pa.types.is_time(kind) or (pa.types.is_timestamp(kind) and kind.tz is not None)
 
 
-def published_type(kind: ArrowType) -> ArrowType:
-    """The Arrow type in which values are published: Trino reads it from Parquet as the stored type."""
+def published_type(kind: ArrowType, engine: Engine, *, cut_times: bool = False) -> ArrowType:
+    """The Arrow type in which values are published: the engine reads it from Parquet as the stored type.
+
+    For Presto, timestamps of microseconds are numbers, or timestamps of milliseconds with ``cut_times``.
+    """
+
+    def published(inner: ArrowType) -> ArrowType:
+        return published_type(inner, engine, cut_times=cut_times)
+
     if pa.types.is_struct(kind):
         fields = [kind.field(position) for position in range(kind.num_fields)]
-        return pa.struct([pa.field(one.name, published_type(one.type)) for one in fields])
+        return pa.struct([pa.field(one.name, published(one.type)) for one in fields])
     if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
-        return pa.list_(published_type(kind.value_type))
+        return pa.list_(published(kind.value_type))
     if pa.types.is_map(kind):
-        return pa.map_(published_type(kind.key_type), published_type(kind.item_type))
+        return pa.map_(published(kind.key_type), published(kind.item_type))
     if pa.types.is_fixed_size_binary(kind):
         return pa.binary()
     if pa.types.is_time(kind):
         return pa.time64("us")
-    if pa.types.is_timestamp(kind):
+    if not pa.types.is_timestamp(kind):
+        return kind
+    if engine is Engine.TRINO:
         return pa.timestamp("us", kind.tz)
-    return kind
+    return pa.timestamp("ms", kind.tz) if kind.unit == "ms" or cut_times else pa.int64()

@@ -10,10 +10,11 @@ from hudi_bridge.connectors.trino.functions import (
     create_payload_function,
 )
 from hudi_bridge.connectors.trino.log_columns import LogColumns
-from hudi_bridge.connectors.trino.publication import BLOCKS, LOG, SLICES, Publication, slices_schema
+from hudi_bridge.connectors.trino.publication import BLOCKS, LOG, SLICES, Publication, PublishedSlice, slices_schema
 from hudi_bridge.connectors.trino.realtime_view import BASE, PARTITION_PATH, RealtimeView
 from hudi_bridge.connectors.trino.sql_text import (
     Dialect,
+    Engine,
     ObjectNames,
     check_column_names,
     comment,
@@ -31,28 +32,34 @@ def statements(
     catalog: str,
     schema: str,
     view: str,
-    dialect: Dialect = Dialect.TRINO,
+    dialect: Dialect | None = None,
     base_table: str | None = None,
+    slices: tuple[PublishedSlice, ...] = (),
 ) -> tuple[str, ...]:
     """The statements in the order to run them, without semicolons; running them again changes nothing.
 
-    ``base_table`` is required for the ANSI dialect, and refused for others: the SQL name of a table with the rows of
-    the latest base files. In that dialect, the user creates the tables over the published files.
+    The dialect is that of the engine which the publication is for, or ANSI for one of Trino. ``base_table`` is required
+    for the ANSI dialect, and refused for others: the SQL name of a table with the rows of the latest base files. There,
+    the user creates the tables over the published files. ``slices`` are those of the publication, for Presto.
 
     Raises:
         QueryError: a catalog would not accept a name, or ``base_table`` does not fit the dialect.
         UnsupportedTableError: the dialect cannot show the table; the message says why.
     """
     names = ObjectNames(catalog=catalog, schema=schema, view=view, fingerprint=publication.folder)
-    context, columns = publication.context, LogColumns.of(publication.context)
+    context, columns = publication.context, publication.columns
+    dialect = dialect or Dialect(publication.engine)
+    if (dialect is Dialect.PRESTO) != (publication.engine is Engine.PRESTO):
+        expected = f"one for {Engine.PRESTO if dialect is Dialect.PRESTO else Engine.TRINO}"
+        raise QueryError(f"publication for {dialect} SQL", f"one for {publication.engine}", expected)
     check_column_names(columns.schema.names)
     if (dialect is Dialect.ANSI) != (base_table is not None):
         raise QueryError("base table", repr(base_table), "one for the ANSI dialect, none for others")
     reason = why_function(context.merge_rule, merges_fields=publication.merges_fields)
-    if dialect is not Dialect.TRINO and reason is not None:
-        raise UnsupportedTableError(
-            f"merge rule in {dialect} SQL", reason, "orderings; the dialect trino has functions"
-        )
+    if dialect is Dialect.PRESTO:
+        reason = None  # what needs a function was merged when it was published
+    if dialect is Dialect.ANSI and reason is not None:
+        raise UnsupportedTableError("merge rule in ansi SQL", reason, "orderings; the dialect trino has functions")
     if dialect is Dialect.ANSI:
         _refuse_in_ansi(publication)
     query = RealtimeView(
@@ -61,6 +68,7 @@ def statements(
         dialect=dialect,
         base_table=base_table,
         calls_function=reason is not None,
+        slices=slices if dialect is Dialect.PRESTO else None,
     ).query()
     head = comment(f"The rows of {publication.table_uri} as of {publication.instant}")
     create_view = f"{head}\nCREATE OR REPLACE VIEW {names.of_view} AS\n{query}"
@@ -86,14 +94,16 @@ def _create_tables(
 ) -> tuple[str, ...]:
     """External tables over the folders of the Hudi table and of the published files."""
     context = publication.context
-    stored = pa.schema([field for field in context.schema if field.name not in context.path_columns])
+    # Presto reads the columns of the path from files that hold them.
+    own_columns = () if dialect is Dialect.PRESTO else context.path_columns
+    stored = pa.schema([columns.schema.field(name) for name in context.schema.names if name not in own_columns])
     own = f"{publication.own_uri.rstrip('/')}/{publication.folder}"
     return tuple(
         _create_table(names.of_part(part), schema, location, dialect)
         for part, schema, location in (
             (BASE, stored, publication.table_uri),
             (LOG, columns.schema, f"{own}/{LOG}"),
-            (SLICES, slices_schema(context), f"{own}/{SLICES}"),
+            (SLICES, slices_schema(context, columns), f"{own}/{SLICES}"),
         )
     )
 

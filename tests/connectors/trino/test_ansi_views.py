@@ -9,7 +9,7 @@ import pytest
 
 from hudi_bridge.connectors.trino.publication import Publication
 from hudi_bridge.connectors.trino.publish import publish_log_records
-from hudi_bridge.connectors.trino.sql_text import Dialect, identifier, literal
+from hudi_bridge.connectors.trino.sql_text import Dialect, Engine, identifier, literal
 from hudi_bridge.connectors.trino.views import statements
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.table import HudiTable
@@ -113,22 +113,19 @@ def test_fields_of_structs_order(version: int, connection: duckdb.DuckDBPyConnec
 
 
 @pytest.mark.parametrize(
-    ("case", "dialect", "message"),
+    ("case", "message"),
     [
-        ("b_partial_update_payload_120", Dialect.PRESTO, "merging of fields, defaults taken"),
-        ("b_postgres_debezium_120", Dialect.ANSI, "unavailable"),
-        ("b_mysql_debezium_0150", Dialect.PRESTO, "a file number, a dot and a position"),
-        ("g_widen_120", Dialect.ANSI, "published whole: i_f: cast int to float"),
-        ("e_virtual_keys_120", Dialect.ANSI, "no meta columns"),
+        ("b_partial_update_payload_120", "merging of fields, defaults taken"),
+        ("b_postgres_debezium_120", "unavailable"),
+        ("b_mysql_debezium_0150", "a file number, a dot and a position"),
+        ("g_widen_120", "published whole: i_f: cast int to float"),
+        ("e_virtual_keys_120", "no meta columns"),
     ],
 )
-def test_what_a_dialect_cannot_say_is_refused_by_name(
-    case: str, dialect: Dialect, message: str, tmp_path: Path
-) -> None:
+def test_what_plain_sql_cannot_say_is_refused_by_name(case: str, message: str, tmp_path: Path) -> None:
     publication = publish_log_records(HudiTable.open(str(golden_table(case))), str(tmp_path)).publication
-    base_table = BASE_TABLE if dialect is Dialect.ANSI else None
     with pytest.raises(UnsupportedTableError, match=message):
-        statements(publication, catalog="c", schema="s", view="v", dialect=dialect, base_table=base_table)
+        ansi(publication)
 
 
 def test_partial_updates_are_refused_where_there_are_no_functions(tmp_path: Path) -> None:
@@ -151,7 +148,27 @@ def test_floats_are_not_compared_in_ansi_sql(tmp_path: Path) -> None:
 
 
 def test_the_base_table_is_for_ansi_alone_and_needed_there(tmp_path: Path) -> None:
-    publication = publish_log_records(HudiTable.open(str(golden_table("b_event_time_120"))), str(tmp_path)).publication
-    for dialect, base_table in ((Dialect.ANSI, None), (Dialect.TRINO, "x"), (Dialect.PRESTO, "x")):
+    table = HudiTable.open(str(golden_table("b_event_time_120")))
+    of_trino = publish_log_records(table, tmp_path / "trino").publication
+    of_presto = publish_log_records(table, tmp_path / "presto", engine=Engine.PRESTO).publication
+    for publication, dialect, base_table in (
+        (of_trino, Dialect.ANSI, None),
+        (of_trino, None, "x"),
+        (of_presto, None, "x"),
+    ):
         with pytest.raises(QueryError, match="base table"):
             statements(publication, catalog="c", schema="s", view="v", dialect=dialect, base_table=base_table)
+
+
+@pytest.mark.parametrize(
+    ("engine", "dialect"),
+    [(Engine.TRINO, Dialect.PRESTO), (Engine.PRESTO, Dialect.TRINO), (Engine.PRESTO, Dialect.ANSI)],
+)
+def test_a_dialect_is_that_of_the_engine_that_was_published_for(
+    engine: Engine, dialect: Dialect, tmp_path: Path
+) -> None:
+    table = HudiTable.open(str(golden_table("b_event_time_120")))
+    publication = publish_log_records(table, tmp_path, engine=engine).publication
+    base_table = BASE_TABLE if dialect is Dialect.ANSI else None
+    with pytest.raises(QueryError, match=f"found one for {engine}"):
+        statements(publication, catalog="c", schema="s", view="v", dialect=dialect, base_table=base_table)

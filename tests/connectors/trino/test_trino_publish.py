@@ -31,7 +31,7 @@ def table(tmp_path: Path) -> TableWriter:
 
 
 def slices_of(folder: Path, publication: Publication) -> tuple[PublishedSlice, ...]:
-    return read_slices(Scratch.open(str(folder)), publication.folder, publication.publication, publication.context)
+    return read_slices(Scratch.open(str(folder)), publication)
 
 
 def files_below(folder: Path) -> dict[str, int]:
@@ -67,7 +67,7 @@ def test_a_slice_that_has_not_changed_is_not_read_again(table: TableWriter, tmp_
     third = publish_log_records(table.open(), str(tmp_path / "own"))
     assert (third.built, third.reused) == (1, 1)
     published = (first.publication, third.publication)
-    assert third.publication.history == tuple((one.folder, one.publication) for one in published)
+    assert third.publication.kept == tuple((one.folder, one.publication) for one in published)
 
 
 def test_a_block_that_comes_to_count_makes_its_slice_a_changed_one(tmp_path: Path) -> None:
