@@ -15,7 +15,7 @@ from hudi_bridge import DataFileGoneError, HudiTable, InstantNotReadableError
 from hudi_bridge.timeline.instant import Action
 from tests.connectors.iceberg.iceberg_service import running, service_options
 from tests.connectors.spark.test_spark_writer import running_writer, write_round
-from tests.integration.test_trino_sql_route import SqlRoute, hive_catalog
+from tests.integration.test_trino_sql_route import hive_catalog, route_in
 from tests.integration.trino_catalogs import iceberg_properties
 from tests.integration.trino_server import Trino
 
@@ -38,7 +38,7 @@ def test_every_answer_is_that_of_an_instant(trino: Trino, tmp_path: Path) -> Non
             trino.catalog("written", "iceberg", iceberg_properties(service.url)) as live,
             hive_catalog(trino, tmp_path / "metastore") as hive,
         ):
-            route = SqlRoute(trino=trino, catalog=hive, schema="written", folder=tmp_path)
+            route = route_in(trino, hive, "written", tmp_path)
             found: dict[str, list[Answer]] = {"live": [], "published": []}
 
             def ask() -> None:

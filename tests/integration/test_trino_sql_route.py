@@ -2,9 +2,9 @@
 
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +13,14 @@ import pytest
 from trino.exceptions import TrinoUserError
 
 from hudi_bridge import HudiTable
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.trino.publication import Publication
-from hudi_bridge.connectors.trino.publish import publish_log_records
-from hudi_bridge.connectors.trino.sql_text import Dialect
-from hudi_bridge.connectors.trino.views import statements
-from tests.compare import differences
+from hudi_bridge.connectors.trino.sql_text import Engine
 from tests.connectors.iceberg.test_iceberg_golden import KEYS
 from tests.golden_cases import golden_table
 from tests.integration.adding_payload import AddingPayload
+from tests.integration.sql_route import ORDERINGS, SqlRoute, in_two_cities, ordered, written
 from tests.integration.trino_catalogs import hive_properties
-from tests.integration.trino_rows import arrow_rows
 from tests.integration.trino_server import Trino
-from tests.table_writer import TableWriter, at
+from tests.table_writer import at
 from tests.test_golden import QUERIES, Key, answer_of, query_id
 
 CASES = (
@@ -79,36 +74,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("key", keys, ids=query_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SqlRoute:
-    """A schema of a Hive catalog over the whole machine, and a folder of the test's."""
-
-    trino: Trino
-    catalog: str
-    schema: str
-    folder: Path
-
-    @property
-    def place(self) -> str:
-        return f"{self.catalog}.{self.schema}"
-
-    def publish(self, table: HudiTable, *, blocks: bool = False) -> Publication:
-        done = publish_log_records(
-            table, str(self.folder / "published"), locations=Locations.of(("/=local:///",)), blocks=blocks
-        )
-        return done.publication
-
-    def create(self, publication: Publication, *, view: str = "v", dialect: Dialect = Dialect.TRINO) -> None:
-        for one in statements(publication, catalog=self.catalog, schema=self.schema, view=view, dialect=dialect):
-            self.trino.query(one)
-
-    def query(self, sql: str) -> list[Any]:
-        return self.trino.query(sql.replace("FROM v", f"FROM {self.place}.v"))
-
-    def rows(self, schema: pa.Schema) -> pa.Table:
-        return arrow_rows(self.trino, f"SELECT * FROM {self.place}.v", schema)
-
-
 @contextmanager
 def hive_catalog(trino: Trino, metastore: Path) -> Iterator[str]:
     """A Hive catalog over the whole machine, with its metastore in a folder."""
@@ -124,58 +89,31 @@ def catalog(trino: Trino, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture
 def route(trino: Trino, catalog: str, tmp_path: Path) -> SqlRoute:
-    return SqlRoute(trino=trino, catalog=catalog, schema=f"s{uuid.uuid4().hex[:8]}", folder=tmp_path)
+    return route_in(trino, catalog, f"s{uuid.uuid4().hex[:8]}", tmp_path)
+
+
+def route_in(trino: Trino, catalog: str, schema: str, folder: Path) -> SqlRoute:
+    """The route through a schema, for a folder with a table and published files."""
+    return SqlRoute(
+        server=trino, engine=Engine.TRINO, locate="/=local:///", catalog=catalog, schema=schema, folder=folder
+    )
 
 
 @pytest.mark.engine("trino sql")
 def test_golden_rows_are_those_of_hudi(route: SqlRoute, key: Key) -> None:
     table = HudiTable.open(str(QUERIES[key].table))
     route.create(route.publish(table))
-    assert differences(answer_of(QUERIES[key]), route.rows(table.schema)) == []
-
-
-@pytest.mark.parametrize("name", ["a_story_v6_0150", "b_event_time_string_120", "e_composite_keys_120"])
-def test_the_view_without_functions_has_the_same_rows(route: SqlRoute, name: str) -> None:
-    table = HudiTable.open(str(golden_table(name)))
-    route.create(route.publish(table), dialect=Dialect.PRESTO)
-    assert differences(answer_of(QUERIES[name, 0]), route.rows(table.schema)) == []
+    assert route.differences_from(answer_of(QUERIES[key])) == []
 
 
 @pytest.mark.parametrize("version", [6, 9])
-@pytest.mark.parametrize(
-    ("kind", "values"),
-    [
-        ("double", [None, -1.5, -0.0, 0.0, 2.5, float("inf"), float("-inf"), float("nan")]),
-        ("string", [None, "", "a", "B", "é", "￿", "😀"]),
-        ("int", [None, -1, 0, 1]),
-    ],
-)
+@ORDERINGS
 def test_ordering_values_compare_as_in_hudi(route: SqlRoute, version: int, kind: str, values: list[Any]) -> None:
-    writer = TableWriter(folder=route.folder / "t", version=version, fields=(("id", "string"), ("ts", kind))).create()
-    pairs = [(f"{i}/{j}", one, other) for i, one in enumerate(values) for j, other in enumerate(values)]
-    writer.base_file(at(1), [{"id": key, "ts": one} for key, one, _ in pairs])
-    block = writer.data_block(at(2), [{"id": key, "ts": other} for key, _, other in pairs])
-    writer.log_file(at(2), [block], base_instant=at(1))
-    writer.commit(at(1))
-    writer.commit(at(2))
-    table = writer.open()
+    table = ordered(route.folder / "t", version, kind, values).open()
     publication = route.publish(table)
     assert publication.contested > 0
     route.create(publication)
-    assert differences(table.snapshot().to_table(), route.rows(table.schema)) == []
-
-
-FIELDS = (("id", "string"), ("ts", "long"), ("n", "long"), ("note", "string"))
-
-
-def written(folder: Path, block_of: Callable[[TableWriter], bytes], options: Mapping[str, str]) -> TableWriter:
-    """A table of three base rows and a log block."""
-    writer = TableWriter(folder=folder, fields=FIELDS, options=options).create()
-    writer.base_file(at(1), [{"id": key, "ts": 5, "n": 1, "note": f"base {key}"} for key in "abc"])
-    writer.log_file(at(2), [block_of(writer)])
-    writer.commit(at(1))
-    writer.commit(at(2))
-    return writer
+    assert route.differences_from(table.snapshot().to_table()) == []
 
 
 def test_partial_updates_take_other_fields_from_the_base_row(route: SqlRoute) -> None:
@@ -186,7 +124,7 @@ def test_partial_updates_take_other_fields_from_the_base_row(route: SqlRoute) ->
     publication = route.publish(table)
     assert publication.merges_fields
     route.create(publication)
-    assert differences(table.snapshot().to_table(), route.rows(table.schema)) == []
+    assert route.differences_from(table.snapshot().to_table()) == []
     assert route.query("SELECT id, n, note FROM v ORDER BY id") == [
         ["a", 7, "base a"],
         ["b", 1, "base b"],
@@ -205,7 +143,7 @@ def test_a_payload_of_the_users_own_decides_on_contested_rows(route: SqlRoute) -
         ["c", 1, "base c"],
         ["d", 5, "log d"],
     ]
-    assert differences(table.snapshot().to_table(), route.rows(table.schema)) == []
+    assert route.differences_from(table.snapshot().to_table()) == []
 
 
 def test_functions_are_called_for_contested_rows_alone(route: SqlRoute) -> None:
@@ -219,14 +157,14 @@ def test_functions_are_called_for_contested_rows_alone(route: SqlRoute) -> None:
     assert publication.contested == 1
     assert publication.records == 2
     route.create(publication)
-    assert differences(table.snapshot().to_table(), route.rows(table.schema)) == []
+    assert route.differences_from(table.snapshot().to_table()) == []
 
 
 def test_hudi_decode_shows_the_records_of_log_blocks(route: SqlRoute) -> None:
     changes = [{"id": f"k{number}", "ts": number, "n": number, "note": "x" * 300} for number in range(1500)]
     table = written(route.folder / "t", lambda writer: writer.data_block(at(2), changes), {}).open()
     route.create(route.publish(table, blocks=True))
-    found = route.trino.query(
+    found = route.server.query(
         f"SELECT block_type, instant, counts, record FROM {route.place}.v_blocks"
         f" CROSS JOIN UNNEST({route.place}.hudi_decode(chunk, writer_schema)) AS t(record)"
     )
@@ -264,21 +202,6 @@ def test_base_files_that_are_being_written_are_not_opened(route: SqlRoute) -> No
     assert route.query("SELECT id, note FROM v ORDER BY id") == [["a", "log"], ["b", "base b"], ["c", "base c"]]
 
 
-def in_two_cities(folder: Path) -> TableWriter:
-    """Two partitions with a base file each, of which one has a log."""
-    fields = (("id", "string"), ("ts", "long"), ("raw", "bytes"), ("city", "string"))
-    options = {"hoodie.datasource.write.drop.partition.columns": "true"}
-    writer = TableWriter(folder=folder, fields=fields, partition_fields=("city",), options=options).create()
-    for city in ("rome", "oslo"):
-        rows = [{"id": f"{city} {number}", "ts": number, "raw": b"x", "city": city} for number in range(3)]
-        writer.base_file(at(1), rows, file_id=f"{city}-0", partition=city)
-    block = writer.data_block(at(2), [{"id": "rome 1", "ts": 9, "raw": b"y", "city": "rome"}], partition="rome")
-    writer.log_file(at(2), [block], file_id="rome-0", partition="rome")
-    writer.commit(at(1))
-    writer.commit(at(2))
-    return writer
-
-
 CONDITIONS = ("true", "id = 'x'", "id IS NOT NULL", "ts > 3", "raw IS NULL", "city = 'rome'", "city IS NOT NULL")
 
 
@@ -286,7 +209,7 @@ CONDITIONS = ("true", "id = 'x'", "id IS NOT NULL", "ts > 3", "raw IS NULL", "ci
 def test_a_file_that_is_gone_is_an_error_whatever_is_asked(route: SqlRoute, place: str) -> None:
     table = in_two_cities(route.folder / "t").open()
     route.create(route.publish(table))
-    assert differences(table.snapshot().to_table(), route.rows(table.schema)) == []
+    assert route.differences_from(table.snapshot().to_table()) == []
     (gone,) = route.folder.glob(place)
     gone.unlink()
     for condition in CONDITIONS:
@@ -314,14 +237,14 @@ def test_only_the_files_of_a_partition_are_read(route: SqlRoute) -> None:
 HOSTILE = ('say "when"', "it's", "a b", "x.y", "select", "-- no", "ünï✓", "$$", "/* */", "{0}", "c0", "record_key")
 
 
-def test_hostile_names_of_columns_are_names(route: SqlRoute) -> None:
+def test_hostile_names_of_columns_are_names(trino: Trino, route: SqlRoute) -> None:
     change = [{"id": "a", "ts": 6, "n": 2, "note": "'; DROP TABLE x; --"}]
     table = written(route.folder / "it's a table", lambda writer: writer.data_block(at(2), change), {}).open()
     publication = route.publish(table)
     # Avro's names are plain, but nothing else in a view depends on that; files do not have these columns.
     hostile = pa.schema([*publication.context.schema, *(pa.field(name, pa.string()) for name in HOSTILE)])
     route.create(replace(publication, context=replace(publication.context, schema=hostile)))
-    with closing(route.trino.connect()) as connection:
+    with closing(trino.connect()) as connection:
         cursor = connection.cursor()
         rows = cursor.execute(f"SELECT * FROM {route.place}.v WHERE id = 'a'").fetchall()
         names = [column.name for column in cursor.description]
