@@ -1,7 +1,7 @@
 """What the log files of a file slice do to its base file, for engines that read base files themselves.
 
 An engine reads the base file without the rows at ``deleted_positions``, and adds ``rows``; or it merges ``log_records``
-itself. If ``base_file.why_incompatible`` gives a reason, it uses ``open_reader``.
+itself. If ``base_file.reason_incompatible`` gives a reason, it uses ``open_reader``.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -24,7 +24,7 @@ class StoredBaseFile:
 
     ``schema`` has the columns of the file with Arrow types. ``columns`` maps each column and nested field of the query
     to the file, followed by the columns that only the file has; it ignores that ``path_columns`` are read from the
-    partition path. ``tells_path_columns`` says whether the path has a value for each of these; if not, those without
+    partition path. ``has_path_values`` says whether the path has a value for each of these; if not, those without
     a value are read from the file.
 
     Made by ``SliceDelta.base_file``.
@@ -35,7 +35,7 @@ class StoredBaseFile:
     schema: pa.Schema
     columns: tuple[ColumnMapping, ...]
     path_columns: tuple[str, ...]
-    tells_path_columns: bool
+    has_path_values: bool
 
     @property
     def rows(self) -> int:
@@ -62,7 +62,9 @@ class StoredBaseFile:
             return "it has times of 96 bits"
         return None
 
-    def why_incompatible(self, *, ignores_case: bool = False, widens: Collection[tuple[str, str]] = ()) -> str | None:
+    def reason_incompatible(
+        self, *, ignores_case: bool = False, widens: Collection[tuple[str, str]] = ()
+    ) -> str | None:
         """The reason why an engine that reads the file in place gets other rows than Hudi; None if it gets the same.
 
         The engine is expected to find columns by name, to return null for missing ones, and to take partition columns
@@ -71,7 +73,7 @@ class StoredBaseFile:
         """
         if (reason := self.reason_unreadable(ignores_case=ignores_case)) is not None:
             return reason
-        if not self.tells_path_columns:
+        if not self.has_path_values:
             return "its partition path does not tell the values of the partition columns"
         names = {name.lower() if ignores_case else name for name in self.schema.names}
         for one in self.columns:
@@ -100,7 +102,7 @@ def stored_base_file(split: RealtimeFileSplit, base: OpenBaseFile) -> StoredBase
         schema=base.arrow_schema,
         columns=columns,
         path_columns=context.path_columns,
-        tells_path_columns=split.path_values.keys() == set(context.path_columns),
+        has_path_values=split.path_values.keys() == set(context.path_columns),
     )
 
 

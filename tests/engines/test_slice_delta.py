@@ -155,7 +155,7 @@ def test_a_base_file_is_read_as_it_is_unless_a_column_would_be_misread(tmp_path:
 def why_not(table: TableWriter, **engine: object) -> str | None:
     with slice_delta(only_split(table)) as delta:
         assert delta.base_file is not None
-        return delta.base_file.why_incompatible(**engine)  # type: ignore[arg-type]
+        return delta.base_file.reason_incompatible(**engine)  # type: ignore[arg-type]
 
 
 def test_a_slice_without_a_base_file_has_rows_alone(table: TableWriter) -> None:

@@ -164,7 +164,7 @@ def read_a_base_file_as_an_engine(letter: str) -> tuple[int, int] | str:
     split = RealtimeFileSplit.from_json(letter)
     with slice_delta(split, columns=["id"]) as delta:
         base: StoredBaseFile | None = delta.base_file
-        if base is not None and (reason := base.why_incompatible(widens=[("int", "long")])) is not None:
+        if base is not None and (reason := base.reason_incompatible(widens=[("int", "long")])) is not None:
             return reason
         rows = sum(batch.num_rows for batch in delta.rows())
         return rows, len(delta.deleted_positions)

@@ -30,7 +30,7 @@ def why_unreadable(base: StoredBaseFile, columns: LogColumns) -> str | None:
         return "it has times of milliseconds"
     if columns.engine is Engine.PRESTO and (reason := _why_unreadable_by_presto(base, columns)) is not None:
         return reason
-    return base.why_incompatible(ignores_case=True, widens=_WIDENS)
+    return base.reason_incompatible(ignores_case=True, widens=_WIDENS)
 
 
 def _why_unreadable_by_presto(base: StoredBaseFile, columns: LogColumns) -> str | None:

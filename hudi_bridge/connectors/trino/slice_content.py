@@ -32,9 +32,9 @@ class SliceContent:
 
     ``why_whole`` is why all rows of the slice are published; None if SQL merges log records with the base file.
     ``reads_base`` is whether SQL reads the base file, and ``path_in_file`` whether all of its rows have the values that
-    the partition path tells. ``counted_instants`` holds for the instants of the log blocks
-    whether they count. ``contested`` is how many of the ``records`` have to be compared with their base row, and
-    ``merges_fields`` whether the merged row then has fields of both.
+    the partition path tells. ``counted_instants`` holds for the instants of the log blocks whether they count.
+    ``contested`` is how many of the ``records`` have to be compared with their base row, and ``merges_fields`` whether
+    the merged row then has fields of both.
     """
 
     batches: Iterable[pa.RecordBatch] = ()

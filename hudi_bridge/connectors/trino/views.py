@@ -43,7 +43,8 @@ def statements(
     the user creates the tables over the published files. ``slices`` are those of the publication, for Presto.
 
     Raises:
-        QueryError: a catalog would not accept a name, or ``base_table`` does not fit the dialect.
+        QueryError: a catalog would not accept a name; the dialect does not fit the publication, or ``base_table`` or
+            ``slices`` the dialect.
         UnsupportedTableError: the dialect cannot show the table; the message says why.
     """
     names = ObjectNames(catalog=catalog, schema=schema, view=view, fingerprint=publication.folder)
@@ -52,6 +53,8 @@ def statements(
     if (dialect is Dialect.PRESTO) != (publication.engine is Engine.PRESTO):
         expected = f"one for {Engine.PRESTO if dialect is Dialect.PRESTO else Engine.TRINO}"
         raise QueryError(f"publication for {dialect} SQL", f"one for {publication.engine}", expected)
+    if dialect is Dialect.PRESTO and len(slices) != publication.slices:
+        raise QueryError("slices of the publication", f"{len(slices)} slices", f"all {publication.slices}")
     check_column_names(columns.schema.names)
     if (dialect is Dialect.ANSI) != (base_table is not None):
         raise QueryError("base table", repr(base_table), "one for the ANSI dialect, none for others")
