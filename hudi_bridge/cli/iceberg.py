@@ -48,6 +48,18 @@ RewriteAbove = Annotated[
         show_default=False,
     ),
 ]
+ForClient = Annotated[
+    str | None,
+    typer.Option(
+        "--for",
+        metavar="presto",
+        help="Write for this client: base files that it would misread are written anew, times are numbers.",
+        show_default=False,
+    ),
+]
+CutTimes = Annotated[
+    bool, typer.Option("--cut-times", help="With --for presto: timestamps as such, though Presto cuts microseconds.")
+]
 Keep = Annotated[int, typer.Option(min=1, help="How many snapshots to list.")]
 KeepMinutes = Annotated[float, typer.Option(min=0, help="How long to keep files that no snapshot refers to any more.")]
 Builds = Annotated[
@@ -139,6 +151,8 @@ def publish_iceberg(
     payload: options.Payload = None,
     rewrite_lists: RewriteLists = False,
     rewrite_above: RewriteAbove = None,
+    for_client: ForClient = None,
+    cut_times: CutTimes = False,
     locate: Locate = None,
     keep: Keep = 20,
     keep_minutes: KeepMinutes = 60,
@@ -156,13 +170,17 @@ def publish_iceberg(
         merging=settings(options=parse_options(option), payloads=load_payloads(payload)),
         query_type=QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT,
         as_of=as_of,
-        rewriting=rewriting.of(lists=rewrite_lists, above_percent=rewrite_above),
+        rewriting=rewriting.of(
+            lists=rewrite_lists, above_percent=rewrite_above, client=for_client, cut_times=cut_times
+        ),
         keep=keep,
         keep_seconds=60 * keep_minutes,
     )
     typer.echo(published.metadata_location)
     built, reused = published.slices_built, published.slices_reused
     print_note(f"as of {published.instant}: {built:,} file slices built, {reused:,} unchanged")
+    for note in published.notes:
+        print_note(note)
 
 
 def _connector(module: str) -> Any:  # noqa: ANN401 - a module

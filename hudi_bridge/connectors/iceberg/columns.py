@@ -6,7 +6,7 @@ keeps its first id.
 Source: the Iceberg specification, "Schemas and Data Types"; ``InternalSchema`` of Hudi.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -146,6 +146,24 @@ def _primitive(kind: ArrowType, path: str) -> IcebergType:
     if kind not in _PRIMITIVES:
         raise UnsupportedTableError("column type in Iceberg", f"{path} of type {kind}", "types of Iceberg version 2")
     return _PRIMITIVES[kind]
+
+
+def with_types(schema: pa.Schema, replaced: Callable[[ArrowType], ArrowType]) -> pa.Schema:
+    """The schema with other types in place of all that are not nested, also within nested ones."""
+    return pa.schema([_with_type(field, replaced) for field in schema])
+
+
+def _with_type(field: "pa.Field[Any]", replaced: Callable[[ArrowType], ArrowType]) -> "pa.Field[Any]":
+    kind: Any = field.type
+    if pa.types.is_struct(kind):
+        return field.with_type(pa.struct([_with_type(kind.field(one), replaced) for one in range(kind.num_fields)]))
+    if pa.types.is_list(kind):
+        return field.with_type(pa.list_(_with_type(kind.value_field, replaced)))
+    if pa.types.is_map(kind):
+        key, value = _with_type(kind.key_field, replaced), _with_type(kind.item_field, replaced)
+        entries: ArrowType = pa.map_(key, value)
+        return field.with_type(entries)
+    return field.with_type(replaced(kind))
 
 
 _ARROW: Mapping[IcebergType, pa.DataType] = {

@@ -17,7 +17,8 @@ from hudi_bridge.connectors.iceberg.name_mapping import Ids, names_to_ids
 from hudi_bridge.engines import Outcome, StoredBaseFile, iter_fields
 from hudi_bridge.splits.split import FloatWidening, RealtimeFileSplit
 
-_READ = (Outcome.READ, Outcome.CAST, Outcome.CHANGED_INSIDE)
+READ_OUTCOMES = (Outcome.READ, Outcome.CAST, Outcome.CHANGED_INSIDE)
+"""A column with one of these has the values of a column of the file."""
 _FIELD_ID = b"PARQUET:field_id"
 _NOT_IN_PATHS = "?#"
 _LIST_OF_AVRO = "array"
@@ -63,7 +64,7 @@ def _read_by_hudi(
     for one in base.columns:
         if one.outcome is Outcome.REFUSED:
             return by_hudi, str(one)
-        if one.file_column is None or one.column is None or one.outcome not in _READ:
+        if one.file_column is None or one.column is None or one.outcome not in READ_OUTCOMES:
             continue
         by_hudi[one.file_column] = columns.ids[one.column]
         source, target = in_file[one.file_column].type, in_query[one.column].type

@@ -91,6 +91,8 @@ def _bounds(kind: IcebergType, statistics: ColumnStatistics) -> tuple[bytes | No
     if not isinstance(kind, _WITH_BOUNDS) or statistics.least is None or statistics.greatest is None:
         return None, None
     lower, upper = statistics.least, statistics.greatest
+    if isinstance(kind, LongType) and not isinstance(lower, int):
+        return None, None
     if isinstance(kind, StringType):
         if not isinstance(lower, str) or not isinstance(upper, str):
             return None, None

@@ -22,6 +22,7 @@ from hudi_bridge.config import TimelineTimezone
 from hudi_bridge.connectors.iceberg.manifests import METADATA
 from hudi_bridge.connectors.iceberg.name_mapping import complete, mapped_ids, names_to_ids
 from hudi_bridge.connectors.iceberg.partitioning import WITHOUT_PARTITION
+from hudi_bridge.connectors.iceberg.rewriting import IcebergClient
 from hudi_bridge.connectors.iceberg.snapshot import IcebergSnapshot
 
 _TIME_DIGITS = 17
@@ -42,7 +43,7 @@ def table_metadata(
     current = snapshots[-1]
     own = current.spec
     mapping = _mapping(snapshots)
-    listed = [snapshot for snapshot in snapshots if snapshot.spec == own and snapshot.reads_alike(mapping)]
+    listed = [snapshot for snapshot in snapshots if snapshot.spec == own and _is_read_with(current, snapshot, mapping)]
     schemas = _distinct_schemas(listed)
     log = list(_log(current, listed, retained)) if current.snapshot_id else []
     ids = {id_ for schema in schemas for id_ in schema.field_ids} | mapped_ids(mapping)
@@ -87,6 +88,16 @@ def _mapping(snapshots: Sequence[IcebergSnapshot]) -> NameMapping:
             paths[path] = None if id_ in current.schema.field_ids else id_
     first_id = 1 + max(id_ for snapshot in snapshots for id_ in snapshot.columns.schema.field_ids)
     return complete(current.mapping, paths, first_id)
+
+
+def _is_read_with(current: IcebergSnapshot, snapshot: IcebergSnapshot, mapping: NameMapping) -> bool:
+    """Whether clients read a snapshot right from the metadata of the current one."""
+    if snapshot.client != current.client:
+        return False
+    # Presto reads all snapshots with the newest schema.
+    if snapshot.client == IcebergClient.PRESTO and snapshot.columns.schema != current.columns.schema:
+        return False
+    return snapshot.reads_alike(mapping)
 
 
 def _distinct_schemas(snapshots: Sequence[IcebergSnapshot]) -> list[Schema]:

@@ -25,7 +25,8 @@ _VERSIONS_KEPT = 100
 class PublishedTable:
     """The folder and the metadata file of the Iceberg table, as URIs for clients, and its instant.
 
-    ``slices_built`` counts the slices that had changed since the last publication to the folder.
+    ``slices_built`` counts the slices that had changed since the last publication to the folder. ``notes`` say which
+    clients misread the table, as far as is known.
     """
 
     location: str
@@ -33,6 +34,7 @@ class PublishedTable:
     instant: str
     slices_built: int
     slices_reused: int
+    notes: tuple[str, ...]
 
 
 def publish_table(
@@ -75,6 +77,7 @@ def publish_table(
         instant=published.instant,
         slices_built=int(counters.value("slices_built_total")),
         slices_reused=int(counters.value("slices_reused_total")),
+        notes=published.notes,
     )
 
 

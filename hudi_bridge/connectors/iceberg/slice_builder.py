@@ -16,12 +16,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.connectors.iceberg.columns import PATH_ID, POSITION_DELETES, POSITION_ID, Columns
+from hudi_bridge.connectors.iceberg.clients import misread_by
+from hudi_bridge.connectors.iceberg.columns import PATH_ID, POSITION_DELETES, POSITION_ID, Columns, with_types
 from hudi_bridge.connectors.iceberg.compatibility import reason_to_rewrite
 from hudi_bridge.connectors.iceberg.data_files import DataFile, data_file
 from hudi_bridge.connectors.iceberg.name_mapping import names_to_ids
 from hudi_bridge.connectors.iceberg.partitioning import Partitioning
-from hudi_bridge.connectors.iceberg.rewriting import Rewriting
+from hudi_bridge.connectors.iceberg.presto import why_presto_misreads
+from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
@@ -98,6 +100,8 @@ class SliceBuilder:
         """The base file as a data file; None unless clients read it as Hudi does."""
         if reason_to_rewrite(split, base, self.columns, rewrites_lists=self.rewriting.lists) is not None:
             return None
+        if self.rewriting.client is IcebergClient.PRESTO and why_presto_misreads(base, self.columns) is not None:
+            return None
         partition = self.partitioning.of_file(split, base.schema, base.footer)
         known = in_path_and_file(split, base.schema, base.footer)
         for name in split.path_values:
@@ -134,6 +138,7 @@ class SliceBuilder:
             own_files=tuple(self._file_name(file) for file in (written, deletes) if file is not None),
             counted=delta.counted_instants,
             stored_paths=tuple(path for path, _ in base.fields()) if kept.rows else (),
+            misread=misread_by(base, self.columns) if kept.rows else {},
         )
 
     def _rewritten(self, split: RealtimeFileSplit, name: str, counted: Mapping[str, bool]) -> SliceFiles:
@@ -147,6 +152,7 @@ class SliceBuilder:
             own_files=() if written is None else (self._file_name(written),),
             counted=counted,
             stored_paths=(),
+            misread={},
         )
 
     def _write_rows(self, split: RealtimeFileSplit, stem: str, batches: Iterator[pa.RecordBatch]) -> DataFile | None:
@@ -213,10 +219,15 @@ def _tables(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa
 
 
 def _in_types_of_iceberg(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    table = rows.cast(schema)
+    # Arrow makes no numbers of times in milliseconds.
+    table = rows.cast(with_types(rows.schema, _in_microseconds)).cast(schema)
     for position, field in enumerate(rows.schema):
         if pa.types.is_fixed_size_list(field.type):
             # A null vector stays as long as a list, which Arrow 21 does not write; taking rows makes it empty.
             column = table.column(position).take(np.arange(table.num_rows))
             table = table.set_column(position, schema.field(position), column)
     return table
+
+
+def _in_microseconds(kind: Any) -> Any:  # noqa: ANN401 - a type of Arrow
+    return pa.time64("us") if pa.types.is_time(kind) else kind

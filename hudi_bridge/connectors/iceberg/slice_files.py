@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hudi_bridge.connectors.iceberg.clients import Misread
 from hudi_bridge.connectors.iceberg.data_files import DataFile
 
-_FORMAT = 2
+_FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +21,7 @@ class SliceFiles:
 
     ``name`` is unique. ``own_files`` are the names of the files that were written to the scratch folder; the others are
     the table's. ``counted`` tells for the instant of each log block whether the block counted. ``stored_paths`` are the
-    dotted paths of the base file's columns, if clients read that file.
+    dotted paths of the base file's columns, if clients read that file; ``misread`` names those that misread it.
     """
 
     name: str
@@ -29,6 +30,7 @@ class SliceFiles:
     own_files: tuple[str, ...]
     counted: Mapping[str, bool]
     stored_paths: tuple[str, ...]
+    misread: Misread
 
     def holds(self, counts: Callable[[str], bool]) -> bool:
         """Whether the same log blocks still count."""
@@ -45,6 +47,7 @@ def slice_to_json(files: SliceFiles) -> bytes:
         "own_files": files.own_files,
         "counted": dict(files.counted),
         "stored_paths": files.stored_paths,
+        "misread": dict(files.misread),
     }
     return json.dumps(document, separators=(",", ":")).encode()
 
@@ -61,6 +64,7 @@ def slice_from_json(text: bytes) -> SliceFiles | None:
         own_files=tuple(document["own_files"]),
         counted=document["counted"],
         stored_paths=tuple(document["stored_paths"]),
+        misread=document["misread"],
     )
 
 

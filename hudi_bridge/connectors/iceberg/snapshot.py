@@ -15,7 +15,7 @@ from hudi_bridge.connectors.iceberg.columns import Columns
 from hudi_bridge.connectors.iceberg.name_mapping import names_to_ids
 
 SNAPSHOTS = "snapshots"
-_FORMAT = 2
+_FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,8 @@ class IcebergSnapshot:
 
     ``state`` is a hash of what the snapshot was made from: the timeline, the table properties, and the settings.
     ``manifest_list``, ``manifests`` and ``own_files``, the data files that were written, are file names; ``slices`` are
-    the names of ``SliceFiles``. ``stored_paths`` are the columns of all base files that clients read.
+    the names of ``SliceFiles``. ``stored_paths`` are the columns of all base files that clients read. ``client`` is the
+    one that the snapshot was written for, if any. ``notes`` say which clients misread the snapshot.
     """
 
     instant: str
@@ -41,6 +42,8 @@ class IcebergSnapshot:
     delete_files: int
     position_deletes: int
     rows: int
+    client: str | None
+    notes: tuple[str, ...]
 
     @property
     def snapshot_id(self) -> int:
@@ -98,6 +101,8 @@ _JSON_FIELDS = (
     "delete_files",
     "position_deletes",
     "rows",
+    "client",
+    "notes",
 )
 
 

@@ -6,15 +6,18 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyarrow as pa
 from pyiceberg.manifest import ManifestFile
 
+from hudi_bridge.connectors.iceberg.clients import notes_on
 from hudi_bridge.connectors.iceberg.columns import columns_of
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.manifests import METADATA, ManifestWriter, manifest_list
 from hudi_bridge.connectors.iceberg.metadata import epoch_ms
 from hudi_bridge.connectors.iceberg.name_mapping import Ids
 from hudi_bridge.connectors.iceberg.partitioning import partitioning_of
-from hudi_bridge.connectors.iceberg.rewriting import Rewriting
+from hudi_bridge.connectors.iceberg.presto import schema_for_presto
+from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
 from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
 from hudi_bridge.connectors.iceberg.slice_cache import SliceCache
 from hudi_bridge.connectors.iceberg.snapshot import IcebergSnapshot
@@ -53,7 +56,7 @@ class SnapshotBuilder:
         table.require_files_of(dataset.instant)
         self._require_within_roots(splits)
         context = dataset.context
-        columns = columns_of(dataset.schema, column_ids(context), known_ids)
+        columns = columns_of(self._shown(dataset.schema), column_ids(context), known_ids)
         partitioning = partitioning_of(table.config.partition_fields, dataset.schema)
         builder = SliceBuilder(
             storage=self.storage,
@@ -90,7 +93,15 @@ class SnapshotBuilder:
             delete_files=sum(len(one.deletes) for one in files),
             position_deletes=sum(file.rows for one in files for file in one.deletes),
             rows=sum(file.rows for one in files for file in one.data),
+            client=self.rewriting.client,
+            notes=notes_on(dataset.schema, [one.misread for one in files], self.rewriting),
         )
+
+    def _shown(self, schema: pa.Schema) -> pa.Schema:
+        """The schema in the types that clients get."""
+        if self.rewriting.client is IcebergClient.PRESTO:
+            return schema_for_presto(schema, cut_times=self.rewriting.cut_times)
+        return schema
 
     def _require_within_roots(self, splits: Sequence[RealtimeFileSplit]) -> None:
         if self.roots is None or not self.storage.is_local:

@@ -70,12 +70,16 @@ class SnapshotSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What a client gets: the metadata of a table as JSON, and the name and the URI of the metadata file."""
+    """What a client gets: the metadata of a table as JSON, and the name and the URI of the metadata file.
+
+    ``notes`` say which clients misread the newest snapshot.
+    """
 
     instant: str
     metadata: str
     name: str
     location: str
+    notes: tuple[str, ...]
 
 
 class TableSnapshots:
@@ -212,7 +216,11 @@ class TableSnapshots:
             name = f"{snapshots[-1].instant}-{hashlib.sha256(text.encode()).hexdigest()[:16]}{_TABLE_METADATA}"
             self._scratch.write(f"{TABLES}/{name}", text.encode())
             self._published[key] = Published(
-                instant=snapshots[-1].instant, metadata=text, name=name, location=f"{location}/{TABLES}/{name}"
+                instant=snapshots[-1].instant,
+                metadata=text,
+                name=name,
+                location=f"{location}/{TABLES}/{name}",
+                notes=snapshots[-1].notes,
             )
             for oldest in list(self._published)[:-_MOST_PUBLISHED]:
                 del self._published[oldest]
