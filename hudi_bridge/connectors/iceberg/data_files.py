@@ -5,8 +5,8 @@ Floating-point columns have no bounds: statistics leave NaN out, and a client co
 Source: the Iceberg specification, "Manifests" and "Binary single-value serialization".
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -61,6 +61,13 @@ class DataFile:
     lower_bounds: Mapping[int, bytes]
     upper_bounds: Mapping[int, bytes]
     split_offsets: tuple[int, ...]
+
+
+def without_bounds(file: DataFile, ids: Collection[int]) -> DataFile:
+    """The data file without bounds of the columns with these ids."""
+    lower = {id_: bound for id_, bound in file.lower_bounds.items() if id_ not in ids}
+    upper = {id_: bound for id_, bound in file.upper_bounds.items() if id_ not in ids}
+    return replace(file, lower_bounds=lower, upper_bounds=upper)
 
 
 def data_file(

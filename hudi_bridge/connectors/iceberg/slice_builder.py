@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyiceberg.types import TimestampType
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.connectors.iceberg.clients import misread_by
 from hudi_bridge.connectors.iceberg.columns import PATH_ID, POSITION_DELETES, POSITION_ID, Columns, with_types
 from hudi_bridge.connectors.iceberg.compatibility import reason_to_rewrite
-from hudi_bridge.connectors.iceberg.data_files import DataFile, data_file
-from hudi_bridge.connectors.iceberg.name_mapping import names_to_ids
+from hudi_bridge.connectors.iceberg.data_files import DataFile, data_file, without_bounds
+from hudi_bridge.connectors.iceberg.name_mapping import Ids, names_to_ids
 from hudi_bridge.connectors.iceberg.partitioning import Partitioning
 from hudi_bridge.connectors.iceberg.presto import why_presto_misreads
 from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
@@ -107,14 +108,24 @@ class SliceBuilder:
         for name in split.path_values:
             if not known[name] or (name not in base.schema.names and partition is None):
                 return None
-        return data_file(
-            self.locations.uri(self.storage, base.path),
-            split.base_size_bytes,
-            base.footer,
-            self.columns.schema,
-            names_to_ids(self.columns.mapping, self.columns.schema),
-            partition,
+        ids = names_to_ids(self.columns.mapping, self.columns.schema)
+        return self._data_file(
+            self.locations.uri(self.storage, base.path), split.base_size_bytes, base.footer, ids, partition
         )
+
+    def _data_file(
+        self, location: str, size: int, footer: pq.FileMetaData, ids: Ids, partition: tuple[Any, ...] | None
+    ) -> DataFile:
+        file = data_file(location, size, footer, self.columns.schema, ids, partition)
+        if not self.rewriting.cut_times:
+            return file
+        # A condition on a time that the client has cut must not be compared with bounds that are not.
+        return without_bounds(file, self._ids_of_times)
+
+    @cached_property
+    def _ids_of_times(self) -> frozenset[int]:
+        ids = self.columns.schema.field_ids
+        return frozenset(id_ for id_ in ids if isinstance(self.columns.schema.find_type(id_), TimestampType))
 
     def _with_base_file(
         self, split: RealtimeFileSplit, delta: SliceDelta, base: StoredBaseFile, kept: DataFile, name: str
@@ -172,7 +183,7 @@ class SliceBuilder:
             footer = pq.read_metadata(file)
         location = self.locations.uri(self.scratch.storage, path)
         partition = self.partitioning.of_file(split, schema, footer)
-        return data_file(location, size, footer, self.columns.schema, self.columns.ids, partition)
+        return self._data_file(location, size, footer, self.columns.ids, partition)
 
     def _write_deletes(self, stem: str, of: DataFile, deleted: "npt.NDArray[np.int64]") -> DataFile:
         """A position-delete file for a data file, with the partition of that file."""
