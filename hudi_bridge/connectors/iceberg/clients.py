@@ -1,7 +1,6 @@
 """Which clients misread a published table, as far as that is known, for a note to whoever publishes it."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Sequence
 from enum import StrEnum
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ from hudi_bridge.connectors.iceberg.columns import Columns
 from hudi_bridge.connectors.iceberg.compatibility import has_lists_of_two_levels
 from hudi_bridge.connectors.iceberg.presto import misread_types, types_for_presto, why_presto_misreads
 from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
+from hudi_bridge.connectors.iceberg.slice_files import Misread, SliceFiles
 from hudi_bridge.engines import StoredBaseFile
 
 
@@ -22,9 +22,6 @@ class Misreader(StrEnum):
 
 _REMEDIES = {Misreader.OF_LISTS: "--rewrite-lists", Misreader.PRESTO: "--for presto"}
 
-Misread = Mapping[str, str]
-"""The clients that misread a base file, with the reasons."""
-
 
 def misread_by(base: StoredBaseFile, columns: Columns) -> Misread:
     """Which clients misread a base file that others read as Hudi does; its footer is read already."""
@@ -36,22 +33,24 @@ def misread_by(base: StoredBaseFile, columns: Columns) -> Misread:
     return found
 
 
-def notes_on(schema: pa.Schema, files: Iterable[Misread], rewriting: Rewriting) -> tuple[str, ...]:
-    """What to say about a snapshot with this schema of Hudi, whose slices have these misread base files."""
+def notes_on(
+    schema: pa.Schema, slices: Sequence[SliceFiles], partition_columns: Sequence[str], rewriting: Rewriting
+) -> tuple[str, ...]:
+    """What to say about a snapshot with this schema of Hudi, these files and these columns of partitions."""
     if rewriting.client is IcebergClient.PRESTO:
         return tuple(types_for_presto(schema, cut_times=rewriting.cut_times))
-    return tuple(_warnings(schema, files))
+    told: dict[Misreader, list[str]] = {client: [] for client in Misreader}
+    told[Misreader.PRESTO] += misread_types(schema)
+    outside = sum(file.partition is None for one in slices for file in one.data)
+    if partition_columns and outside:
+        told[Misreader.PRESTO].append(f"reads {', '.join(partition_columns)} as null in {_files(outside, 'data file')}")
+    for client in Misreader:
+        if reasons := [one.misread[client] for one in slices if client in one.misread]:
+            told[client].append(f"misreads {_files(len(reasons), 'base file')} ({min(reasons)})")
+    return tuple(
+        f"{client}: {'; '.join(what)}; {_REMEDIES[client]} mends this" for client, what in told.items() if what
+    )
 
 
-def _warnings(schema: pa.Schema, files: Iterable[Misread]) -> Iterator[str]:
-    by_client: dict[str, list[str]] = defaultdict(list)
-    for misread in files:
-        for client, reason in misread.items():
-            by_client[client].append(reason)
-    for client, remedy in _REMEDIES.items():
-        told = list(misread_types(schema)) if client is Misreader.PRESTO else []
-        if reasons := by_client[client]:
-            plural = "s" if len(reasons) > 1 else ""
-            told.append(f"{len(reasons):,} base file{plural} read wrong ({min(reasons)})")
-        if told:
-            yield f"{client}: {'; '.join(told)}; {remedy} mends this"
+def _files(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

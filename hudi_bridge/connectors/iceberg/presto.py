@@ -7,6 +7,7 @@
 - It cuts a timestamp in a file to milliseconds, also where the table has a ``long``. It takes a ``timestamp`` for an
   instant, and shows it in the time zone of the session unless ``legacy_timestamp`` is false.
 - It takes a ``time`` in microseconds for one in milliseconds.
+- In a file that has no partition, the columns by which the others are partitioned are null.
 - A struct is null if the file has none of its fields.
 - It does not read decimals of up to 18 digits as longer ones.
 """

@@ -7,12 +7,14 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-from hudi_bridge.connectors.iceberg.clients import Misread
 from hudi_bridge.connectors.iceberg.data_files import DataFile
 
 _FORMAT = 3
+
+Misread: TypeAlias = Mapping[str, str]
+"""The clients that misread a base file, with the reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

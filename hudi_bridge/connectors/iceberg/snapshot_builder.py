@@ -15,7 +15,7 @@ from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.manifests import METADATA, ManifestWriter, manifest_list
 from hudi_bridge.connectors.iceberg.metadata import epoch_ms
 from hudi_bridge.connectors.iceberg.name_mapping import Ids
-from hudi_bridge.connectors.iceberg.partitioning import partitioning_of
+from hudi_bridge.connectors.iceberg.partitioning import Partitioning, partitioning_of
 from hudi_bridge.connectors.iceberg.presto import schema_for_presto
 from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
 from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
@@ -57,7 +57,7 @@ class SnapshotBuilder:
         self._require_within_roots(splits)
         context = dataset.context
         columns = columns_of(self._shown(dataset.schema), column_ids(context), known_ids)
-        partitioning = partitioning_of(table.config.partition_fields, dataset.schema)
+        partitioning = self._partitioning(table.config.partition_fields, dataset.schema)
         builder = SliceBuilder(
             storage=self.storage,
             scratch=self.scratch,
@@ -94,8 +94,14 @@ class SnapshotBuilder:
             position_deletes=sum(file.rows for one in files for file in one.deletes),
             rows=sum(file.rows for one in files for file in one.data),
             client=self.rewriting.client,
-            notes=notes_on(dataset.schema, [one.misread for one in files], self.rewriting),
+            notes=notes_on(dataset.schema, files, partitioning.names, self.rewriting),
         )
+
+    def _partitioning(self, partition_fields: tuple[str, ...], schema: pa.Schema) -> Partitioning:
+        if self.rewriting.client is IcebergClient.PRESTO:
+            # Presto reads partition columns as null from files that have no partition. Bounds tell it what to skip.
+            return Partitioning(names=())
+        return partitioning_of(partition_fields, schema)
 
     def _shown(self, schema: pa.Schema) -> pa.Schema:
         """The schema in the types that clients get."""
