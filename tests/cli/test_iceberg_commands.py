@@ -6,6 +6,7 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from tests.cli.conftest import Outcome
+from tests.golden_cases import golden_table
 
 Call = Callable[..., Outcome]
 
@@ -29,6 +30,8 @@ def test_publish_prints_the_metadata_file(hudi_bridge: Call, story: str, tmp_pat
         (("--to", "{tmp}/x", "--as-of", "yesterday"), "--as-of"),
         (("--to", "{tmp}/x", "--locate", "/data"), "--locate"),
         (("--to", "nonsense://x"), "no file system"),
+        (("--to", "{tmp}/x", "--for", "hive"), "--for"),
+        (("--to", "{tmp}/x", "--cut-times"), "--cut-times"),
     ],
 )
 def test_publish_refuses(hudi_bridge: Call, story: str, tmp_path: Path, options: tuple[str, ...], message: str) -> None:
@@ -36,6 +39,18 @@ def test_publish_refuses(hudi_bridge: Call, story: str, tmp_path: Path, options:
     outcome = hudi_bridge("publish", "iceberg", story, *filled)
     assert outcome.code == 2
     assert message in outcome.err
+
+
+def test_publish_says_who_misreads_the_table(hudi_bridge: Call, tmp_path: Path) -> None:
+    table = str(golden_table("f_types_120"))
+    published = hudi_bridge("publish", "iceberg", table, "--to", str(tmp_path / "others"))
+    assert "Presto 0.287: reads no table with a timestamp with time zone (tm)" in published.err
+    assert "--for presto mends this" in published.err
+    for_presto = hudi_bridge("publish", "iceberg", table, "--to", str(tmp_path / "presto"), "--for", "presto")
+    assert "mends this" not in for_presto.err
+    assert "for Presto, these timestamps are numbers of microseconds since 1970 (--cut-times): tm" in for_presto.err
+    cut = hudi_bridge("publish", "iceberg", table, "--to", str(tmp_path / "cut"), "--for", "presto", "--cut-times")
+    assert "Presto cuts these timestamps to milliseconds: tm" in cut.err
 
 
 @pytest.mark.parametrize(

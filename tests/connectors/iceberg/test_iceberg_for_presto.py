@@ -59,9 +59,7 @@ def publish(
     )
 
 
-def one_column(
-    folder: Path, kind: Any, value: Any, change: Callable[[pa.Array], pa.Array] | None = None
-) -> TableWriter:
+def one_column(folder: Path, kind: Any, value: Any, change: Callable[[Any], Any] | None = None) -> TableWriter:
     """A table with a column ``c`` of one value, as ``change`` makes it in the base file."""
     table = TableWriter(folder=folder, fields=(("id", "string"), ("ts", "long"), ("c", kind))).create()
     path = table.base_file(at(1), [{"id": "a", "ts": 1, "c": value}])
@@ -191,8 +189,13 @@ def test_names_that_presto_does_not_tell_apart_are_refused() -> None:
 
 
 def test_columns_of_other_types_stay_as_they_are() -> None:
-    kinds = (pa.date32(), pa.decimal128(30, 2), pa.list_(pa.float32(), 3), pa.map_(pa.string(), pa.binary()))
-    schema = pa.schema([(str(position), kind) for position, kind in enumerate(kinds)])
+    kinds: tuple[Any, ...] = (
+        pa.date32(),
+        pa.decimal128(30, 2),
+        pa.list_(pa.float32(), 3),
+        pa.map_(pa.string(), pa.binary()),
+    )
+    schema = pa.schema([pa.field(str(position), kind) for position, kind in enumerate(kinds)])
     assert schema_for_presto(schema, cut_times=False) == schema
 
 
