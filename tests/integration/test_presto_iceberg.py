@@ -29,18 +29,19 @@ from tests.integration.presto_client import PrestoQueryError
 from tests.integration.presto_server import Presto
 from tests.integration.trino_rows import as_arrow_has_it
 from tests.table_writer import TableWriter, at
-from tests.test_golden import QUERIES, Key, answer_of, parametrize_keys
+from tests.test_golden import NOT_A_NUMBER, QUERIES, Key, answer_of, parametrize_keys
 
 CASES_PER_GROUP = 4
 CATALOG = "iceberg_hadoop"
+OTHERWISE_IN_PRESTO = {("p_ext_avro_120", 3), ("p_ext_avro_120", 7), ("r_filters_120", 24)}
+"""Conditions on a double that is 0.0, where Presto passes over -0.0, and on timestamps, which are numbers there."""
 FOR_PRESTO = Rewriting(client=IcebergClient.PRESTO)
 MOMENT = datetime(2020, 7, 1, 12, 30, 15, 123456, tzinfo=UTC)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "key" in metafunc.fixturenames:
-        keys = [key for key in KEYS if QUERIES[key].kind != "snapshot_filtered"]
-        parametrize_keys(metafunc, keys, CASES_PER_GROUP)
+        parametrize_keys(metafunc, set(KEYS) - NOT_A_NUMBER - OTHERWISE_IN_PRESTO, CASES_PER_GROUP)
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ def test_golden_rows_are_those_of_hudi(key: Key, presto: Presto, folder: Path) -
     publish(query.table, folder, query_type=query_type, as_of=query.as_of)
     expected = as_shown(answer_of(query))
     names = ", ".join(f'"{name}"' for name in expected.column_names)
-    rows = presto.query(f"SELECT {names} FROM {CATALOG}.default.{folder.name}")
+    rows = presto.query(f"SELECT {names} FROM {CATALOG}.default.{folder.name} WHERE {query.where_in_trino}")
     columns = [
         pa.array([as_arrow_has_it(row[position], field.type) for row in rows], field.type)
         for position, field in enumerate(expected.schema)

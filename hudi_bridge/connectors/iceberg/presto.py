@@ -9,6 +9,8 @@
 - It takes a ``time`` in microseconds for one in milliseconds.
 - In a file that has no partition, the columns by which the others are partitioned are null.
 - A struct is null if the file has none of its fields.
+- A condition fails on a column all of whose values in a row group are null, if it has a dictionary. One on a double
+  that is 0.0 passes over -0.0.
 - It does not read decimals of up to 18 digits as longer ones.
 """
 

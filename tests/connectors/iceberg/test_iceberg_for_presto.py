@@ -167,6 +167,19 @@ def test_times_are_exact(tmp_path: Path, name: str) -> None:
     assert as_presto_reads(published)["c"].cast(found.schema().as_arrow().field("c").type).to_pylist() == [expected]
 
 
+def test_files_for_presto_have_no_dictionaries(tmp_path: Path) -> None:
+    """Presto fails on conditions on a column with an empty dictionary, which a column of nulls has."""
+    table = one_column(tmp_path / "table", AT, None)
+    for rewriting, has_dictionary in ((FOR_PRESTO, False), (Rewriting(above=0.0), True)):
+        table.log_file(at(2), [table.data_block(at(2), [{"id": "a", "ts": 2, "c": None}])])
+        table.commit(at(2))
+        published = publish(table.folder, tmp_path / str(rewriting.client), rewriting)
+        (task,) = StaticTable.from_metadata(published.metadata_location).scan().plan_files()
+        footer = pq.read_metadata(task.file.file_path.removeprefix("file://"))
+        columns = [footer.row_group(0).column(position) for position in range(footer.num_columns)]
+        assert any(column.has_dictionary_page for column in columns) is has_dictionary
+
+
 def test_cut_timestamps_have_no_bounds(tmp_path: Path) -> None:
     table = one_column(tmp_path / "table", AT, MOMENT)
     (path,) = table.folder.glob("*.parquet")
