@@ -48,6 +48,7 @@ RUN_BY = {
     ("sql", "trino"): "tests/integration/test_trino_snippets.py",
     ("console", "trino"): "tests/integration/test_trino_snippets.py",
     ("properties", "trino"): "tests/integration/test_trino_snippets.py",
+    ("properties", "presto"): "tests/integration/test_presto_server.py",
 }
 """Which test runs the blocks of a language and an engine."""
 NOT_CODE = {"text"}

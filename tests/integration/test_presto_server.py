@@ -20,6 +20,7 @@ from tests.integration.presto_server import Presto, PrestoNotStartedError, runni
 from tests.integration.test_own_network import listening_sockets
 from tests.integration.trino_rows import arrow_rows
 from tests.jdks import JdkMissingError, JdkNeed
+from tests.snippets import blocks_of
 
 CATALOGS = ("hive", "hudi", "iceberg", "iceberg_hadoop")
 MIDDAY = dt.datetime(2024, 1, 2, 12, 0, 0, 678000, tzinfo=dt.UTC)
@@ -102,6 +103,12 @@ def without_microseconds(table: pa.Table) -> pa.Table:
             cut = pc.divide(table[field.name].cast(pa.int64()), 1000)
             table = table.set_column(position, field, pc.multiply(cut, 1000).cast(field.type))
     return table
+
+
+def test_the_catalog_for_views_has_the_settings_of_the_guide(tmp_path: Path) -> None:
+    ((block,),) = blocks_of("tests/integration/test_presto_server.py").values()
+    settings = dict(line.split("=", 1) for line in block.text.splitlines())
+    assert settings.items() <= presto_server.catalogs(tmp_path)["hive"].items()
 
 
 def test_writes_to_the_warehouse(presto: Presto) -> None:
