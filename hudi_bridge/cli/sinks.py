@@ -52,7 +52,7 @@ class StandardOutput(RawIOBase):
         content = written = bytes(data)
         if self._decoder is not None:
             content = escape_control(self._decoder.decode(content), keep_lines=True).encode()
-        with _noticing_closed_pipe():
+        with noticing_closed_pipe():
             self._stream.write(content)
         return len(written)
 
@@ -62,7 +62,7 @@ class StandardOutput(RawIOBase):
         Raises:
             OutputClosedError: the reader closed the pipe.
         """
-        with _noticing_closed_pipe():
+        with noticing_closed_pipe():
             self._stream.flush()
 
 
@@ -180,7 +180,8 @@ def _rename_to_nothing(part: Path, path: Path) -> None:
 
 
 @contextmanager
-def _noticing_closed_pipe() -> Iterator[None]:
+def noticing_closed_pipe() -> Iterator[None]:
+    """Raises OutputClosedError in the block once the reader of standard output has gone."""
     try:
         yield
     except BrokenPipeError as error:

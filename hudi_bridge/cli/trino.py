@@ -11,6 +11,7 @@ from hudi_bridge.cli.grid import Look
 from hudi_bridge.cli.opening import load_payloads, open_table
 from hudi_bridge.cli.output import Destination, Format, write
 from hudi_bridge.cli.session import table_name
+from hudi_bridge.cli.sinks import noticing_closed_pipe
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
@@ -60,7 +61,7 @@ def sql(
     if publication.table_name != opened.config.name:
         raise QueryError("--published", f"the publication of {publication.table_name}", opened.config.name)
     view = name or table_name(opened)
-    for one in statements(
+    made = statements(
         publication,
         catalog=catalog,
         schema=schema,
@@ -68,8 +69,10 @@ def sql(
         dialect=dialect,
         base_table=base_table,
         slices=read_slices(folder, publication) if publication.engine is Engine.PRESTO else (),
-    ):
-        sys.stdout.write(f"{one};\n\n")
+    )
+    with noticing_closed_pipe():
+        sys.stdout.writelines(f"{one};\n\n" for one in made)
+        sys.stdout.flush()
 
 
 @trino_app.command()

@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,6 +57,25 @@ def test_other_dialects_have_no_functions(hudi_bridge: Call, story: str, tmp_pat
     ansi = hudi_bridge("trino", "sql", story, "--published", str(tmp_path), *arguments)
     assert "FROM ro.trips b" in ansi.text
     assert "CREATE TABLE" not in ansi.text
+
+
+def test_a_reader_may_close_the_pipe(hudi_bridge: Call, story: str, tmp_path: Path) -> None:
+    published(hudi_bridge, story, tmp_path)
+    command = [
+        sys.executable,
+        "-c",
+        "from hudi_bridge.cli.main import main; main()",
+        "trino",
+        "sql",
+        story,
+        "--published",
+        str(tmp_path),
+    ]
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_what_does_not_fit_is_told(hudi_bridge: Call, story: str, tmp_path: Path) -> None:
