@@ -281,6 +281,7 @@ class HudiTable:
         is as for ``snapshot``.
 
         Raises:
+            QueryError: the key or the path is no Unicode text.
             InstantNotReadableError: files of that instant were removed, or an earlier write has not completed.
         """
         return trace_record(self._planner(as_of), record_key, partition_path)

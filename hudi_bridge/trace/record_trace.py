@@ -3,12 +3,14 @@
 The resulting row is merged by the functions that merge whole file slices.
 """
 
+import re
 from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.config import QueryType
+from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined, no_matches
 from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.record_map import build_record_map
@@ -27,6 +29,7 @@ from hudi_bridge.trace.record_history import FileGroupHistory, RecordHistory
 from hudi_bridge.trace.verdicts import MergeOutcome, compare_versions
 
 _GROUPS_AT_ONCE = 4
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _NO_LOG = LogVersions(versions=(), blocks=(), min_base_rows=None, uncounted=(), unreadable=())
 
 
@@ -36,10 +39,14 @@ def trace_record(planner: SplitPlanner, record_key: str, partition_path: str | N
     Holds the log files of the file groups that are traced in parallel in memory.
 
     Raises:
+        QueryError: the key or the path is no Unicode text.
         CorruptTableError: a file of the snapshot is damaged.
         DataFileGoneError: a file of the snapshot no longer exists.
         UnsupportedTableError: the table's records cannot be merged correctly.
     """
+    for name, text in (("record_key", record_key), ("partition_path", partition_path or "")):
+        if _SURROGATES.search(text):
+            raise QueryError(name, ascii(text), "Unicode text without lone surrogates")
     context = planner.context(QueryType.SNAPSHOT)
     storage, rule = planner.state.storage, context.merge_rule
     # Before the first commit there are no columns, and so no keys, but log files of later commits may exist.

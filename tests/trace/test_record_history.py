@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from pyroaring import BitMap64
 
-from hudi_bridge import HudiTable, QueryType
+from hudi_bridge import HudiTable, QueryError, QueryType
 from hudi_bridge.logformat.layout import BlockType, HeaderKey
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge import ordering
@@ -568,3 +568,10 @@ def test_ordering_values_keep_their_types() -> None:
     (moment,) = open_golden("b_event_time_timestamp_120").history_of("k02").file_groups
     assert {type(version.ordering[0]) for version in decimal.versions} == {Decimal}
     assert {type(version.ordering[0]) for version in moment.versions} == {datetime}
+
+
+@pytest.mark.parametrize("arguments", [{"record_key": "\ud800"}, {"record_key": "a", "partition_path": "\udc80"}])
+def test_what_is_no_text_is_refused(arguments: dict[str, str]) -> None:
+    table = HudiTable.open(str(golden_table("a_story_v9_120")))
+    with pytest.raises(QueryError, match="lone surrogates"):
+        table.history_of(**arguments)
