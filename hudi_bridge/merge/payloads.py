@@ -10,22 +10,20 @@ Source: ``HoodieTableConfig.inferMergingConfigs`` and ``DeleteContext`` of Hudi.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hudi_bridge.config import MergeMode, TableConfig
+from hudi_bridge.config import FIRST_VERSION_OF_1X, MergeMode, TableConfig
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge import rules
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.merge.rules import MergeRule, Release
-
-_FIRST_VERSION_WITH_MODE = 8
 
 
 def infer_merge_mode(config: TableConfig) -> MergeMode:
     """The merge mode of a table; CUSTOM if its payload or strategy is neither of the two orderings."""
     payload = _simple_name(config.payload_class)
     strategy = config.merge_strategy_id
-    if config.merge_mode is not None and config.table_version >= _FIRST_VERSION_WITH_MODE:
+    if config.merge_mode is not None and config.table_version >= FIRST_VERSION_OF_1X:
         return config.merge_mode
-    if payload and (config.table_version < _FIRST_VERSION_WITH_MODE or not strategy):
+    if payload and (config.table_version < FIRST_VERSION_OF_1X or not strategy):
         modes = (entry.mode for entry in rules.PAYLOAD_RULES if entry.payload == payload)
         return next(modes, MergeMode.CUSTOM)
     if strategy:

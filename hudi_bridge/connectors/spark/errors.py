@@ -25,7 +25,7 @@ def noting_error_details() -> Iterator[None]:
         # The constructor's arguments; ``args`` of an OSError does not hold all of them.
         arguments = error.__reduce__()[1]
         if not any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ())):
-            error.add_note(_NOTE + json.dumps({"error": type(error).__name__, "facts": arguments}))
+            error.add_note(_NOTE + json.dumps({"error": type(error).__name__, "arguments": arguments}))
             error.add_note(f"{type(error).__name__}: {error}")
         raise
 
@@ -41,7 +41,7 @@ def cause_of(error: BaseException) -> HudiReadError | None:
         try:
             document = json.loads(text)
             kind = getattr(hudi_bridge.errors, document["error"])
-            found = kind(*document["facts"])
+            found = kind(*document["arguments"])
         except (ValueError, LookupError, TypeError, AttributeError):
             continue
         if isinstance(found, HudiReadError):
