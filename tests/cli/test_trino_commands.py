@@ -108,6 +108,7 @@ def test_what_does_not_fit_is_told(hudi_bridge: Call, story: str, tmp_path: Path
             {
                 "iceberg": (True, "files that Presto would misread are written anew"),
                 "sql (presto)": (True, "SQL compares"),
+                "hive connector": (False, "reads table versions up to 6, this is version 9"),
                 "hudi connector": (False, "reads table versions up to 6, this is version 9"),
             },
         ),
@@ -117,7 +118,8 @@ def test_what_does_not_fit_is_told(hudi_bridge: Call, story: str, tmp_path: Path
             {
                 "iceberg": (True, "merged"),
                 "sql (presto)": (True, "SQL compares"),
-                "hudi connector": (True, "HoodieParquetRealtimeInputFormat"),
+                "hive connector": (True, "HoodieParquetRealtimeInputFormat"),
+                "hudi connector": (False, "newest first, and 3 file slices have several"),
             },
         ),
     ],

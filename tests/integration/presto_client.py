@@ -12,12 +12,16 @@ TIMEOUT_SECONDS = 120
 
 
 class PrestoQueryError(Exception):
-    """Raised when Presto refuses a statement, or fails; ``error_name`` is such as ``SYNTAX_ERROR``."""
+    """Raised when Presto refuses a statement, or fails.
 
-    def __init__(self, error_name: str, message: str) -> None:
+    ``error_name`` is such as ``SYNTAX_ERROR``, ``java_class`` the class of the exception in the server.
+    """
+
+    def __init__(self, error_name: str, message: str, java_class: str) -> None:
         super().__init__(f"{error_name}: {message}")
         self.error_name = error_name
         self.message = message
+        self.java_class = java_class
 
 
 def presto_rows(url: str, sql: str) -> list[Any]:
@@ -31,7 +35,7 @@ def presto_rows(url: str, sql: str) -> list[Any]:
     rows: list[list[Any]] = []
     while True:
         if error := answer.get("error"):
-            raise PrestoQueryError(error["errorName"], error["message"])
+            raise PrestoQueryError(error["errorName"], error["message"], error["failureInfo"]["type"])
         columns = answer.get("columns", columns)
         rows += answer.get("data", [])
         if "nextUri" not in answer:

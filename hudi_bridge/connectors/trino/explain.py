@@ -14,6 +14,7 @@ from hudi_bridge.connectors.trino.conditions import log_wins, why_function
 from hudi_bridge.connectors.trino.functions import row_type
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.payload_text import payload_text
+from hudi_bridge.connectors.trino.presto_connectors import connector_routes
 from hudi_bridge.connectors.trino.slice_content import SliceContent, slice_content
 from hudi_bridge.connectors.trino.sql_text import Dialect, Engine, check_column_names
 from hudi_bridge.connectors.trino.sql_types import shown_type
@@ -41,8 +42,6 @@ _ROUTES: Mapping[str, pa.DataType] = {
 ROUTES_SCHEMA = pa.schema(_ROUTES)
 _SECONDS_PER_CALL = 0.0004
 """The time of a function for each contested row, on one core, as measured on Trino 476."""
-_NEWEST_OF_PRESTO = 6
-"""The newest table version that Presto 0.287 reads by itself."""
 _PUBLISHED = "the last publication"
 _ICEBERG_SERVICE: Mapping[str, Any] = {
     "route": "iceberg",
@@ -77,7 +76,7 @@ def explain_routes(
     *,
     dialect: Dialect = Dialect.TRINO,
 ) -> pa.Table:
-    """One row for each route to the engine of a dialect; Presto's own connector for Hudi is among them.
+    """One row for each route to the engine of a dialect; Presto's own connectors are among them.
 
     Raises:
         HudiReadError: the table cannot be read.
@@ -91,7 +90,7 @@ def explain_routes(
     if dialect is Dialect.TRINO:
         routes = [_ICEBERG_SERVICE, *routes]
     if dialect is Dialect.PRESTO:
-        routes = [_published_iceberg(context), *routes, _presto_connector(table)]
+        routes = [_published_iceberg(context), *routes, *connector_routes(table, splits)]
     of_logs = {
         "log_files": counts.log_files,
         "log_size_bytes": counts.log_size_bytes,
@@ -129,23 +128,6 @@ def _published_iceberg(context: ReadContext) -> Mapping[str, Any]:
         "reason": "rows are merged when it is published; files that Presto would misread are written anew",
         "freshness": _PUBLISHED,
         "other_types": _other_types(context, Dialect.PRESTO),
-    }
-
-
-def _presto_connector(table: HudiTable) -> Mapping[str, Any]:
-    """Presto's own connector, which bundles Hudi 0.14."""
-    version = table.config.table_version
-    snapshot = (
-        "the snapshot where partitions have the input format HoodieParquetRealtimeInputFormat, else base files alone"
-    )
-    refusal = f"an error: it reads table versions up to {_NEWEST_OF_PRESTO}, this is version {version}"
-    return {
-        "route": "hudi connector",
-        "command": "none: a catalog with connector.name=hudi",
-        "fits": version <= _NEWEST_OF_PRESTO,
-        "reason": snapshot if version <= _NEWEST_OF_PRESTO else refusal,
-        "freshness": "the newest commit",
-        "other_types": [],
     }
 
 
