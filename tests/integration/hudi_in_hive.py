@@ -10,6 +10,11 @@ from hudi_bridge import HudiTable
 PARQUET = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
 READ_OPTIMIZED = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
 REALTIME = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"
+SERDE = {
+    "serDe": "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
+    "outputFormat": "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
+}
+"""What is the same with all of these input formats."""
 SQL_TYPES = {
     pa.string(): "varchar",
     pa.int64(): "bigint",

@@ -16,7 +16,7 @@ from hudi_bridge.connectors.trino.explain import explain_routes
 from hudi_bridge.connectors.trino.sql_text import Dialect
 from tests.compare import differences
 from tests.golden_cases import golden_table
-from tests.integration.hudi_in_hive import PARQUET, READ_OPTIMIZED, REALTIME, partitions, sql_columns
+from tests.integration.hudi_in_hive import PARQUET, READ_OPTIMIZED, REALTIME, SERDE, partitions, sql_columns
 from tests.integration.presto_client import PrestoQueryError
 from tests.integration.presto_server import Presto
 from tests.integration.trino_rows import arrow_rows
@@ -71,14 +71,14 @@ def register(presto: Presto, case: str, of_table: str, of_partitions: str) -> Re
         partition = {
             "columns": content["dataColumns"],
             "parameters": {},
-            "storageFormat": content["storageFormat"] | {"inputFormat": of_partitions},
+            "storageFormat": SERDE | {"inputFormat": of_partitions},
             "storageParameters": {},
             "serdeParameters": {},
             "externalLocation": f"file://{place}",
             "columnStatistics": {},
         }
         _write(folder / f"{table.config.partition_fields[0]}={value}", partition)
-    _write(folder, content | {"storageFormat": content["storageFormat"] | {"inputFormat": of_table}})
+    _write(folder, content | {"storageFormat": SERDE | {"inputFormat": of_table}})
     return Registered(PatientPresto(presto.folder, presto.port, presto.pid), f"{schema}.t", table)
 
 

@@ -10,7 +10,7 @@ ARCHIVE = ServerArchive(
     artifact="trino-server",
     version="476",
     sha256="cfd5accde17e8ebd251eeeb78aed1f490e77bb3a164d95a0f454bf8a7c1cbd3f",
-    plugins=("functions-python", "hive", "iceberg", "memory"),
+    plugins=("functions-python", "hive", "hudi", "iceberg", "memory"),
     cache=CACHE / "trino",
 )
 
