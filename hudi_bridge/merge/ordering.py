@@ -1,7 +1,5 @@
 """Which of two versions of a record wins, in plain Python: the reference for every merge rule.
 
-It imports nothing, so that its source can run where no package is installed.
-
 A version is a tuple ``(ordering, is_delete, always_deletes)``: the ordering values, whether it deletes the record, and
 whether it is a delete without an ordering value. None sorts below every ordering value; floats have to be given as
 numbers in Java's total order.
@@ -80,8 +78,3 @@ def field_source(in_logs: InLogs, versions: list[Version], unset: list[bool], *,
             source = position
         kept = position if replaces else kept
     return source
-
-
-def field_from_log(*, log_wins: bool, base_unset: bool, log_unset: bool) -> bool:
-    """Whether a field of the merged row comes from the log version rather than the base row."""
-    return not log_unset if log_wins else base_unset

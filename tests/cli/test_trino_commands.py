@@ -98,7 +98,7 @@ def test_what_does_not_fit_is_told(hudi_bridge: Call, story: str, tmp_path: Path
         (
             "b_partial_update_payload_120",
             "trino",
-            {"iceberg": (True, "merged"), "sql (trino)": (True, "a function for merging of fields")},
+            {"iceberg": (True, "merged"), "sql (trino)": (True, "no function is called: merging of fields")},
         ),
         ("b_partial_update_payload_120", "ansi", {"sql (ansi)": (False, "no functions for merging of fields")}),
         ("g_widen_120", "ansi", {"sql (ansi)": (False, "1 file slices would be published whole")}),

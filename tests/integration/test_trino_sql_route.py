@@ -1,6 +1,7 @@
 """The views of ``trino sql`` on a real server, against the answers of Hudi."""
 
 import json
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -17,10 +18,10 @@ from hudi_bridge.connectors.trino.sql_text import Engine
 from tests.connectors.iceberg.test_iceberg_golden import KEYS
 from tests.golden_cases import golden_table
 from tests.integration.adding_payload import AddingPayload
-from tests.integration.sql_route import ORDERINGS, SqlRoute, in_two_cities, ordered, written
+from tests.integration.sql_route import FIELDS, ORDERINGS, SqlRoute, in_two_cities, ordered, written
 from tests.integration.trino_catalogs import hive_properties
 from tests.integration.trino_server import Trino
-from tests.table_writer import at
+from tests.table_writer import TableWriter, at
 from tests.test_golden import QUERIES, Key, answer_of, query_id
 
 CASES = (
@@ -146,6 +147,91 @@ def test_a_payload_of_the_users_own_decides_on_contested_rows(route: SqlRoute) -
     assert route.differences_from(table.snapshot().to_table()) == []
 
 
+def test_the_function_is_called_once_for_a_batch(route: SqlRoute) -> None:
+    options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "com.acme.Adding"}
+    notes = {1: "😀" * 900, 3: "é" * 9_000, 25: "é" * 20_000}
+    base = [{"id": f"k{n}", "ts": 1, "n": n, "note": notes.get(n % 50, "😀" * (n % 900))} for n in range(1000)]
+    changes = [{"id": f"k{n}", "ts": 1, "n": -n if n % 7 == 0 else n, "note": f"log {n}"} for n in range(1, 1000, 2)]
+    writer = TableWriter(folder=route.folder / "t", fields=FIELDS, options=options).create()
+    writer.base_file(at(1), base)
+    writer.log_file(at(2), [writer.data_block(at(2), changes)])
+    writer.commit(at(1))
+    writer.commit(at(2))
+    table = HudiTable.open(str(writer.folder), payloads={"com.acme.Adding": AddingPayload()})
+    publication = route.publish(table)
+    assert publication.contested == len(changes)
+    route.create(publication)
+    assert route.differences_from(table.snapshot().to_table()) == []
+    plan = "\n".join(row[0] for row in route.query("EXPLAIN SELECT * FROM v"))
+    assert plan.count("v__merge_") == 1
+
+
+def test_a_batch_without_rows_calls_nothing(route: SqlRoute) -> None:
+    options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "com.acme.Adding"}
+    change = [{"id": "d", "ts": 1, "n": 5, "note": "log d"}]
+    writer = written(route.folder / "t", lambda writer: writer.data_block(at(2), change), options)
+    table = HudiTable.open(str(writer.folder), payloads={"com.acme.Adding": AddingPayload()})
+    publication = route.publish(table)
+    assert publication.contested == 0
+    route.create(publication)
+    assert route.differences_from(table.snapshot().to_table()) == []
+
+
+SEQUENCES = (
+    None,
+    "",
+    "x",
+    "1",
+    "2.10",
+    "2.9",
+    "000010.9",
+    "2.9 ",
+    "2.9\n",
+    "1.2.3",
+    "3.",
+    ".3",
+    "\u0663.1",
+    "9" * 19 + ".1",
+)
+
+
+def test_sequences_compare_as_in_hudi(route: SqlRoute) -> None:
+    pairs = [(f"{i}/{j}", one, other) for i, one in enumerate(SEQUENCES) for j, other in enumerate(SEQUENCES)]
+    writer = TableWriter(
+        folder=route.folder / "t",
+        version=6,
+        fields=(("id", "string"), ("_event_seq", "string"), ("side", "string")),
+        options={
+            "hoodie.compaction.payload.class": "org.apache.hudi.common.model.debezium.MySqlDebeziumAvroPayload",
+            "hoodie.table.precombine.field": "_event_seq",
+        },
+    ).create()
+    writer.base_file(at(1), [{"id": key, "_event_seq": one, "side": "base"} for key, one, _ in pairs])
+    changes = [{"id": key, "_event_seq": other, "side": "log"} for key, _, other in pairs]
+    writer.log_file(at(2), [writer.data_block(at(2), changes)], base_instant=at(1))
+    writer.commit(at(1))
+    writer.commit(at(2))
+    table = writer.open()
+    publication = route.publish(table)
+    assert publication.context.merge_rule is not None
+    assert publication.context.merge_rule.sequences_against_base
+    assert publication.contested == len(pairs)
+    route.create(publication)
+    assert route.differences_from(table.snapshot().to_table()) == []
+
+
+def test_a_condition_on_the_key_reaches_the_base_files(route: SqlRoute) -> None:
+    table = HudiTable.open(str(golden_table("e_virtual_keys_120")))
+    publication = route.publish(table)
+    (key,) = publication.context.key_columns
+    assert publication.contested > 0
+    route.create(publication)
+    value = table.snapshot().to_table(columns=[key]).column(key)[0].as_py()
+    plan = "\n".join(row[0] for row in route.query(f"EXPLAIN SELECT * FROM v WHERE {key} = '{value}'"))
+    (of_base,) = re.findall(rf"v__base_\w+, filterPredicate = \({key}(?:_\d+)? = .*", plan)
+    assert f"varchar '{value}'" in of_base
+
+
 def test_functions_are_called_for_contested_rows_alone(route: SqlRoute) -> None:
     changes = [{"id": "a", "ts": 6, "n": 7, "note": None}, {"id": "d", "ts": 6, "n": 1, "note": None}]
     options = {
@@ -168,6 +254,8 @@ def test_hudi_decode_shows_the_records_of_log_blocks(route: SqlRoute) -> None:
         f"SELECT block_type, instant, counts, record FROM {route.place}.v_blocks"
         f" CROSS JOIN UNNEST({route.place}.hudi_decode(chunk, writer_schema)) AS t(record)"
     )
+    (empty,) = route.server.query(f"SELECT {route.place}.hudi_decode(NULL, '{{}}')")
+    assert empty == [None]
     assert {tuple(row[:3]) for row in found} == {("avro_data", at(2), True)}
     decoded = sorted((json.loads(row[3]) for row in found), key=lambda one: one["ts"])
     assert [{name: one[name] for name in ("id", "ts", "n", "note")} for one in decoded] == changes

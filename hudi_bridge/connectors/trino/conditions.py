@@ -19,10 +19,12 @@ from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER
 from hudi_bridge.splits.split import ReadContext
 
 _SIGN = 0x7FFFFFFFFFFFFFFF
+_SEQUENCE = r"\A[0-9]{1,18}\.[0-9]{1,18}\z"
+"""The file number and the position of a change in the log of a database, which compare as numbers."""
 
 
 def why_function(rule: MergeRule | None, *, merges_fields: bool) -> str | None:
-    """Why a function has to merge contested rows; None if SQL can express the rule.
+    """Why plain SQL cannot merge contested rows; None if it can. The SQL of Trino can, but for payloads.
 
     ``merges_fields`` is whether the logs have partial updates.
     """
@@ -68,8 +70,10 @@ def log_wins(rule: MergeRule, columns: LogColumns, dialect: Dialect, base: list[
     """
     outcomes = rule.precedence.over_base_row
     compared = _not_lower(rule, columns, dialect, base, log) if HIGHER in outcomes else "FALSE"
-    if EARLIER not in outcomes:
-        return compared
+    if outcomes[0] == HIGHER and EARLIER not in outcomes:
+        return compared  # what always wins is contested only if its fields are merged, which are those of rows
+    if outcomes == (LATER, LATER, LATER):
+        return "TRUE"
     row, delete, unordered_delete = ({EARLIER: "FALSE", LATER: "TRUE", HIGHER: compared}[one] for one in outcomes)
     return f"CASE WHEN l.is_always THEN {unordered_delete} WHEN l.is_explicit THEN {delete} ELSE {row} END"
 
@@ -77,15 +81,30 @@ def log_wins(rule: MergeRule, columns: LogColumns, dialect: Dialect, base: list[
 def _not_lower(rule: MergeRule, columns: LogColumns, dialect: Dialect, base: list[str], log: list[str]) -> str:
     """The SQL condition that the log record's ordering values are not lower than the base row's."""
     kinds = [columns.schema.field(name).type for name in columns.ordering]
-    condition = ""
-    for kind, of_base, of_log in reversed(list(zip(kinds, base, log, strict=True))):
-        one, other = (_comparable(side, kind, rule, dialect) for side in (of_base, of_log))
+    compared = [
+        (one, other, rule.precedence.nulls_as_zero and is_number(kind))
+        for kind, of_base, of_log in zip(kinds, base, log, strict=True)
+        for one, other in zip(
+            _comparables(of_base, kind, rule, dialect), _comparables(of_log, kind, rule, dialect), strict=True
+        )
+    ]
+    # If sequences are equal, the base row wins.
+    condition = "FALSE" if rule.sequences_against_base else ""
+    for one, other, is_never_null in reversed(compared):
         above, equal = f"{other} > {one}", f"{other} = {one}"
-        if not (rule.precedence.nulls_as_zero and is_number(kind)):
+        if not is_never_null:
             above = f"({other} IS NOT NULL AND ({one} IS NULL OR {above}))"
             equal = f"({equal} OR ({other} IS NULL AND {one} IS NULL))"
         condition = f"({above} OR ({equal} AND {condition}))" if condition else f"({above} OR {equal})"
     return f"COALESCE({condition}, FALSE)" if condition else "TRUE"
+
+
+def _comparables(value: str, kind: ArrowType, rule: MergeRule, dialect: Dialect) -> tuple[str, ...]:
+    """The SQL expressions that an ordering value is compared by, one after the other."""
+    if rule.sequences_against_base:
+        parts = (f"CAST(split_part({value}, '.', {number}) AS bigint)" for number in (1, 2))
+        return tuple(f"(CASE WHEN regexp_like({value}, {literal(_SEQUENCE)}) THEN {part} END)" for part in parts)
+    return (_comparable(value, kind, rule, dialect),)
 
 
 def _comparable(value: str, kind: ArrowType, rule: MergeRule, dialect: Dialect) -> str:

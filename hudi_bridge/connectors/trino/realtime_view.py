@@ -3,8 +3,8 @@
 It is the union of two parts:
 
 * the base rows, joined with their log records. Rows without a log record are not changed; rows whose log record always
-  wins are left out. The others are contested: SQL compares ordering values, and a Python function merges fields or
-  calls a user's payload.
+  wins are left out. The others are contested: SQL compares ordering values and picks the side of each field, or a
+  Python function calls a user's payload for batches of rows. In that case, the base files are read a second time.
 * the log records that are not contested, and the rows of slices that are published whole.
 
 Two more parts have no rows. They fail if a file of the publication is missing, whose rows would otherwise be left out
@@ -20,13 +20,14 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_bridge.caching import cached_property
+from hudi_bridge.connectors.trino.batches import batch
 from hudi_bridge.connectors.trino.conditions import base_key, base_unset, log_wins
-from hudi_bridge.connectors.trino.functions import MERGE, row_type
+from hudi_bridge.connectors.trino.functions import MERGE, pair_type, row_type
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.publication import LOG, SLICES, Publication, PublishedSlice, path_columns
 from hudi_bridge.connectors.trino.sql_text import Dialect, ObjectNames, identifier, literal
 from hudi_bridge.connectors.trino.sql_types import shown, stored_type
-from hudi_bridge.engines import MergeRule, ordering_path
+from hudi_bridge.engines import META_FIELDS, MergeRule, ordering_path
 
 BASE = "base"
 PARTITION_PATH = "_hoodie_partition_path"
@@ -41,8 +42,9 @@ class RealtimeView:
     """Builds the query.
 
     ``base_table`` is a table of the rows of the latest base files; if it is None, the query reads the external table
-    over all base files, and the publication selects the latest ones. ``calls_function`` is whether a function merges
-    contested rows. ``slices`` are those of the publication for Presto, None for others.
+    over all base files, and the publication selects the latest ones. ``merges_fields`` is whether contested rows may
+    have fields of both sides, or ordering values within texts. ``slices`` are those of the publication for Presto, None
+    for others.
 
     Trino learns from the publication's table which files to open. Presto opens all files of a table but those that a
     condition on their name leaves out: the text names the base files, and those of the log as far as there is room.
@@ -52,7 +54,7 @@ class RealtimeView:
     names: ObjectNames
     dialect: Dialect
     base_table: str | None
-    calls_function: bool
+    merges_fields: bool
     slices: tuple[PublishedSlice, ...] | None = None
 
     @cached_property
@@ -164,8 +166,8 @@ class RealtimeView:
     def _merged_base_rows(self, rule: MergeRule) -> str:
         """The base rows; contested ones are merged with their log records."""
         if rule.payload is not None:
-            return self._combined()
-        return self._merged(rule) if self.calls_function else self._compared(rule)
+            return f"{self._untouched(rule)}\nUNION ALL\n{self._combined()}"
+        return self._merged(rule) if self.merges_fields else self._compared(rule)
 
     def _compared(self, rule: MergeRule) -> str:
         """Base rows, where SQL compares ordering values to pick the side of contested ones."""
@@ -179,44 +181,55 @@ class RealtimeView:
         )
 
     def _merged(self, rule: MergeRule) -> str:
-        """Base rows, where a function picks the side of each field of contested ones."""
+        """Base rows, where SQL picks the side of each field of contested ones.
+
+        A field that is unset in the winner comes from the loser, unless the log record is a delete.
+
+        Source: ``PartialUpdateHandler`` of Hudi 1.x.
+        """
         base, log = self._ordering(rule)
-        unset = "CAST(NULL AS array(boolean))"
-        if rule.fill is not None:
-            defaults = self.publication.context.defaults
-            each = (
-                base_unset(field.name, f"b.c{position}", field.type, rule, defaults.get(field.name))
-                for position, field in enumerate(self._schema)
-            )
-            unset = f"ARRAY[{', '.join(each)}]"
-        arguments = ", ".join(("l.is_delete", "l.is_explicit", "l.is_always", unset, "l.unset", *base, *log))
-        picked = (self._pick(position, f"m.from_log[{position + 1}]") for position in self._positions)
+        wins = f"l.record_key IS NOT NULL AND {log_wins(rule, self._columns, self.dialect, base, log)}"
+        picked = (
+            self._pick(position, f"NOT m.is_delete AND {self._from_log(rule, position)}")
+            for position in self._positions
+        )
         return (
             f"SELECT\n  {self._picked_columns(picked)}\nFROM (\n"
-            f"  SELECT\n    {self._sides()},\n    {self._function_call(arguments, 'from_log')}"
+            f"  SELECT\n    {self._sides()},\n    l.record_key,\n    l.is_delete,\n    l.unset,\n    {wins} AS wins\n"
+            f"  {self._join()}\n) m\nWHERE NOT (m.wins AND m.is_delete)"
         )
 
+    def _from_log(self, rule: MergeRule, position: int) -> str:
+        """The condition that a field of a contested row comes from its log record, if that is no delete."""
+        field = self._schema.field(position)
+        if rule.newest_meta and field.name in META_FIELDS:
+            return "m.record_key IS NOT NULL"
+        unset = "FALSE"
+        if rule.fill is not None:
+            default = self.publication.context.defaults.get(field.name)
+            unset = base_unset(field.name, f"m.b{position}", field.type, rule, default)
+        is_set = f"NOT COALESCE(m.unset[{position + 1}], FALSE)"
+        if unset == "FALSE":
+            return f"m.wins AND {is_set}"
+        return f"CASE WHEN m.wins THEN {is_set} ELSE m.record_key IS NOT NULL AND {unset} END"
+
     def _combined(self) -> str:
-        """Base rows, where a function merges both sides of contested ones."""
+        """The merged rows of contested ones, where a function merges both sides of a batch of rows."""
         kind = row_type(self._schema)
         sides = (
             f"CAST(ROW({', '.join(self._shown_values(alias))}) AS {kind})"  # the cast names the fields
             for alias in ("b", "l")
         )
+        merged = ", ".join(f"c{position}" for position in self._positions)
         columns = ",\n  ".join(
-            f"CASE WHEN m.record_key IS NULL THEN {shown(f'm.b{position}', field.type, self.dialect)}"
-            f" ELSE m.made.c{position} END AS {identifier(field.name)}"
-            for position, field in enumerate(self._schema)
+            f"u.c{position} AS {identifier(field.name)}" for position, field in enumerate(self._schema)
         )
-        own = ",\n    ".join(f"b.c{position} AS b{position}" for position in self._positions)
-        return f"SELECT\n  {columns}\nFROM (\n  SELECT\n    {own},\n    {self._function_call(', '.join(sides), 'made')}"
-
-    def _function_call(self, arguments: str, answer: str) -> str:
-        """The end of a query that calls the function for contested rows; if it returns NULL, the row is deleted."""
-        call = f"CASE WHEN l.record_key IS NOT NULL THEN {self.names.of_part(MERGE)}({arguments}) END"
         return (
-            f"l.record_key,\n    {call} AS {answer}\n"
-            f"  {self._join()}\n) m\nWHERE m.record_key IS NULL OR m.{answer} IS NOT NULL"
+            f"SELECT\n  {columns}\nFROM (\n"
+            f"  SELECT array_agg(CAST(ROW({', '.join(sides)}) AS {pair_type(self._schema)})) AS pairs\n"
+            "  FROM base b JOIN log l ON l.place = b.place AND l.record_key = b.record_key\n"
+            f"  WHERE l.is_contested\n  GROUP BY {batch(self._schema, self.publication.contested)}\n"
+            f") g CROSS JOIN UNNEST({self.names.of_part(MERGE)}(g.pairs)) AS u({merged})"
         )
 
     def _missing_publication(self) -> str:
@@ -294,7 +307,9 @@ class RealtimeView:
         If both always have the same value, it is that of the base row, so that filters reach the base files.
         """
         context, name = self.publication.context, self._schema.field(position).name
-        is_same = name in context.path_columns or (context.populates_meta_fields and name in context.key_columns)
+        is_only_key = self.dialect is Dialect.TRINO and context.key_columns == (name,)
+        is_key = is_only_key or (context.populates_meta_fields and name in context.key_columns)
+        is_same = name in context.path_columns or is_key
         return f"m.b{position}" if is_same else f"CASE WHEN {condition} THEN m.l{position} ELSE m.b{position} END"
 
     def _ordering(self, rule: MergeRule) -> tuple[list[str], list[str]]:

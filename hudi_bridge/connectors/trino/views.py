@@ -6,7 +6,6 @@ from hudi_bridge.connectors.trino.blocks import BLOCKS_SCHEMA
 from hudi_bridge.connectors.trino.conditions import why_function
 from hudi_bridge.connectors.trino.functions import (
     create_decode_function,
-    create_fields_function,
     create_payload_function,
 )
 from hudi_bridge.connectors.trino.log_columns import LogColumns
@@ -59,8 +58,6 @@ def statements(
     if (dialect is Dialect.ANSI) != (base_table is not None):
         raise QueryError("base table", repr(base_table), "one for the ANSI dialect, none for others")
     reason = why_function(context.merge_rule, merges_fields=publication.merges_fields)
-    if dialect is Dialect.PRESTO:
-        reason = None  # what needs a function was merged when it was published
     if dialect is Dialect.ANSI and reason is not None:
         raise UnsupportedTableError("merge rule in ansi SQL", reason, "orderings; the dialect trino has functions")
     if dialect is Dialect.ANSI:
@@ -70,7 +67,7 @@ def statements(
         names=names,
         dialect=dialect,
         base_table=base_table,
-        calls_function=reason is not None,
+        merges_fields=dialect is Dialect.TRINO and reason is not None,
         slices=slices if dialect is Dialect.PRESTO else None,
     ).query()
     head = comment(f"The rows of {publication.table_uri} as of {publication.instant}")
@@ -78,7 +75,7 @@ def statements(
     if dialect is Dialect.ANSI:
         return (create_view,)
     tables = (f"CREATE SCHEMA IF NOT EXISTS {names.of_schema}", *_create_tables(publication, names, dialect, columns))
-    functions = _create_function(publication, names, columns) if reason is not None else ()
+    functions = _create_function(publication, names) if dialect is Dialect.TRINO else ()
     blocks = _create_blocks(publication, names, dialect) if publication.has_blocks else ()
     return (*tables, *functions, *blocks, create_view)
 
@@ -119,14 +116,12 @@ def _create_table(name: str, schema: pa.Schema, location: str, dialect: Dialect)
     return f"CREATE TABLE IF NOT EXISTS {name} (\n  {columns}\n)\nWITH ({settings})"
 
 
-def _create_function(publication: Publication, names: ObjectNames, columns: LogColumns) -> tuple[str, ...]:
-    """The function that the view calls."""
+def _create_function(publication: Publication, names: ObjectNames) -> tuple[str, ...]:
+    """The function that the view calls, if any."""
     context, rule = publication.context, publication.context.merge_rule
-    if rule is None:
+    if rule is None or rule.payload is None:
         return ()
-    if rule.payload is not None:
-        return (create_payload_function(names, context, rule.payload),)
-    return (create_fields_function(names, context, rule, columns),)
+    return (create_payload_function(names, context, rule.payload),)
 
 
 def _create_blocks(publication: Publication, names: ObjectNames, dialect: Dialect) -> tuple[str, ...]:

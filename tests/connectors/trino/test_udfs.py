@@ -1,4 +1,4 @@
-"""What runs within Trino's Python, run here: against the columnar merge, and against Avro's own decoder."""
+"""What runs within Trino's Python, run here: a payload, and the decoder against Avro's own."""
 
 import io
 import json
@@ -9,57 +9,10 @@ from typing import Any
 
 import fastavro
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hudi_bridge.connectors.trino.decode_udf import decode_chunk
-from hudi_bridge.connectors.trino.merge_udf import comparable, contested_fields, float_rank
-from hudi_bridge.connectors.trino.payload_udf import combined
+from hudi_bridge.connectors.trino.payload_udf import merged_rows
 from hudi_bridge.merge.custom_payload import RecordPayload, Row
-from hudi_bridge.merge.rules import DEFAULT_PAYLOAD, EVENT_TIME, Precedence
-
-
-def total_order(value: float) -> tuple[bool, float, float]:
-    return math.isnan(value), 0.0 if math.isnan(value) else value, 0.0 if math.isnan(value) else math.copysign(1, value)
-
-
-@given(st.floats(), st.floats())
-def test_floats_rank_in_the_total_order_of_java(one: float, other: float) -> None:
-    assert (float_rank(one) < float_rank(other)) == (total_order(one) < total_order(other))
-
-
-def test_missing_numbers_count_as_zero_where_they_do() -> None:
-    assert comparable([None, None, 2], [True, False, False], sequences=False) == (0, None, 2)
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"), [("000010.9", (10, 9)), ("2.10", (2, 10)), ("x", (None, None)), (None, (None, None))]
-)
-def test_sequences_compare_as_numbers(text: str | None, parts: tuple[int | None, int | None]) -> None:
-    assert comparable([text], [False], sequences=True) == parts
-
-
-def fields(rule: Precedence, base: int, log: int, **changes: Any) -> list[bool] | None:
-    settings: dict[str, Any] = {"flags": (False, False, False), "unset": ([True, False], [False, True])} | changes
-    newest = settings.pop("newest", (False, False))
-    return contested_fields(rule.over_base_row, (False,), newest, sequences=False, ordering=(base, log), **settings)
-
-
-def test_a_winner_takes_unset_fields_from_the_loser() -> None:
-    assert fields(EVENT_TIME, 1, 2) == [True, False]
-    assert fields(EVENT_TIME, 2, 1) == [True, False]
-    assert fields(EVENT_TIME, 2, 1, unset=([False, False], [False, False])) == [False, False]
-    assert fields(EVENT_TIME, 2, 1, unset=(None, None)) == [False, False]
-    assert fields(EVENT_TIME, 2, 1, newest=(False, True)) == [True, True]
-
-
-def test_a_delete_removes_the_row_or_leaves_it_as_it_is() -> None:
-    assert fields(EVENT_TIME, 1, 2, flags=(True, True, False)) is None
-    assert fields(EVENT_TIME, 2, 1, flags=(True, True, False)) == [False, False]
-    assert fields(EVENT_TIME, 2, 1, flags=(True, True, True)) is None
-    # A row that carries a delete marker is compared as a row.
-    assert fields(DEFAULT_PAYLOAD, 2, 1, flags=(True, False, False)) == [False, False]
-    assert fields(DEFAULT_PAYLOAD, 2, 1, flags=(True, True, False)) is None
 
 
 class Adding(RecordPayload):
@@ -71,8 +24,22 @@ class Adding(RecordPayload):
 def test_a_payload_gets_names_and_gives_places() -> None:
     shape = "row", (("n", None), ("tags", ("map", ("array", ("row", (("x", None),))))), ("left_out", None))
     base, log = (1, {"a": [(1,)]}, 5), (2, {"b": [None, (2,)]}, 6)
-    assert combined(Adding(), base, log, shape) == (3, {"a": [(1,)], "b": [None, (2,)]}, 6)
-    assert combined(Adding(), base, (-1, {}, 0), shape) is None
+    assert merged_rows(Adding(), [(base, log)], shape) == [(3, {"a": [(1,)], "b": [None, (2,)]}, 6)]
+
+
+class Taking(RecordPayload):
+    """Deletes the record of an even number; gives fewer columns, in another order."""
+
+    def combine_and_get_update_value(self, current: Row, incoming: Row) -> Row | None:
+        return {"note": current["note"], "n": incoming["n"]} if incoming["n"] % 2 else None
+
+
+def test_a_batch_is_merged_in_order_without_deleted_records() -> None:
+    shape = "row", (("n", None), ("left_out", None), ("note", None))
+    pairs = [((0, 1, f"base {n}"), (n, 1, "log")) for n in range(6)]
+    assert merged_rows(Taking(), pairs, shape) == [(n, None, f"base {n}") for n in (1, 3, 5)]
+    assert merged_rows(Taking(), pairs[::2], shape) == []
+    assert merged_rows(Taking(), [], shape) == []
 
 
 SCHEMA: dict[str, Any] = {

@@ -1,0 +1,29 @@
+"""The batches of contested rows that a call of a Trino function gets."""
+
+import pyarrow as pa
+import pytest
+
+from hudi_bridge.connectors.trino.batches import batch
+
+ALONE = "CAST(b.place AS varchar) || '/' || b.record_key"
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.list_(pa.string()), pa.map_(pa.string(), pa.int32()), pa.struct([("x", pa.int64())])]
+)
+def test_rows_of_unknown_size_are_alone(kind: pa.DataType) -> None:
+    assert batch(pa.schema([pa.field("id", pa.string()), pa.field("nested", kind)]), 10_000) == ALONE
+
+
+def test_the_longer_the_texts_the_fewer_rows() -> None:
+    size = "COALESCE(length(b.c0), 0) + COALESCE(length(l.c0), 0)"
+    assert batch(pa.schema([("id", pa.string())]).append(pa.field("n", pa.int64())), 10_001) == (
+        f"CASE WHEN {size} <= 1000 THEN '0:' || CAST(mod(crc32(to_utf8({ALONE})), 101) AS varchar)"
+        f" WHEN {size} <= 10000 THEN '1:' || CAST(mod(crc32(to_utf8({ALONE})), 1001) AS varchar) ELSE {ALONE} END"
+    )
+
+
+def test_the_more_columns_the_fewer_rows() -> None:
+    wide = pa.schema([(f"n{number}", pa.int64()) for number in range(400)])
+    assert "mod(crc32(" in batch(wide, 1_000)
+    assert ", 100) AS varchar)" in batch(wide, 1_000)
