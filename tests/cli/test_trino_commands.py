@@ -107,7 +107,7 @@ def test_what_does_not_fit_is_told(hudi_bridge: Call, story: str, tmp_path: Path
             "presto",
             {
                 "iceberg": (True, "files that Presto would misread are written anew"),
-                "sql (presto)": (True, "SQL compares"),
+                "sql (presto)": (True, "no function is called: merging of fields"),
                 "hive connector": (False, "reads table versions up to 6, this is version 9"),
                 "hudi connector": (False, "reads table versions up to 6, this is version 9"),
             },
@@ -137,12 +137,13 @@ def test_explain_says_which_route_fits(
         assert (of_functions["function_seconds"] > 0) == of_functions["reason"].startswith("a function")
 
 
-def test_explain_counts_what_presto_cannot_merge(hudi_bridge: Call) -> None:
-    table = str(golden_table("b_partial_update_payload_120"))
+def test_explain_counts_what_presto_would_misread(hudi_bridge: Call) -> None:
+    table = str(golden_table("f_types_120"))
     outcome = hudi_bridge("trino", "explain", table, "--dialect", "presto", "--format", "json")
     (found,) = (one for one in map(json.loads, outcome.text.splitlines()) if one["route"] == "sql (presto)")
     assert found["whole_slices"] > 0
-    assert found["why_whole"].startswith("Presto has no functions for merging of fields")
+    assert "to milliseconds" in found["why_whole"]
+    assert any("as bigint, in microseconds since 1970" in one for one in found["other_types"])
 
 
 def test_explain_on_a_screen_is_short(in_terminal: Callable[..., str]) -> None:

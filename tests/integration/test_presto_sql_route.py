@@ -98,39 +98,37 @@ CHANGE = {"id": "a", "ts": 6, "n": 7, "note": "log"}
 
 
 @pytest.mark.parametrize(
-    ("block_of", "options", "reason"),
+    ("block_of", "options"),
     [
-        (
-            lambda writer: writer.data_block(at(2), [{"id": "a", "ts": 6, "n": 7}], only=("id", "ts", "n")),
-            {},
-            "Presto has no functions for merging of fields, of partial updates in the logs",
-        ),
+        (lambda writer: writer.data_block(at(2), [{"id": "a", "ts": 6, "n": 7}], only=("id", "ts", "n")), {}),
         (
             lambda writer: writer.data_block(at(2), [CHANGE | {"note": None}]),
             {
                 "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
                 "hoodie.table.partial.update.mode": "IGNORE_DEFAULTS",
             },
-            "Presto has no functions for merging of fields, defaults taken from the row that loses",
         ),
     ],
+    ids=["partial updates", "defaults"],
 )
-def test_rows_that_need_a_function_are_merged_when_they_are_published(
-    route: SqlRoute, block_of: Callable[[TableWriter], bytes], options: dict[str, str], reason: str
+def test_fields_are_merged_in_sql(
+    route: SqlRoute, block_of: Callable[[TableWriter], bytes], options: dict[str, str]
 ) -> None:
     table = written(route.folder / "t", block_of, options).open()
     publication = route.publish(table)
-    assert (publication.whole, publication.why_whole) == (1, reason)
+    assert (publication.whole, publication.merges_fields) == (0, True)
     route.create(publication)
     assert route.differences_from(table.snapshot().to_table()) == []
 
 
-def test_a_payload_of_the_users_own_decides(route: SqlRoute) -> None:
+def test_a_payload_of_the_users_own_merges_when_it_is_published(route: SqlRoute) -> None:
     options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "com.acme.Adding"}
     changes = [{"id": key, "ts": 1, "n": n, "note": f"log {key}"} for key, n in (("a", 10), ("b", -1), ("d", 5))]
     writer = written(route.folder / "t", lambda writer: writer.data_block(at(2), changes), options)
     table = HudiTable.open(str(writer.folder), payloads={"com.acme.Adding": AddingPayload()})
-    route.create(route.publish(table))
+    publication = route.publish(table)
+    assert publication.why_whole == "Presto has no functions for the payload com.acme.Adding"
+    route.create(publication)
     assert route.query("SELECT id, n, note FROM v ORDER BY id") == [
         ["a", 11, "base a + log a"],
         ["c", 1, "base c"],

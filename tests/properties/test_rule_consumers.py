@@ -1,7 +1,7 @@
 """Every entry of the table of rules, as all that read it see it.
 
-These are the columnar merge, the plain rules, splits as JSON, the story of a record, the conditions that SQL gets (run
-by DuckDB), and the text of the Python function that Trino gets.
+These are the columnar merge, the plain rules, splits as JSON, the story of a record, and the query of the views in
+Trino and Presto, run by DuckDB.
 
 An entry that is added to the table is covered by that. That nothing else has to be told of it is shown by entries that
 no release of Hudi has.
@@ -11,22 +11,18 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import duckdb
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_bridge import HudiTable, RealtimeFileSplit
-from hudi_bridge.connectors.trino.conditions import base_unset, why_function
-from hudi_bridge.connectors.trino.functions import create_fields_function
-from hudi_bridge.connectors.trino.log_columns import LogColumns
+from hudi_bridge.connectors.trino.conditions import why_not_in_plain_sql
 from hudi_bridge.connectors.trino.publication import LOG, SLICES, Publication
 from hudi_bridge.connectors.trino.publish import publish_log_records
-from hudi_bridge.connectors.trino.sql_text import Dialect, Engine, ObjectNames, identifier, literal
-from hudi_bridge.connectors.trino.views import statements
+from hudi_bridge.connectors.trino.realtime_view import RealtimeView
+from hudi_bridge.connectors.trino.sql_text import Dialect, ObjectNames, literal
 from hudi_bridge.merge import rules
 from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER
 from hudi_bridge.merge.rules import FieldFill, MergeRule, PayloadRule, Precedence, Release
@@ -47,7 +43,6 @@ from tests.table_writer import Row
 
 TABLES = tables_of_entries()
 BASE_TABLE = "hive.hudi.read_optimized"
-NAMES = ObjectNames(catalog="hive", schema="hudi", view="v", fingerprint="f")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,78 +91,34 @@ def story(written: Written) -> None:
 
 
 def sql(written: Written) -> None:
-    """The view, if SQL can say all of the rule."""
-    if why_function(written.rule, merges_fields=False) is not None:
-        return
+    """The query of the view, in DuckDB with a function that Trino and Presto have."""
     publication = published(written)
+    names = ObjectNames(catalog="hive", schema="hudi", view="v", fingerprint=publication.folder)
+    merges_fields = why_not_in_plain_sql(written.rule, merges_fields=publication.merges_fields) is not None
+    view = RealtimeView(
+        publication=publication,
+        names=names,
+        dialect=Dialect.ANSI,
+        base_table=BASE_TABLE,
+        merges_fields=merges_fields,
+    )
     base = written.opened.read_optimized().to_table()
     with duckdb.connect() as connection:
         connection.execute("ATTACH ':memory:' AS hive; CREATE SCHEMA hive.hudi")
+        connection.execute("CREATE MACRO regexp_like(text, pattern) AS regexp_matches(text, pattern)")
         for part in (LOG, SLICES):
-            name = f'"hive"."hudi".{identifier(f"v__{part}_{publication.folder}")}'
             files = literal(f"{written.folder}/own/{publication.folder}/{part}/*.parquet")
-            connection.execute(f"CREATE TABLE {name} AS FROM read_parquet({files})")
+            connection.execute(f"CREATE TABLE {names.of_part(part)} AS FROM read_parquet({files})")
         connection.register("base", base)
         connection.execute(f"CREATE TABLE {BASE_TABLE} AS FROM base")
-        (create_view,) = statements(
-            publication, catalog="hive", schema="hudi", view="v", dialect=Dialect.ANSI, base_table=BASE_TABLE
-        )
-        connection.execute(create_view)
-        written.check_rows(connection.sql('SELECT * FROM "hive"."hudi"."v"').to_arrow_table().to_pylist())
-
-
-def function(written: Written) -> None:
-    """The text of the function, run for contested rows as the view does."""
-    publication = published(written)
-    context = publication.context
-    columns = LogColumns.of(context, Engine.TRINO)
-    handler = handler_of(create_fields_function(NAMES, context, written.rule, columns))
-    ordering = written.rule.ordering_fields if columns.ordering else ()
-    files = (written.folder / "own" / publication.folder / LOG).glob("*.parquet")
-    log = [row for file in files for row in pq.read_table(file).to_pylist()]
-    by_key = {row[columns.key]: row for row in log}
-    rows: list[Row] = [row for row in log if not row[columns.contested] and not row[columns.delete]]
-    for row, unset in zip(*base_of(written), strict=True):
-        of_log = by_key.get(row["_hoodie_record_key"])
-        if of_log is None:
-            rows.append(row)
-        elif of_log[columns.contested]:
-            flags = (of_log[name] for name in (columns.delete, columns.explicit, columns.always))
-            values = [row[name] for name in ordering] + [of_log[name] for name in columns.ordering]
-            from_log = handler(*flags, unset, of_log[columns.unset], *values)
-            if from_log is not None:
-                picked = zip(context.schema.names, from_log, strict=True)
-                rows.append({name: (of_log if is_of_log else row)[name] for name, is_of_log in picked})
-    written.check_rows(rows)
+        written.check_rows(connection.sql(view.query()).to_arrow_table().to_pylist())
 
 
 def published(written: Written) -> Publication:
     return publish_log_records(written.opened, str(written.folder / "own")).publication
 
 
-def base_of(written: Written) -> tuple[list[Row], list[list[bool]]]:
-    """The base rows, and which of their fields are unset, as SQL says it."""
-    base = written.opened.read_optimized().to_table()
-    defaults = written.opened.splits()[0].context.defaults
-    conditions = (
-        base_unset(field.name, identifier(field.name), field.type, written.rule, defaults.get(field.name))
-        for field in base.schema
-    )
-    with duckdb.connect() as connection:
-        connection.register("base", base)
-        found = connection.sql(f"SELECT [{', '.join(conditions)}] AS unset, * FROM base").to_arrow_table()
-    return found.drop(["unset"]).to_pylist(), found.column("unset").to_pylist()
-
-
-def handler_of(statement: str) -> Callable[..., list[bool] | None]:
-    _, text, _ = statement.split("$$")
-    namespace: dict[str, Any] = {}
-    exec(text, namespace)
-    handler: Callable[..., list[bool] | None] = namespace["handler"]
-    return handler
-
-
-CONSUMERS: tuple[Callable[[Written], None], ...] = (columnar, split, story, sql, function)
+CONSUMERS: tuple[Callable[[Written], None], ...] = (columnar, split, story, sql)
 
 
 def check(table: Table, base: Sequence[Row], log: Sequence[Change]) -> None:

@@ -23,8 +23,8 @@ _SEQUENCE = r"\A[0-9]{1,18}\.[0-9]{1,18}\z"
 """The file number and the position of a change in the log of a database, which compare as numbers."""
 
 
-def why_function(rule: MergeRule | None, *, merges_fields: bool) -> str | None:
-    """Why plain SQL cannot merge contested rows; None if it can. The SQL of Trino can, but for payloads.
+def why_not_in_plain_sql(rule: MergeRule | None, *, merges_fields: bool) -> str | None:
+    """Why plain SQL cannot merge contested rows; None if it can. The SQL of Trino and Presto can, but for payloads.
 
     ``merges_fields`` is whether the logs have partial updates.
     """
@@ -122,19 +122,31 @@ def _float_rank(value: str, *, nulls_as_zero: bool) -> str:
     return f"(CASE WHEN {bits} < 0 THEN bitwise_xor({bits}, {_SIGN}) ELSE {bits} END)"
 
 
-def base_unset(name: str, value: str, kind: ArrowType, rule: MergeRule, default: "pa.Scalar[Any] | None") -> str:
-    """The SQL condition that a field of a base row is unset: it is filled from the log record even if that loses."""
-    unset = unset_value(rule, name, kind, default)
+def base_unset(
+    field: "pa.Field[Any]",
+    value: str,
+    rule: MergeRule,
+    default: "pa.Scalar[Any] | None",
+    columns: LogColumns,
+    dialect: Dialect,
+) -> str:
+    """The SQL condition that a field of a base row is unset: it is filled from the log record even if that loses.
+
+    ``value`` is the SQL expression of its stored value.
+    """
+    unset = unset_value(rule, field.name, field.type, default)
     if unset is None:
         return "FALSE"
     if not unset.is_valid:
         return f"{value} IS NULL"
-    return f"COALESCE({value} = {_constant(unset.as_py(), kind, name)}, FALSE)"
+    published = columns.schema.field(field.name).type
+    constant = _constant(unset.cast(published), stored_type(published, dialect, field.name), field.name)
+    return f"COALESCE({value} = {constant}, FALSE)"
 
 
-def _constant(value: Any, kind: ArrowType, name: str) -> str:  # noqa: ANN401 - any primitive type
+def _constant(scalar: "pa.Scalar[Any]", stored: str, name: str) -> str:
     """The SQL text of a value, in the stored type of its column."""
-    stored = stored_type(kind, Dialect.TRINO, name)
+    value, kind = scalar.as_py(), scalar.type
     match value:
         case bool():
             return str(value).upper()
@@ -144,7 +156,8 @@ def _constant(value: Any, kind: ArrowType, name: str) -> str:  # noqa: ANN401 - 
             return f"X'{value.hex()}'"
         case dt.datetime():
             text = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
-            return f"CAST({literal(text.isoformat(sep=' '))} AS {stored})"
+            digits = "milliseconds" if kind.unit == "ms" else "microseconds"
+            return f"CAST({literal(text.isoformat(sep=' ', timespec=digits))} AS {stored})"
         case dt.time():
             seconds = (value.hour * 60 + value.minute) * 60 + value.second
             return f"CAST({seconds * 1_000_000 + value.microsecond} AS {stored})"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_bridge.connectors.trino.conditions import log_wins, why_function
+from hudi_bridge.connectors.trino.conditions import log_wins, why_not_in_plain_sql
 from hudi_bridge.connectors.trino.functions import row_type
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.payload_text import payload_text
@@ -100,15 +100,14 @@ def explain_routes(
 
 
 def _sql(dialect: Dialect, context: ReadContext, columns: LogColumns, counts: _Counts) -> Mapping[str, Any]:
-    reason = why_function(context.merge_rule, merges_fields=counts.merges_fields)
-    if dialect is Dialect.PRESTO:
-        reason = None  # what plain SQL cannot merge is merged when it is published
+    reason = why_not_in_plain_sql(context.merge_rule, merges_fields=counts.merges_fields)
     refusal = _refusal(dialect, context, columns, counts, reason)
-    calls_function = (
-        dialect is Dialect.TRINO and context.merge_rule is not None and context.merge_rule.payload is not None
-    )
-    how = f"a function for {reason}" if calls_function else "SQL compares, no function is called"
-    if reason is not None and not calls_function:
+    has_payload = context.merge_rule is not None and context.merge_rule.payload is not None
+    calls_function = dialect is Dialect.TRINO and has_payload
+    how = "SQL compares, no function is called"
+    if calls_function:
+        how = f"a function for {reason}"
+    elif reason is not None and not has_payload:
         how = f"SQL compares and merges, no function is called: {reason}"
     return {
         "route": f"sql ({dialect})",

@@ -207,7 +207,7 @@ class RealtimeView:
         unset = "FALSE"
         if rule.fill is not None:
             default = self.publication.context.defaults.get(field.name)
-            unset = base_unset(field.name, f"m.b{position}", field.type, rule, default)
+            unset = base_unset(field, f"m.b{position}", rule, default, self._columns, self.dialect)
         is_set = f"NOT COALESCE(m.unset[{position + 1}], FALSE)"
         if unset == "FALSE":
             return f"m.wins AND {is_set}"

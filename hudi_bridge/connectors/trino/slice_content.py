@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.connectors.trino.compatibility import why_keys_unreadable, why_unreadable
-from hudi_bridge.connectors.trino.conditions import why_function
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.sql_text import Engine
 from hudi_bridge.dispatch import open_reader_in
@@ -118,8 +117,9 @@ class _SliceReader:
             return None
         if self.columns.cut_times and any(_has_microseconds(one.type) for one in log.ordering):
             return "Presto would cut the ordering values to milliseconds"
-        reason = why_function(rule, merges_fields=log.merges_fields)
-        return None if reason is None else f"Presto has no functions for {reason}"
+        if rule is not None and rule.payload is not None:
+            return f"Presto has no functions for the payload {rule.payload_class}"
+        return None
 
     def _record_batch(self, log: SurvivingLogRecords) -> pa.RecordBatch:
         columns = self.columns

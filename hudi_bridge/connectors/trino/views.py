@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from hudi_bridge.connectors.trino.blocks import BLOCKS_SCHEMA
-from hudi_bridge.connectors.trino.conditions import why_function
+from hudi_bridge.connectors.trino.conditions import why_not_in_plain_sql
 from hudi_bridge.connectors.trino.functions import (
     create_decode_function,
     create_payload_function,
@@ -57,7 +57,7 @@ def statements(
     check_column_names(columns.schema.names)
     if (dialect is Dialect.ANSI) != (base_table is not None):
         raise QueryError("base table", repr(base_table), "one for the ANSI dialect, none for others")
-    reason = why_function(context.merge_rule, merges_fields=publication.merges_fields)
+    reason = why_not_in_plain_sql(context.merge_rule, merges_fields=publication.merges_fields)
     if dialect is Dialect.ANSI and reason is not None:
         raise UnsupportedTableError("merge rule in ansi SQL", reason, "orderings; the dialect trino has functions")
     if dialect is Dialect.ANSI:
@@ -67,7 +67,7 @@ def statements(
         names=names,
         dialect=dialect,
         base_table=base_table,
-        merges_fields=dialect is Dialect.TRINO and reason is not None,
+        merges_fields=dialect is not Dialect.ANSI and reason is not None,
         slices=slices if dialect is Dialect.PRESTO else None,
     ).query()
     head = comment(f"The rows of {publication.table_uri} as of {publication.instant}")
