@@ -1,0 +1,175 @@
+"""Conditions of Polars as conditions of Arrow, so that files and row groups without matching rows are not read.
+
+A condition of Arrow lets all rows pass that the one of Polars does, and perhaps others: Polars checks its own again. In
+Polars NaN is the greatest number and equals itself, and no statistics of files tell of NaN. So floats are only compared
+where NaN does not pass.
+
+Polars hands an expression over as JSON whose form no release promises. What is not known here is not passed on.
+"""
+
+import json
+from collections.abc import Callable
+from functools import reduce
+from io import StringIO
+from operator import and_, eq, ge, gt, le, lt, ne, or_
+from typing import Any, TypeAlias
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from hudi_bridge.connectors.polars.types import type_of
+
+ArrowType: TypeAlias = Any
+_Node: TypeAlias = Any
+_Comparison = Callable[[pc.Expression, Any], pc.Expression]
+_Field = tuple[pc.Expression, ArrowType]
+
+_COMPARISONS: dict[str, _Comparison] = {"Eq": eq, "NotEq": ne, "Lt": lt, "LtEq": le, "Gt": gt, "GtEq": ge}
+_OPPOSITES = {"Eq": "NotEq", "NotEq": "Eq", "Lt": "GtEq", "LtEq": "Gt", "Gt": "LtEq", "GtEq": "Lt"}
+_WITHOUT_NAN = ("Eq", "Lt", "LtEq")
+"""The comparisons with a number that NaN does not pass in Polars either."""
+_BOUNDS = {"Both": ("GtEq", "LtEq"), "Left": ("GtEq", "Lt"), "Right": ("Gt", "LtEq"), "None": ("Gt", "Lt")}
+_ORDERED = (
+    types.is_integer,
+    types.is_floating,
+    types.is_string,
+    types.is_binary,
+    types.is_decimal128,
+    types.is_date32,
+    types.is_time64,
+    types.is_timestamp,
+)
+"""The types of which Polars and Arrow have the same order."""
+
+
+def condition_of(predicate: pl.Expr, columns: pa.Schema) -> pc.Expression | None:
+    """A condition of Arrow that all rows meet that pass the predicate; None if there is none."""
+    try:
+        tree = json.loads(predicate.meta.serialize(format="json"))
+    except (pl.exceptions.PolarsError, ValueError):
+        # Functions of Python, for one, have no JSON.
+        return None
+    return _Translation(columns).condition(tree, is_true=True)
+
+
+class _Translation:
+    """Of the JSON of an expression over some columns."""
+
+    def __init__(self, columns: pa.Schema) -> None:
+        self._columns = columns
+
+    def condition(self, node: _Node, *, is_true: bool) -> pc.Expression | None:
+        """A condition that all rows meet for which the node is true or, if ``is_true`` is not, false.
+
+        Both are asked for, since NOT makes false of true, and null of null.
+        """
+        match node:
+            case {"BinaryExpr": {"left": left, "op": "And" | "LogicalAnd" | "Or" | "LogicalOr" as name, "right": right}}:
+                sides = [self.condition(side, is_true=is_true) for side in (left, right)]
+                return _all(sides) if name.endswith("And") == is_true else _any(sides)
+            case {"BinaryExpr": {"left": left, "op": str(name), "right": right}} if name in _COMPARISONS:
+                return self._compared(left, name if is_true else _OPPOSITES[name], right)
+            case {"Function": {"input": [inner], "function": {"Boolean": "Not"}}}:
+                return self.condition(inner, is_true=not is_true)
+            case {"Function": {"input": [inner], "function": {"Boolean": "IsNull" | "IsNotNull" as name}}}:
+                return self._null_test(inner, is_null=(name == "IsNull") == is_true)
+            case {"Function": {"input": [inner, values], "function": {"Boolean": {"IsIn": {"nulls_equal": False}}}}}:
+                return self._listed(inner, values, is_true=is_true)
+            case {"Function": {"input": [inner, low, high], "function": {"Boolean": {"IsBetween": {"closed": closed}}}}}:
+                return self._between(inner, low, high, closed) if is_true and closed in _BOUNDS else None
+            case {"Column": _}:
+                field = self._field(node)
+                if field is None or not types.is_boolean(field[1]):
+                    return None
+                return field[0] if is_true else ~field[0]
+        return None
+
+    def _compared(self, left: _Node, name: str, right: _Node) -> pc.Expression | None:
+        field = self._field(left)
+        if field is None or (types.is_floating(field[1]) and name not in _WITHOUT_NAN):
+            return None
+        value = _value(right, field[1])
+        return None if value is None else _COMPARISONS[name](field[0], value)
+
+    def _null_test(self, inner: _Node, *, is_null: bool) -> pc.Expression | None:
+        field = self._field(inner)
+        if field is None:
+            return None
+        return field[0].is_null() if is_null else field[0].is_valid()
+
+    def _listed(self, inner: _Node, listed: _Node, *, is_true: bool) -> pc.Expression | None:
+        field = self._field(inner)
+        # Arrow looks floats up by their bits, which differ between 0.0 and -0.0.
+        if field is None or types.is_floating(field[1]):
+            return None
+        values = _values(listed, field[1])
+        if values is None or values.null_count:
+            return None
+        found = field[0].isin(values)
+        return found if is_true else ~found & field[0].is_valid()
+
+    def _between(self, inner: _Node, low: _Node, high: _Node, closed: str) -> pc.Expression | None:
+        field = self._field(inner)
+        if field is None:
+            return None
+        # NaN may pass the lower bound, never the upper one.
+        ends = [
+            None if value is None else _COMPARISONS[name](field[0], value)
+            for name, value in zip(_BOUNDS[closed], (_value(low, field[1]), _value(high, field[1])), strict=True)
+        ]
+        return None if any(end is None for end in ends) else _all(ends)
+
+    def _field(self, node: _Node) -> _Field | None:
+        """A column, or a field of structs, with its type."""
+        path = _path(node)
+        if path is None:
+            return None
+        kind: ArrowType = pa.struct(list(self._columns))
+        for name in path:
+            if not types.is_struct(kind) or kind.get_field_index(name) < 0:
+                return None
+            kind = kind.field(name).type
+        return pc.field(*path), kind
+
+
+def _path(node: _Node) -> tuple[str, ...] | None:
+    match node:
+        case {"Column": str(name)}:
+            return (name,)
+        case {"Function": {"input": [inner], "function": {"StructExpr": {"FieldByName": str(name)}}}}:
+            path = _path(inner)
+            return None if path is None else (*path, name)
+    return None
+
+
+def _value(node: _Node, kind: ArrowType) -> "pa.Scalar[Any] | None":
+    values = _values(node, kind)
+    return values[0] if values is not None and len(values) == 1 and values[0].is_valid else None
+
+
+def _values(node: _Node, kind: ArrowType) -> "pa.Array[Any] | None":
+    """A literal, or the values of a list that is one, in the type of a column; None unless it has the same in Polars."""
+    if not isinstance(node, dict) or "Literal" not in node or not any(is_kind(kind) for is_kind in _ORDERED):
+        return None
+    try:
+        literal = pl.select(pl.Expr.deserialize(StringIO(json.dumps(node)), format="json")).to_series()
+        values = literal.explode() if isinstance(literal.dtype, pl.List) else literal
+        if values.dtype != type_of(kind) and not (types.is_decimal(kind) and isinstance(values.dtype, pl.Decimal)):
+            return None
+        found = values.to_arrow().cast(kind)
+    except (pl.exceptions.PolarsError, pa.ArrowException, ValueError, TypeError):
+        # NaN, for one, has no JSON; and not every decimal has the scale of the column.
+        return None
+    return found
+
+
+def _all(conditions: list[pc.Expression | None]) -> pc.Expression | None:
+    known = [condition for condition in conditions if condition is not None]
+    return reduce(and_, known) if known else None
+
+
+def _any(conditions: list[pc.Expression | None]) -> pc.Expression | None:
+    known = [condition for condition in conditions if condition is not None]
+    return reduce(or_, known) if len(known) == len(conditions) else None

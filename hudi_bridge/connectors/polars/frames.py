@@ -1,0 +1,103 @@
+"""Lazy frames over the rows of a table, read as Polars asks for them."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from hudi_bridge.connectors.polars.conditions import condition_of
+from hudi_bridge.connectors.polars.types import columns_of, frame_of
+from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.errors import QueryError
+from hudi_bridge.storage import PathLike
+from hudi_bridge.table import HudiTable
+from hudi_bridge.timeline.instant import InstantLike
+
+
+def scan(
+    path_or_table: PathLike | HudiTable,
+    *,
+    filesystem: Any = None,  # noqa: ANN401 - of any library
+    as_of: InstantLike | None = None,
+    read_optimized: bool = False,
+    after: InstantLike | None = None,
+    up_to: InstantLike | None = None,
+    options: Mapping[str, str] | None = None,
+    payloads: Mapping[str, Any] | None = None,
+) -> pl.LazyFrame:
+    """The rows of a table as a lazy frame: its snapshot or, if asked, the base files alone or a range of commits.
+
+    ``path_or_table`` is a path or URI as for ``HudiTable.open``, or an open table. ``filesystem``, ``options`` and
+    ``payloads`` are those of ``HudiTable.open``, and ``as_of`` is that of ``HudiTable.snapshot``. ``read_optimized``
+    leaves out the changes in log files. ``after``, and optionally ``up_to``, ask for the rows that commits in that range
+    have written, as ``HudiTable.incremental`` does.
+
+    The frame stays at the instant that was newest at the time of this call, or at ``as_of``. No rows are read before
+    Polars collects the frame, and each collection reads them anew. Errors of reading are raised by Polars as they are.
+
+    Raises:
+        QueryError: the arguments exclude one another.
+        InstantNotReadableError: files of the instant or of the range have been removed, or are incomplete.
+        TableNotFoundError: there is no Hudi table.
+        UnsupportedTableError: the table uses something that cannot be read correctly, or has a column whose type Polars
+            lacks.
+    """
+    if up_to is not None and after is None:
+        raise QueryError("up_to", repr(up_to), "an after as well, where the range begins")
+    if after is not None and (as_of is not None or read_optimized):
+        raise QueryError("after", repr(after), "neither as_of nor read_optimized beside it")
+    table = _opened(path_or_table, filesystem=filesystem, options=options, payloads=payloads)
+    if after is not None:
+        return scan_dataset(table.incremental(after, up_to))
+    return scan_dataset(table.read_optimized(as_of) if read_optimized else table.snapshot(as_of))
+
+
+def scan_dataset(dataset: HudiDataset) -> pl.LazyFrame:
+    """The rows of a dataset of ``HudiTable``, such as ``HudiTable.changes``, as a lazy frame.
+
+    Raises:
+        UnsupportedTableError: Polars lacks the type of a column.
+    """
+    # A dataset is planned once, so a plan that has it twice may read it once.
+    return register_io_source(partial(_frames, dataset), schema=columns_of(dataset.schema), is_pure=True)
+
+
+def _opened(path_or_table: PathLike | HudiTable, **arguments: Any) -> HudiTable:  # noqa: ANN401 - of ``HudiTable.open``
+    if not isinstance(path_or_table, HudiTable):
+        return HudiTable.open(path_or_table, **arguments)
+    for name, given in arguments.items():
+        if given is not None:
+            raise QueryError(name, "an open table beside it", "a path to open with it")
+    return path_or_table
+
+
+def _frames(
+    dataset: HudiDataset,
+    with_columns: list[str] | None,
+    predicate: pl.Expr | None,
+    n_rows: int | None,
+    batch_size: int | None,
+) -> Iterator[pl.DataFrame]:
+    """The frames of one collection, as ``register_io_source`` asks for them."""
+    names = dataset.schema.names if with_columns is None else with_columns
+    used = () if predicate is None else predicate.meta.root_names()
+    needed = list(dict.fromkeys((*names, *used)))
+    condition = None if predicate is None else condition_of(predicate, dataset.schema)
+    missing = n_rows
+    if missing == 0:
+        return
+    # Closed by the end of this generator, which ends the threads that read ahead.
+    with dataset.scanner(needed, condition).to_reader() as batches:
+        for batch in batches:
+            frame = frame_of(batch)
+            # The condition may let more rows pass.
+            passed = (frame if predicate is None else frame.filter(predicate)).select(names)
+            if missing is not None:
+                # Polars counts on exactly that many.
+                passed = passed.head(missing)
+                missing -= passed.height
+            yield from passed.iter_slices(batch_size or max(1, passed.height))
+            if missing == 0:
+                return
