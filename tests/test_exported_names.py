@@ -18,6 +18,7 @@ import pytest
 import hudi_bridge
 from hudi_bridge import HudiReadError, HudiTable, InternalSchema, ReadContext, RecordPayload
 from hudi_bridge.connectors.duckdb import Attached, attach
+from hudi_bridge.connectors.polars import scan, scan_dataset
 
 PUBLIC = {
     "Action",
@@ -95,7 +96,19 @@ OPAQUE = {ReadContext, InternalSchema}
 """Classes whose docstrings say that their fields are not for users."""
 FOR_CONNECTORS = "storage"
 """The parameter with which a connector hands over what it has open already."""
-FREE = ("_duckdb", "builtins", "collections.abc", "datetime", "duckdb", "numpy", "os", "pyarrow", "types", "typing")
+FREE = (
+    "_duckdb",
+    "builtins",
+    "collections.abc",
+    "datetime",
+    "duckdb",
+    "numpy",
+    "os",
+    "polars",
+    "pyarrow",
+    "types",
+    "typing",
+)
 """Modules of which any class may be named: those of Python, Arrow, NumPy and the engine of a connector."""
 MODULES = sorted(module.name for module in pkgutil.walk_packages(hudi_bridge.__path__, "hudi_bridge."))
 
@@ -128,7 +141,7 @@ def test_every_module_says_what_it_is_for(name: str) -> None:
 EXPORTED = [getattr(hudi_bridge, name) for name in sorted(PUBLIC)]
 
 
-@pytest.mark.parametrize("exported", [*EXPORTED, attach, Attached], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("exported", [*EXPORTED, attach, Attached, scan, scan_dataset], ids=lambda one: one.__name__)
 def test_what_is_taken_and_returned_is_public_too(exported: Any) -> None:
     named = {kind for annotation, place in annotations(exported) for kind in kinds(annotation, place)}
     assert named or issubclass(exported, Exception | enum.Enum)

@@ -1,5 +1,8 @@
-"""The golden tables against the answers of Hudi itself: all as Arrow; through DuckDB some, with ``--matrix`` all."""
+"""The golden tables against the answers of Hudi itself: all as Arrow; through DuckDB and Polars some, with ``--matrix``
+all.
+"""
 
+import datetime as dt
 import json
 import re
 from collections import Counter, defaultdict
@@ -9,12 +12,14 @@ from functools import lru_cache
 from pathlib import Path
 
 import duckdb
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import HudiDataset, HudiReadError, HudiTable, InstantNotReadableError, UnsupportedTableError
+from hudi_bridge.connectors.polars import scan_dataset
 from hudi_bridge.options import HOLLOW_COMMITS_KEY, READ_AS_RELEASE_KEY
 from hudi_bridge.timeline.instant_range import ordering_time
 from tests.change_replay import replay_differences
@@ -143,6 +148,14 @@ UNANSWERED: Mapping[Key, str] = {("m_call_pending_120", 7): "No value present"}
 NOT_A_NUMBER = {("p_ext_avro_120", 2), ("p_ext_avro_120", 11)}
 """Conditions that depend on whether NaN is above all numbers, as in Spark and DuckDB, or not, as in Arrow and Trino."""
 
+NOT_IN_SQL_OF_POLARS: Mapping[str, pl.Expr] = {
+    "t < timestamptz '1901-01-01 00:00:00+00'": pl.col("t") < dt.datetime(1901, 1, 1, tzinfo=dt.UTC),
+    "t < timestamptz '2020-01-01 05:00:00+00'": pl.col("t") < dt.datetime(2020, 1, 1, 5, tzinfo=dt.UTC),
+    "bin = '\\x00'::blob": pl.col("bin") == b"\x00",
+    "length(id) = 6 and len(arr) = 2": (pl.col("id").str.len_chars() == 6) & (pl.col("arr").list.len() == 2),
+}
+"""Conditions of DuckDB that the SQL of Polars lacks words for."""
+
 REFUSALS: Mapping[str, type[HudiReadError]] = {
     "Cleaner cleaned up": InstantNotReadableError,
     "must be earlier than the first incomplete commit": InstantNotReadableError,
@@ -188,6 +201,8 @@ def parametrize_keys(metafunc: pytest.Metafunc, keys: Iterable[Key], cases_per_g
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.function is test_duckdb_rows_are_those_of_hudi:
         parametrize_keys(metafunc, ANSWERED - WITHOUT_COLUMNS, CASES_PER_GROUP)
+    if metafunc.function is test_polars_rows_are_those_of_hudi:
+        parametrize_keys(metafunc, ANSWERED, CASES_PER_GROUP)
 
 
 def test_the_catalogue_names_every_table() -> None:
@@ -215,6 +230,13 @@ def test_arrow_rows_are_those_of_hudi(key: Key) -> None:
 def test_duckdb_rows_are_those_of_hudi(key: Key, connection: duckdb.DuckDBPyConnection) -> None:
     query = QUERIES[key]
     found = rows_through_duckdb(connection, dataset_of(query), query)
+    assert differences(answer_of(query), found) == []
+
+
+@pytest.mark.engine("polars")
+def test_polars_rows_are_those_of_hudi(key: Key) -> None:
+    query = QUERIES[key]
+    found = rows_through_polars(dataset_of(query), query)
     assert differences(answer_of(query), found) == []
 
 
@@ -351,6 +373,13 @@ def rows_through_duckdb(connection: duckdb.DuckDBPyConnection, dataset: HudiData
     connection.register("hudi_rows", dataset)
     rows: pa.Table = connection.sql(f"SELECT * FROM hudi_rows WHERE {query.where_in_duckdb}").to_arrow_table()
     return rows
+
+
+def rows_through_polars(dataset: HudiDataset, query: GoldenQuery) -> pa.Table:
+    rows = scan_dataset(dataset)
+    if (where := query.where_in_duckdb) != "true":
+        rows = rows.filter(NOT_IN_SQL_OF_POLARS[where] if where in NOT_IN_SQL_OF_POLARS else pl.sql_expr(where))
+    return rows.collect().to_arrow()
 
 
 def parsed(image: str | None) -> str | None:

@@ -46,6 +46,13 @@ from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.iceberg.server import IcebergService
 assert IcebergService and publish_table
 """,
+    "polars": f"""
+import polars
+from hudi_bridge.connectors.polars import scan
+rows = scan("trips")
+assert rows.select(polars.len()).collect().item() == {ROWS}
+assert rows.filter(polars.col("city") == "sf").select("fare").collect().columns == ["fare"]
+""",
     "spark": """
 from hudi_bridge.connectors import spark
 from hudi_bridge.connectors.spark.data_source import HudiBridgeDataSource

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-ENGINES = ("duckdb", "pyiceberg", "pyspark", "rich", "starlette", "trino", "typer", "uvicorn")
+ENGINES = ("duckdb", "polars", "pyiceberg", "pyspark", "rich", "starlette", "trino", "typer", "uvicorn")
 
 
 def imported(module: str, *absent: str) -> subprocess.CompletedProcess[str]:
@@ -18,6 +18,7 @@ def imported(module: str, *absent: str) -> subprocess.CompletedProcess[str]:
     ("connector", "absent"),
     [
         ("duckdb", "duckdb"),
+        ("polars", "polars"),
         ("spark", "pyspark"),
         ("iceberg", "pyiceberg"),
         ("iceberg", "starlette"),

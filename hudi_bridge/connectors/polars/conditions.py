@@ -66,7 +66,9 @@ class _Translation:
         Both are asked for, since NOT makes false of true, and null of null.
         """
         match node:
-            case {"BinaryExpr": {"left": left, "op": "And" | "LogicalAnd" | "Or" | "LogicalOr" as name, "right": right}}:
+            case {
+                "BinaryExpr": {"left": left, "op": "And" | "LogicalAnd" | "Or" | "LogicalOr" as name, "right": right}
+            }:
                 sides = [self.condition(side, is_true=is_true) for side in (left, right)]
                 return _all(sides) if name.endswith("And") == is_true else _any(sides)
             case {"BinaryExpr": {"left": left, "op": str(name), "right": right}} if name in _COMPARISONS:
@@ -77,7 +79,9 @@ class _Translation:
                 return self._null_test(inner, is_null=(name == "IsNull") == is_true)
             case {"Function": {"input": [inner, values], "function": {"Boolean": {"IsIn": {"nulls_equal": False}}}}}:
                 return self._listed(inner, values, is_true=is_true)
-            case {"Function": {"input": [inner, low, high], "function": {"Boolean": {"IsBetween": {"closed": closed}}}}}:
+            case {
+                "Function": {"input": [inner, low, high], "function": {"Boolean": {"IsBetween": {"closed": closed}}}}
+            }:
                 return self._between(inner, low, high, closed) if is_true and closed in _BOUNDS else None
             case {"Column": _}:
                 field = self._field(node)
@@ -108,7 +112,7 @@ class _Translation:
         if values is None or values.null_count:
             return None
         found = field[0].isin(values)
-        return found if is_true else ~found & field[0].is_valid()
+        return found if is_true else _all([~found, field[0].is_valid()])
 
     def _between(self, inner: _Node, low: _Node, high: _Node, closed: str) -> pc.Expression | None:
         field = self._field(inner)
@@ -150,7 +154,7 @@ def _value(node: _Node, kind: ArrowType) -> "pa.Scalar[Any] | None":
 
 
 def _values(node: _Node, kind: ArrowType) -> "pa.Array[Any] | None":
-    """A literal, or the values of a list that is one, in the type of a column; None unless it has the same in Polars."""
+    """A literal, or the values of a list that is one, if it has the type of the column in Polars."""
     if not isinstance(node, dict) or "Literal" not in node or not any(is_kind(kind) for is_kind in _ORDERED):
         return None
     try:

@@ -31,8 +31,8 @@ def scan(
 
     ``path_or_table`` is a path or URI as for ``HudiTable.open``, or an open table. ``filesystem``, ``options`` and
     ``payloads`` are those of ``HudiTable.open``, and ``as_of`` is that of ``HudiTable.snapshot``. ``read_optimized``
-    leaves out the changes in log files. ``after``, and optionally ``up_to``, ask for the rows that commits in that range
-    have written, as ``HudiTable.incremental`` does.
+    leaves out the changes in log files. ``after``, and optionally ``up_to``, ask for the rows that commits in that
+    range have written, as ``HudiTable.incremental`` does.
 
     The frame stays at the instant that was newest at the time of this call, or at ``as_of``. No rows are read before
     Polars collects the frame, and each collection reads them anew. Errors of reading are raised by Polars as they are.
