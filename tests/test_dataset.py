@@ -326,14 +326,14 @@ def test_pandas(dataset: HudiDataset) -> None:
 
 def test_polars(dataset: HudiDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
-    to_batches = HudiDataset.to_batches
+    scanner = HudiDataset.scanner
 
     def recorded(self: HudiDataset, columns: Any = None, filter: Any = None, **options: Any) -> Any:  # noqa: A002
         asked.append(columns)
         assert filter is not None or len(asked) > 1
-        return to_batches(self, columns, filter, **options)
+        return scanner(self, columns, filter, **options)
 
-    monkeypatch.setattr(HudiDataset, "to_batches", recorded)
+    monkeypatch.setattr(HudiDataset, "scanner", recorded)
     lazy = pl.scan_pyarrow_dataset(dataset)
     found = lazy.filter((pl.col("part") == "p") & (pl.col("ts") >= 2)).select("id", "ts").collect()
     assert sorted(found.rows()) == [("a", 2), ("d", 4)]

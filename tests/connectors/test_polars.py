@@ -336,15 +336,14 @@ def test_conditions_mean_what_they_mean_to_polars(awkward: HudiTable, predicate:
     assert sorted(found["id"]) == sorted(expected["id"])
 
 
-COLUMNS = pa.schema(
-    [
-        ("a", pa.int64()),
-        ("f", pa.float64()),
-        ("s", pa.string()),
-        ("b", pa.bool_()),
-        ("st", pa.struct([("x", pa.int32())])),
-    ]
-)
+NAMED: list[tuple[str, Any]] = [
+    ("a", pa.int64()),
+    ("f", pa.float64()),
+    ("s", pa.string()),
+    ("b", pa.bool_()),
+    ("st", pa.struct([("x", pa.int32())])),
+]
+COLUMNS = pa.schema(NAMED)
 COLUMN_A, COLUMN_F = pl.col("a"), pl.col("f")
 
 

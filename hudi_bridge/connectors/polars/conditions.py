@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import reduce
 from io import StringIO
 from operator import and_, eq, ge, gt, le, lt, ne, or_
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import polars as pl
 import pyarrow as pa
@@ -87,7 +87,7 @@ class _Translation:
                 field = self._field(node)
                 if field is None or not types.is_boolean(field[1]):
                     return None
-                return field[0] if is_true else ~field[0]
+                return field[0] if is_true else _not(field[0])
         return None
 
     def _compared(self, left: _Node, name: str, right: _Node) -> pc.Expression | None:
@@ -112,7 +112,7 @@ class _Translation:
         if values is None or values.null_count:
             return None
         found = field[0].isin(values)
-        return found if is_true else _all([~found, field[0].is_valid()])
+        return found if is_true else _all([_not(found), field[0].is_valid()])
 
     def _between(self, inner: _Node, low: _Node, high: _Node, closed: str) -> pc.Expression | None:
         field = self._field(inner)
@@ -159,14 +159,21 @@ def _values(node: _Node, kind: ArrowType) -> "pa.Array[Any] | None":
         return None
     try:
         literal = pl.select(pl.Expr.deserialize(StringIO(json.dumps(node)), format="json")).to_series()
-        values = literal.explode() if isinstance(literal.dtype, pl.List) else literal
-        if values.dtype != type_of(kind) and not (types.is_decimal(kind) and isinstance(values.dtype, pl.Decimal)):
+        is_list = isinstance(literal.dtype, pl.List)
+        dtype = literal.dtype.inner if isinstance(literal.dtype, pl.List) else literal.dtype
+        if dtype != type_of(kind) and not (types.is_decimal(kind) and isinstance(dtype, pl.Decimal)):
             return None
-        found = values.to_arrow().cast(kind)
+        values: Any = literal.to_arrow()
+        found: pa.Array[Any] = (values.flatten() if is_list else values).cast(kind)
     except (pl.exceptions.PolarsError, pa.ArrowException, ValueError, TypeError):
         # NaN, for one, has no JSON; and not every decimal has the scale of the column.
         return None
     return found
+
+
+def _not(condition: pc.Expression) -> pc.Expression:
+    negated: Any = ~condition
+    return cast("pc.Expression", negated)
 
 
 def _all(conditions: list[pc.Expression | None]) -> pc.Expression | None:
