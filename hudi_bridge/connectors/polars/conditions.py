@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import reduce
 from io import StringIO
 from operator import and_, eq, ge, gt, le, lt, ne, or_
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import polars as pl
 import pyarrow as pa
@@ -24,7 +24,8 @@ from hudi_bridge.connectors.polars.types import type_of
 ArrowType: TypeAlias = Any
 _Node: TypeAlias = Any
 _Comparison = Callable[[pc.Expression, Any], pc.Expression]
-_Field = tuple[pc.Expression, ArrowType]
+_Expression: TypeAlias = Any
+_Field = tuple[_Expression, ArrowType]
 
 _COMPARISONS: dict[str, _Comparison] = {"Eq": eq, "NotEq": ne, "Lt": lt, "LtEq": le, "Gt": gt, "GtEq": ge}
 _OPPOSITES = {"Eq": "NotEq", "NotEq": "Eq", "Lt": "GtEq", "LtEq": "Gt", "Gt": "LtEq", "GtEq": "Lt"}
@@ -87,7 +88,7 @@ class _Translation:
                 field = self._field(node)
                 if field is None or not types.is_boolean(field[1]):
                     return None
-                return field[0] if is_true else _not(field[0])
+                return _all([field[0] if is_true else ~field[0]])
         return None
 
     def _compared(self, left: _Node, name: str, right: _Node) -> pc.Expression | None:
@@ -101,7 +102,7 @@ class _Translation:
         field = self._field(inner)
         if field is None:
             return None
-        return field[0].is_null() if is_null else field[0].is_valid()
+        return _all([field[0].is_null() if is_null else field[0].is_valid()])
 
     def _listed(self, inner: _Node, listed: _Node, *, is_true: bool) -> pc.Expression | None:
         field = self._field(inner)
@@ -112,7 +113,7 @@ class _Translation:
         if values is None or values.null_count:
             return None
         found = field[0].isin(values)
-        return found if is_true else _all([_not(found), field[0].is_valid()])
+        return _all([found] if is_true else [~found, field[0].is_valid()])
 
     def _between(self, inner: _Node, low: _Node, high: _Node, closed: str) -> pc.Expression | None:
         field = self._field(inner)
@@ -169,11 +170,6 @@ def _values(node: _Node, kind: ArrowType) -> "pa.Array[Any] | None":
         # NaN, for one, has no JSON; and not every decimal has the scale of the column.
         return None
     return found
-
-
-def _not(condition: pc.Expression) -> pc.Expression:
-    negated: Any = ~condition
-    return cast("pc.Expression", negated)
 
 
 def _all(conditions: list[pc.Expression | None]) -> pc.Expression | None:
