@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from polars.io.plugins import register_io_source
 
 from hudi_bridge import (
     CorruptLogFileError,
@@ -193,6 +194,7 @@ def test_batches_are_no_larger_than_asked() -> None:
     assert max(frame.height for frame in frames) == 4
     assert sum(frame.height for frame in frames) == 65
     assert [frame.height for frame in source_of(dataset)(["id"], None, 3, 2)] == [2, 1]
+    assert list(source_of(dataset)(["id"], None, 0, 2)) == []
 
 
 def test_a_generator_that_is_closed_leaves_no_thread() -> None:
@@ -372,12 +374,50 @@ COLUMN_A, COLUMN_F = pl.col("a"), pl.col("f")
     ids=str,
 )
 def test_what_is_passed_on(predicate: pl.Expr, condition: str) -> None:
-    passed: list[str] = []
+    assert str(condition_of(handed_over(predicate), COLUMNS)) == condition
+
+
+def test_a_function_of_python_is_not_passed_on() -> None:
+    predicate = (pl.col("a") > 2) & pl.col("a").map_batches(lambda values: values > 2, return_dtype=pl.Boolean)
+    assert condition_of(predicate, COLUMNS) is None
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        pl.col("nothing") > 1,
+        pl.col("st").struct.field("nothing") > 1,
+        pl.col("a").struct.field("x") > 1,
+        pl.col("a").abs().struct.field("x").is_null(),
+        pl.col("a") == "1",
+        pl.col("a") == 1.5,
+        pl.col("s") == dt.date(2020, 1, 1),
+        pl.col("st").is_in([{"x": 1}]),
+        pl.col("a").is_in([1, None]),
+        pl.col("a").is_in([1], nulls_equal=True),
+        pl.col("f").is_between(1.0, NAN),
+        ~pl.col("a").is_between(1, 3),
+        pl.col("b").xor(pl.col("a") > 1),
+        pl.col("s"),
+        pl.col("a").abs().is_null(),
+        pl.col("a").abs().is_in([1]),
+        pl.col("a").abs().is_between(1, 2),
+    ],
+    ids=str,
+)
+def test_what_is_not_known_is_not_passed_on(predicate: pl.Expr) -> None:
+    assert condition_of(predicate, COLUMNS) is None
+
+
+def handed_over(predicate: pl.Expr) -> pl.Expr:
+    """What a source is given for a predicate."""
+    given: list[pl.Expr | None] = []
 
     def source(columns: Any, predicate: pl.Expr | None, n_rows: Any, batch_size: Any) -> Iterator[pl.DataFrame]:
         del n_rows, batch_size
-        passed.append(str(None if predicate is None else condition_of(predicate, COLUMNS)))
+        given.append(predicate)
         yield pl.DataFrame(COLUMNS.empty_table()).select(columns or COLUMNS.names)
 
-    pl.io.plugins.register_io_source(source, schema=columns_of(COLUMNS)).filter(predicate).collect()
-    assert passed == [condition]
+    register_io_source(source, schema=columns_of(COLUMNS)).filter(predicate).collect()
+    [found] = given
+    return pl.lit(True) if found is None else found
