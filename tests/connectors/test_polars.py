@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from polars.io.plugins import register_io_source
 
@@ -329,6 +329,8 @@ def awkward(tmp_path_factory: pytest.TempPathFactory) -> HudiTable:
 
 
 @settings(deadline=None)
+@example(predicate=pl.col("f").is_in([0.0]))
+@example(predicate=pl.col("f") > 1.5)
 @given(predicate=PREDICATES)
 def test_conditions_mean_what_they_mean_to_polars(awkward: HudiTable, predicate: pl.Expr) -> None:
     live = scan(awkward)
