@@ -6,6 +6,7 @@ with a metastore, and ``iceberg_hadoop``, whose tables are folders.
 """
 
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,11 +16,10 @@ from typing import Any
 
 from tests.integration import presto_download
 from tests.integration.own_network import NoOwnNetworkError, started_in_own_network, way_into_own_network
-from tests.integration.presto_client import presto_rows
+from tests.integration.presto_client import PrestoQueryError, presto_rows
 from tests.integration.server_process import (
     LOOPBACK,
     ServerNotStartedError,
-    answer_of,
     run_until_interrupted,
     shared,
     stop,
@@ -30,6 +30,7 @@ from tests.jdks import PRESTO, jdk_home
 USUAL_PORT = 18081
 PORT_WITHIN = 8080
 PID_FILE = "server.pid"
+CATALOG_TIMEOUT_SECONDS = 60
 CONFIG = """\
 coordinator=true
 node-scheduler.include-coordinator=true
@@ -81,7 +82,15 @@ class Presto:
         Raises:
             PrestoQueryError: it is refused, or fails.
         """
-        return presto_rows(f"http://{LOOPBACK}:{self.port}", sql)
+        deadline = time.monotonic() + CATALOG_TIMEOUT_SECONDS
+        while True:
+            try:
+                return presto_rows(f"http://{LOOPBACK}:{self.port}", sql)
+            except PrestoQueryError as error:
+                # For some seconds after its start, the server has not found itself as a worker for all catalogs.
+                if error.error_name != "NO_NODES_AVAILABLE" or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.5)
 
 
 def catalogs(folder: Path) -> dict[str, dict[str, str]]:
@@ -157,15 +166,10 @@ def running_server(folder: Path, port: int = 0) -> Iterator[Presto]:
         process = started_in_own_network(way, command, PORT_WITHIN, listener, folder, output)
     (folder / PID_FILE).write_text(str(process.pid), encoding="ascii")
     try:
-        wait_until_ready("Presto", process, reached_at, log, _has_a_worker)
+        wait_until_ready("Presto", process, reached_at, log)
         yield Presto(folder, reached_at, process.pid)
     finally:
         stop(process)
-
-
-def _has_a_worker(port: int) -> bool:
-    """Whether queries can run: the server finds itself as a worker some seconds after it has started."""
-    return not answer_of(port, "/v1/info")["starting"] and bool(answer_of(port, "/v1/cluster")["activeWorkers"])
 
 
 def _write_configuration(folder: Path) -> None:

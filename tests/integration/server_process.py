@@ -75,14 +75,8 @@ def _wait_for_others(starting: TextIO, users: TextIO) -> None:
     fcntl.flock(users, fcntl.LOCK_EX)
 
 
-def wait_until_ready(
-    name: str,
-    process: "subprocess.Popen[bytes]",
-    port: int,
-    log: Path,
-    is_ready: Callable[[int], bool] = lambda port: not answer_of(port, "/v1/info")["starting"],
-) -> None:
-    """Return once a server answers, and ``is_ready`` holds of its port.
+def wait_until_ready(name: str, process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
+    """Return once a server answers.
 
     Raises:
         ServerNotStartedError: it ends, or is not ready in time.
@@ -91,18 +85,18 @@ def wait_until_ready(
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise ServerNotStartedError(f"{name} ended with status {process.returncode}:\n{_last_lines(log)}")
-        with suppress(OSError):
-            if is_ready(port):
-                return
+        if _is_ready(port):
+            return
         time.sleep(0.25)
     raise ServerNotStartedError(f"{name} was not ready after {TIMEOUT_SECONDS} s:\n{_last_lines(log)}")
 
 
-def answer_of(port: int, path: str) -> dict[str, Any]:
-    """The JSON that a server has at a path."""
-    with urllib.request.urlopen(f"http://{LOOPBACK}:{port}{path}", timeout=5) as source:
-        answer: dict[str, Any] = json.load(source)
-        return answer
+def _is_ready(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/v1/info", timeout=5) as answer:
+            return not json.load(answer)["starting"]
+    except OSError:
+        return False
 
 
 def _last_lines(log: Path) -> str:
