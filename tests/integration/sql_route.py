@@ -63,7 +63,8 @@ class SqlRoute:
         """How the rows of the view differ from the rows of a table."""
         if self.engine is Engine.PRESTO:
             expected = as_presto_shows(expected)
-        return differences(expected, arrow_rows(self.server, f"SELECT * FROM {self.place}.v", expected.schema))
+        names = ", ".join(f'"{name}"' for name in expected.column_names)
+        return differences(expected, arrow_rows(self.server, f"SELECT {names} FROM {self.place}.v", expected.schema))
 
 
 def as_presto_shows(table: pa.Table) -> pa.Table:
