@@ -80,7 +80,7 @@ def as_presto_reads(published: PublishedTable) -> pa.Table:
     for task in table.scan().plan_files():
         assert not task.delete_files
         assert task.file.content is DataFileContent.DATA
-        stored = pq.read_table(task.file.file_path.removeprefix("file://"))
+        stored = pq.ParquetFile(task.file.file_path.removeprefix("file://")).read()
         columns = [
             stored[name] if name in stored.column_names else pa.nulls(len(stored), schema.field(name).type)
             for name in schema.names
