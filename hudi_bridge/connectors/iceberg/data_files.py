@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.conversions import to_bytes
 from pyiceberg.schema import Schema
@@ -41,7 +40,7 @@ _WITH_BOUNDS = (
 _BOUND_LENGTH = 64
 _LAST_CHARACTER = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
-_NO_BOUNDS = (pa.ArrowException, ValueError, OverflowError, TypeError, NotImplementedError)
+_NO_BYTES = (ValueError, OverflowError, TypeError, NotImplementedError, AttributeError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +105,7 @@ def _bounds(kind: IcebergType, statistics: ColumnStatistics) -> tuple[bytes | No
         lower, upper = lower[:_BOUND_LENGTH], _upper_text(upper)
     try:
         return to_bytes(kind, lower), None if upper is None else to_bytes(kind, upper)
-    except (*_NO_BOUNDS, AttributeError):
+    except _NO_BYTES:
         return None, None
 
 

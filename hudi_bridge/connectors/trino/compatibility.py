@@ -26,7 +26,7 @@ def why_unreadable(base: StoredBaseFile, columns: LogColumns) -> str | None:
     """Why the connector cannot read the base file; None if it can."""
     if any(part.startswith(("_", ".")) for part in base.path.split("/")):
         return "its path has a name that begins with _ or ., which the Hive connector passes over"
-    if any(pa.types.is_time32(kind) for field in base.schema for kind in _types_within(field.type)):
+    if any(pa.types.is_time32(kind) for field in base.schema for kind in types_within(field.type)):
         return "it has times of milliseconds"
     if columns.engine is Engine.PRESTO and (reason := _why_unreadable_by_presto(base, columns)) is not None:
         return reason
@@ -38,7 +38,7 @@ def _why_unreadable_by_presto(base: StoredBaseFile, columns: LogColumns) -> str 
     for field in base.schema:
         if field.name not in wanted:
             continue
-        kinds = tuple(_types_within(field.type))
+        kinds = tuple(types_within(field.type))
         if not columns.cut_times and any(pa.types.is_timestamp(kind) and kind.unit != "ms" for kind in kinds):
             return f"Presto would cut the times of column {field.name} to milliseconds"
         if any(pa.types.is_fixed_size_binary(kind) for kind in kinds):
@@ -57,8 +57,9 @@ def why_keys_unreadable(context: ReadContext) -> str | None:
     return None
 
 
-def _types_within(kind: Any) -> Iterator[Any]:  # noqa: ANN401 - the stubs lack the attributes of types
+def types_within(kind: Any) -> Iterator[Any]:  # noqa: ANN401 - the stubs lack the attributes of types
+    """A type of Arrow, and all those nested in it."""
     yield kind
     if pa.types.is_nested(kind):
         for position in range(kind.num_fields):
-            yield from _types_within(kind.field(position).type)
+            yield from types_within(kind.field(position).type)

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_bridge.config import TableType
+from hudi_bridge.connectors.trino.compatibility import types_within
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.table import HudiTable
 
@@ -68,6 +69,4 @@ def _wrong_order(splits: Iterable[RealtimeFileSplit]) -> str | None:
 
 
 def _has_dates(kind: Any) -> bool:  # noqa: ANN401 - a type of Arrow
-    if pa.types.is_nested(kind):
-        return any(_has_dates(kind.field(position).type) for position in range(kind.num_fields))
-    return pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+    return any(pa.types.is_date(one) or pa.types.is_timestamp(one) for one in types_within(kind))

@@ -111,7 +111,6 @@ class _Publisher:
         self._storage = storage
         self._scratch = scratch
         self._locations = locations
-        self._engine = engine
         self._splits = table.splits()
         self._context = self._splits[0].context if self._splits else table.read_context()
         self._columns = LogColumns.of(self._context, engine, cut_times=cut_times)
@@ -146,8 +145,8 @@ class _Publisher:
         rule = self._context.merge_rule
         payloads = {rule.payload_class: rule.payload} if rule and rule.payload and rule.payload_class else {}
         last = Publication.read(self._scratch, payloads)
-        if last is not None and (last.table_uri, last.engine) != (self._table_uri, self._engine):
-            found, expected = f"{last.table_uri}, for {last.engine}", f"{self._table_uri}, for {self._engine}"
+        if last is not None and (last.table_uri, last.engine) != (self._table_uri, self._columns.engine):
+            found, expected = f"{last.table_uri}, for {last.engine}", f"{self._table_uri}, for {self._columns.engine}"
             raise QueryError("folder for published files", f"those of {found}", f"a folder for {expected}, alone")
         return last
 
@@ -199,7 +198,7 @@ class _Publisher:
         """The URI of a file or folder, as the engine's ``"$path"`` has it."""
         uri = self._locations.uri(storage, path)
         # As Hadoop's Path spells it.
-        return re.sub("^file:/+", "file:/", uri) if self._engine is Engine.PRESTO else uri
+        return re.sub("^file:/+", "file:/", uri) if self._columns.engine is Engine.PRESTO else uri
 
     def _write(self, name: str, content: SliceContent) -> bool:
         """Write the published file of a slice; False if there is nothing to publish."""
@@ -241,7 +240,7 @@ class _Publisher:
     ) -> Publication:
         whole = [one for one in slices if one.why_whole is not None and one.base_path is not None]
         return Publication(
-            engine=self._engine,
+            engine=self._columns.engine,
             cut_times=self._columns.cut_times,
             publication=name,
             instant=self._context.latest_instant,

@@ -167,51 +167,40 @@ class RealtimeView:
         """The base rows; contested ones are merged with their log records."""
         if rule.payload is not None:
             return f"{self._untouched(rule)}\nUNION ALL\n{self._combined()}"
-        return self._merged(rule) if self.merges_fields else self._compared(rule)
+        return self._merged(rule)
 
-    def _compared(self, rule: MergeRule) -> str:
-        """Base rows, where SQL compares ordering values to pick the side of contested ones."""
+    def _merged(self, rule: MergeRule) -> str:
+        """Base rows, where SQL compares ordering values to pick the side of contested ones, or of their fields."""
         base, log = self._ordering(rule)
         wins = f"l.record_key IS NOT NULL AND {log_wins(rule, self._columns, self.dialect, base, log)}"
-        picked = (self._pick(position, "m.wins") for position in self._positions)
+        picked = (self._pick(position, self._from_log(rule, position)) for position in self._positions)
+        needed = "l.record_key,\n    l.is_delete,\n    l.unset" if self.merges_fields else "l.is_delete"
         return (
             f"SELECT\n  {self._picked_columns(picked)}\nFROM (\n"
-            f"  SELECT\n    {self._sides()},\n    l.is_delete,\n    {wins} AS wins\n  {self._join()}\n) m\n"
+            f"  SELECT\n    {self._sides()},\n    {needed},\n    {wins} AS wins\n  {self._join()}\n) m\n"
             "WHERE NOT (m.wins AND m.is_delete)"
         )
 
-    def _merged(self, rule: MergeRule) -> str:
-        """Base rows, where SQL picks the side of each field of contested ones.
+    def _from_log(self, rule: MergeRule, position: int) -> str:
+        """The condition that a field of a base row comes from its log record.
 
-        A field that is unset in the winner comes from the loser, unless the log record is a delete.
+        If fields are merged, one that is unset in the winner comes from the loser, unless the log record is a delete.
 
         Source: ``PartialUpdateHandler`` of Hudi 1.x.
         """
-        base, log = self._ordering(rule)
-        wins = f"l.record_key IS NOT NULL AND {log_wins(rule, self._columns, self.dialect, base, log)}"
-        picked = (
-            self._pick(position, f"NOT m.is_delete AND {self._from_log(rule, position)}")
-            for position in self._positions
-        )
-        return (
-            f"SELECT\n  {self._picked_columns(picked)}\nFROM (\n"
-            f"  SELECT\n    {self._sides()},\n    l.record_key,\n    l.is_delete,\n    l.unset,\n    {wins} AS wins\n"
-            f"  {self._join()}\n) m\nWHERE NOT (m.wins AND m.is_delete)"
-        )
-
-    def _from_log(self, rule: MergeRule, position: int) -> str:
-        """The condition that a field of a contested row comes from its log record, if that is no delete."""
+        if not self.merges_fields:
+            return "m.wins"
         field = self._schema.field(position)
         if rule.newest_meta and field.name in META_FIELDS:
-            return "m.record_key IS NOT NULL"
+            return "NOT m.is_delete AND m.record_key IS NOT NULL"
         unset = "FALSE"
         if rule.fill is not None:
             default = self.publication.context.defaults.get(field.name)
             unset = base_unset(field, f"m.b{position}", rule, default, self._columns, self.dialect)
         is_set = f"NOT COALESCE(m.unset[{position + 1}], FALSE)"
         if unset == "FALSE":
-            return f"m.wins AND {is_set}"
-        return f"CASE WHEN m.wins THEN {is_set} ELSE m.record_key IS NOT NULL AND {unset} END"
+            return f"NOT m.is_delete AND m.wins AND {is_set}"
+        return f"NOT m.is_delete AND CASE WHEN m.wins THEN {is_set} ELSE m.record_key IS NOT NULL AND {unset} END"
 
     def _combined(self) -> str:
         """The merged rows of contested ones, where a function merges both sides of a batch of rows."""
