@@ -15,6 +15,8 @@ from tests.integration.presto_server import shared_server as shared_presto
 from tests.integration.trino_server import Trino
 from tests.integration.trino_server import shared_server as shared_trino
 
+pytest.register_assert_rewrite("tests.integration.sql_views")
+
 
 @pytest.fixture(scope="session")
 def trino(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Iterator[Trino]:

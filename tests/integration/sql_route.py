@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_bridge import HudiTable
+from hudi_bridge.connectors.iceberg.columns import with_types
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.connectors.trino.publication import Publication, read_slices
@@ -17,7 +18,7 @@ from hudi_bridge.connectors.trino.sql_text import Engine
 from hudi_bridge.connectors.trino.views import statements
 from tests.compare import differences
 from tests.integration.server_process import Server
-from tests.integration.trino_rows import arrow_rows
+from tests.integration.trino_rows import rows_like
 from tests.table_writer import TableWriter, at
 
 
@@ -63,25 +64,17 @@ class SqlRoute:
         """How the rows of the view differ from the rows of a table."""
         if self.engine is Engine.PRESTO:
             expected = as_presto_shows(expected)
-        names = ", ".join(f'"{name}"' for name in expected.column_names)
-        return differences(expected, arrow_rows(self.server, f"SELECT {names} FROM {self.place}.v", expected.schema))
+        return differences(expected, rows_like(self.server, f"{self.place}.v", expected))
 
 
 def as_presto_shows(table: pa.Table) -> pa.Table:
     """The table with times as whole numbers of microseconds; timestamps of milliseconds stay."""
-    return table.cast(pa.schema([pa.field(field.name, _presto_type(field.type)) for field in table.schema]))
 
+    def shown(kind: Any) -> Any:
+        is_number = pa.types.is_time64(kind) or (pa.types.is_timestamp(kind) and kind.unit == "us")
+        return pa.int64() if is_number else kind
 
-def _presto_type(kind: Any) -> Any:
-    if pa.types.is_struct(kind):
-        fields = [kind.field(position) for position in range(kind.num_fields)]
-        return pa.struct([pa.field(field.name, _presto_type(field.type)) for field in fields])
-    if pa.types.is_list(kind):
-        return pa.list_(_presto_type(kind.value_type))
-    if pa.types.is_map(kind):
-        return pa.map_(_presto_type(kind.key_type), _presto_type(kind.item_type))
-    is_number = pa.types.is_time64(kind) or (pa.types.is_timestamp(kind) and kind.unit == "us")
-    return pa.int64() if is_number else kind
+    return table.cast(with_types(table.schema, shown))
 
 
 FIELDS = (("id", "string"), ("ts", "long"), ("n", "long"), ("note", "string"))

@@ -19,7 +19,7 @@ from tests.golden_cases import golden_table
 from tests.integration.hudi_in_hive import PARQUET, READ_OPTIMIZED, REALTIME, SERDE, partitions, sql_columns
 from tests.integration.presto_client import PrestoQueryError
 from tests.integration.presto_server import Presto
-from tests.integration.trino_rows import arrow_rows
+from tests.integration.trino_rows import rows_like
 from tests.test_golden import QUERIES, answer_of
 
 CATALOGS = pytest.mark.parametrize("catalog", ["hive", "hudi"])
@@ -51,8 +51,7 @@ class Registered:
 
     def rows(self, catalog: str, expected: pa.Table) -> pa.Table:
         """All rows, with the columns of another table."""
-        columns = ", ".join(f'"{name}"' for name in expected.column_names)
-        return arrow_rows(self.presto, f"SELECT {columns} FROM {catalog}.{self.name}", expected.schema)
+        return rows_like(self.presto, f"{catalog}.{self.name}", expected)
 
 
 def register(presto: Presto, case: str, of_table: str, of_partitions: str) -> Registered:

@@ -17,17 +17,14 @@ import pytest
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.columns import with_types
 from hudi_bridge.connectors.iceberg.presto import schema_for_presto
-from hudi_bridge.connectors.iceberg.publish import PublishedTable, publish_table
-from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.storage import Storage
+from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from tests.compare import differences
+from tests.connectors.iceberg.publishing import FOR_PRESTO, publish
 from tests.connectors.iceberg.test_iceberg_golden import KEYS
 from tests.golden_cases import golden_table
 from tests.integration.presto_client import PrestoQueryError
 from tests.integration.presto_server import Presto
-from tests.integration.trino_rows import as_arrow_has_it
+from tests.integration.trino_rows import rows_like
 from tests.table_writer import TableWriter, at
 from tests.test_golden import NOT_A_NUMBER, QUERIES, Key, answer_of, parametrize_keys
 
@@ -35,7 +32,6 @@ CASES_PER_GROUP = 4
 CATALOG = "iceberg_hadoop"
 OTHERWISE_IN_PRESTO = {("p_ext_avro_120", 3), ("p_ext_avro_120", 7), ("r_filters_120", 24)}
 """Conditions on a double that is 0.0, where Presto passes over -0.0, and on timestamps, which are numbers there."""
-FOR_PRESTO = Rewriting(client=IcebergClient.PRESTO)
 MOMENT = datetime(2020, 7, 1, 12, 30, 15, 123456, tzinfo=UTC)
 
 
@@ -52,37 +48,14 @@ def folder(presto: Presto) -> Iterator[Path]:
     rmtree(folder, ignore_errors=True)
 
 
-def publish(
-    table: Path,
-    folder: Path,
-    rewriting: Rewriting = FOR_PRESTO,
-    query_type: QueryType = QueryType.SNAPSHOT,
-    as_of: str | None = None,
-) -> PublishedTable:
-    return publish_table(
-        Storage.open(str(table)),
-        Scratch.open(str(folder)),
-        locations=Locations(),
-        builds=1,
-        query_type=query_type,
-        as_of=as_of,
-        rewriting=rewriting,
-    )
-
-
 @pytest.mark.engine("presto")
 def test_golden_rows_are_those_of_hudi(key: Key, presto: Presto, folder: Path) -> None:
     query = QUERIES[key]
     query_type = QueryType.READ_OPTIMIZED if query.kind == "read_optimized" else QueryType.SNAPSHOT
     publish(query.table, folder, query_type=query_type, as_of=query.as_of)
     expected = as_shown(answer_of(query))
-    names = ", ".join(f'"{name}"' for name in expected.column_names)
-    rows = presto.query(f"SELECT {names} FROM {CATALOG}.default.{folder.name} WHERE {query.where_in_trino}")
-    columns = [
-        pa.array([as_arrow_has_it(row[position], field.type) for row in rows], field.type)
-        for position, field in enumerate(expected.schema)
-    ]
-    assert differences(expected, pa.table(columns, schema=expected.schema)) == []
+    source = f"{CATALOG}.default.{folder.name} WHERE {query.where_in_trino}"
+    assert differences(expected, rows_like(presto, source, expected)) == []
 
 
 def as_shown(rows: pa.Table) -> pa.Table:

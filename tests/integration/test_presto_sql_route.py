@@ -1,24 +1,20 @@
 """The views of ``trino sql --dialect presto`` on a real server, against the answers of Hudi."""
 
 import uuid
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hudi_bridge import HudiTable
 from hudi_bridge.connectors.trino import realtime_view
 from hudi_bridge.connectors.trino.sql_text import Engine
-from tests.connectors.iceberg.test_iceberg_golden import KEYS
 from tests.golden_cases import golden_table
-from tests.integration.adding_payload import AddingPayload
 from tests.integration.presto_client import PrestoQueryError
 from tests.integration.presto_server import Presto
-from tests.integration.sql_route import ORDERINGS, SqlRoute, in_two_cities, ordered, written
+from tests.integration.sql_route import SqlRoute, in_two_cities, written
+from tests.integration.sql_views import ViewTests, adding_table, parametrize_snapshots
 from tests.table_writer import TableWriter, at
-from tests.test_golden import QUERIES, Key, answer_of, query_id
 
 CASES = (
     "a_story_v5_0122",
@@ -56,10 +52,7 @@ CASES = (
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "key" in metafunc.fixturenames:
-        every = [key for key in KEYS if QUERIES[key].kind == "snapshot"]
-        keys = every if metafunc.config.getoption("--matrix") else [(case, 0) for case in CASES]
-        metafunc.parametrize("key", keys, ids=query_id)
+    parametrize_snapshots(metafunc, CASES)
 
 
 @pytest.fixture
@@ -71,20 +64,8 @@ def route(presto: Presto, tmp_path: Path) -> SqlRoute:
 
 
 @pytest.mark.engine("presto sql")
-def test_golden_rows_are_those_of_hudi(route: SqlRoute, key: Key) -> None:
-    table = HudiTable.open(str(QUERIES[key].table))
-    route.create(route.publish(table))
-    assert route.differences_from(answer_of(QUERIES[key])) == []
-
-
-@pytest.mark.parametrize("version", [6, 9])
-@ORDERINGS
-def test_ordering_values_compare_as_in_hudi(route: SqlRoute, version: int, kind: str, values: list[Any]) -> None:
-    table = ordered(route.folder / "t", version, kind, values).open()
-    publication = route.publish(table)
-    assert publication.contested > 0
-    route.create(publication)
-    assert route.differences_from(table.snapshot().to_table()) == []
+class TestViews(ViewTests):
+    error = PrestoQueryError
 
 
 def test_files_are_found_without_a_rule_for_their_place(route: SqlRoute) -> None:
@@ -97,43 +78,9 @@ def test_files_are_found_without_a_rule_for_their_place(route: SqlRoute) -> None
 CHANGE = {"id": "a", "ts": 6, "n": 7, "note": "log"}
 
 
-@pytest.mark.parametrize(
-    ("block_of", "options"),
-    [
-        (lambda writer: writer.data_block(at(2), [{"id": "a", "ts": 6, "n": 7}], only=("id", "ts", "n")), {}),
-        (
-            lambda writer: writer.data_block(at(2), [CHANGE | {"note": None}]),
-            {
-                "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
-                "hoodie.table.partial.update.mode": "IGNORE_DEFAULTS",
-            },
-        ),
-    ],
-    ids=["partial updates", "defaults"],
-)
-def test_fields_are_merged_in_sql(
-    route: SqlRoute, block_of: Callable[[TableWriter], bytes], options: dict[str, str]
-) -> None:
-    table = written(route.folder / "t", block_of, options).open()
-    publication = route.publish(table)
-    assert (publication.whole, publication.merges_fields) == (0, True)
-    route.create(publication)
-    assert route.differences_from(table.snapshot().to_table()) == []
-
-
 def test_a_payload_of_the_users_own_merges_when_it_is_published(route: SqlRoute) -> None:
-    options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "com.acme.Adding"}
-    changes = [{"id": key, "ts": 1, "n": n, "note": f"log {key}"} for key, n in (("a", 10), ("b", -1), ("d", 5))]
-    writer = written(route.folder / "t", lambda writer: writer.data_block(at(2), changes), options)
-    table = HudiTable.open(str(writer.folder), payloads={"com.acme.Adding": AddingPayload()})
-    publication = route.publish(table)
+    publication = route.publish(adding_table(route.folder))
     assert publication.why_whole == "Presto has no functions for the payload com.acme.Adding"
-    route.create(publication)
-    assert route.query("SELECT id, n, note FROM v ORDER BY id") == [
-        ["a", 11, "base a + log a"],
-        ["c", 1, "base c"],
-        ["d", 5, "log d"],
-    ]
 
 
 def test_microseconds_are_kept_as_a_number(route: SqlRoute) -> None:
@@ -177,15 +124,6 @@ def test_times_are_cut_if_that_is_asked_for(route: SqlRoute) -> None:
     assert route.query("SELECT id, CAST(at AS varchar) FROM v WHERE id = 'a'") == [["a", cut]]
 
 
-def test_a_base_file_that_the_view_does_not_name_is_not_opened(route: SqlRoute) -> None:
-    writer = written(route.folder / "t", lambda writer: writer.data_block(at(2), [CHANGE]), {})
-    route.create(route.publish(writer.open()))
-    (base,) = writer.folder.glob("*.parquet")
-    for number in range(20):
-        (writer.folder / f"f{number}-0_0-1-1_{at(3)}.parquet").write_bytes(base.read_bytes()[:-50])
-    assert route.query("SELECT id, note FROM v ORDER BY id") == [["a", "log"], ["b", "base b"], ["c", "base c"]]
-
-
 @pytest.mark.parametrize("most", [0, 300])
 def test_a_list_of_files_that_is_too_long_becomes_a_join(
     route: SqlRoute, most: int, monkeypatch: pytest.MonkeyPatch
@@ -194,21 +132,6 @@ def test_a_list_of_files_that_is_too_long_becomes_a_join(
     table = in_two_cities(route.folder / "t").open()
     route.create(route.publish(table))
     assert route.differences_from(table.snapshot().to_table()) == []
-
-
-CONDITIONS = ("true", "id = 'x'", "id IS NOT NULL", "ts > 3", "raw IS NULL", "city = 'rome'", "city IS NOT NULL")
-
-
-@pytest.mark.parametrize("place", ["t/rome/*.parquet", "published/*/log/*-*.parquet", "published/*/slices/*"])
-def test_a_file_that_is_gone_is_an_error_whatever_is_asked(route: SqlRoute, place: str) -> None:
-    table = in_two_cities(route.folder / "t").open()
-    route.create(route.publish(table))
-    assert route.differences_from(table.snapshot().to_table()) == []
-    (gone,) = route.folder.glob(place)
-    gone.unlink()
-    for condition in CONDITIONS:
-        with pytest.raises(PrestoQueryError, match="has to be published again"):
-            route.query(f"SELECT count(*) FROM v WHERE {condition}")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.compare import differences
 from tests.golden_cases import golden_table
 from tests.integration.hudi_in_hive import READ_OPTIMIZED, REALTIME, SERDE, partitions, sql_columns
 from tests.integration.trino_catalogs import LOCAL_FILES, hive_properties
-from tests.integration.trino_rows import arrow_rows
+from tests.integration.trino_rows import rows_like
 from tests.integration.trino_server import Trino
 from tests.test_golden import QUERIES, answer_of
 
@@ -35,8 +35,7 @@ class Lake:
 
     def rows(self, catalog: str, expected: pa.Table) -> pa.Table:
         """All rows, with the columns of another table."""
-        columns = ", ".join(f'"{name}"' for name in expected.column_names)
-        return arrow_rows(self.trino, f"SELECT {columns} FROM {catalog}.s.t", expected.schema)
+        return rows_like(self.trino, f"{catalog}.s.t", expected)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,14 +14,13 @@ from trino.exceptions import TrinoUserError
 
 from hudi_bridge import HudiTable
 from hudi_bridge.connectors.trino.sql_text import Engine
-from tests.connectors.iceberg.test_iceberg_golden import KEYS
 from tests.golden_cases import golden_table
 from tests.integration.adding_payload import AddingPayload
-from tests.integration.sql_route import FIELDS, ORDERINGS, SqlRoute, in_two_cities, ordered, written
+from tests.integration.sql_route import FIELDS, SqlRoute, written
+from tests.integration.sql_views import ViewTests, parametrize_snapshots
 from tests.integration.trino_catalogs import hive_properties
 from tests.integration.trino_server import Trino
 from tests.table_writer import TableWriter, at
-from tests.test_golden import QUERIES, Key, answer_of, query_id
 
 CASES = (
     "a_story_v5_0122",
@@ -69,10 +67,7 @@ CASES = (
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "key" in metafunc.fixturenames:
-        every = [key for key in KEYS if QUERIES[key].kind == "snapshot"]
-        keys = every if metafunc.config.getoption("--matrix") else [(case, 0) for case in CASES]
-        metafunc.parametrize("key", keys, ids=query_id)
+    parametrize_snapshots(metafunc, CASES)
 
 
 @contextmanager
@@ -101,50 +96,8 @@ def route_in(trino: Trino, catalog: str, schema: str, folder: Path) -> SqlRoute:
 
 
 @pytest.mark.engine("trino sql")
-def test_golden_rows_are_those_of_hudi(route: SqlRoute, key: Key) -> None:
-    table = HudiTable.open(str(QUERIES[key].table))
-    route.create(route.publish(table))
-    assert route.differences_from(answer_of(QUERIES[key])) == []
-
-
-@pytest.mark.parametrize("version", [6, 9])
-@ORDERINGS
-def test_ordering_values_compare_as_in_hudi(route: SqlRoute, version: int, kind: str, values: list[Any]) -> None:
-    table = ordered(route.folder / "t", version, kind, values).open()
-    publication = route.publish(table)
-    assert publication.contested > 0
-    route.create(publication)
-    assert route.differences_from(table.snapshot().to_table()) == []
-
-
-def test_partial_updates_take_other_fields_from_the_base_row(route: SqlRoute) -> None:
-    changes = [{"id": "a", "ts": 6, "n": 7}, {"id": "b", "ts": 4, "n": 8}]
-    table = written(
-        route.folder / "t", lambda writer: writer.data_block(at(2), changes, only=("id", "ts", "n")), {}
-    ).open()
-    publication = route.publish(table)
-    assert publication.merges_fields
-    route.create(publication)
-    assert route.differences_from(table.snapshot().to_table()) == []
-    assert route.query("SELECT id, n, note FROM v ORDER BY id") == [
-        ["a", 7, "base a"],
-        ["b", 1, "base b"],
-        ["c", 1, "base c"],
-    ]
-
-
-def test_a_payload_of_the_users_own_decides_on_contested_rows(route: SqlRoute) -> None:
-    options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "com.acme.Adding"}
-    changes = [{"id": key, "ts": 1, "n": n, "note": f"log {key}"} for key, n in (("a", 10), ("b", -1), ("d", 5))]
-    writer = written(route.folder / "t", lambda writer: writer.data_block(at(2), changes), options)
-    table = HudiTable.open(str(writer.folder), payloads={"com.acme.Adding": AddingPayload()})
-    route.create(route.publish(table))
-    assert route.query("SELECT id, n, note FROM v ORDER BY id") == [
-        ["a", 11, "base a + log a"],
-        ["c", 1, "base c"],
-        ["d", 5, "log d"],
-    ]
-    assert route.differences_from(table.snapshot().to_table()) == []
+class TestViews(ViewTests):
+    error = TrinoUserError
 
 
 def test_the_function_is_called_once_for_a_batch(route: SqlRoute) -> None:
@@ -177,49 +130,6 @@ def test_a_batch_without_rows_calls_nothing(route: SqlRoute) -> None:
     assert route.differences_from(table.snapshot().to_table()) == []
 
 
-SEQUENCES = (
-    None,
-    "",
-    "x",
-    "1",
-    "2.10",
-    "2.9",
-    "000010.9",
-    "2.9 ",
-    "2.9\n",
-    "1.2.3",
-    "3.",
-    ".3",
-    "\u0663.1",
-    "9" * 19 + ".1",
-)
-
-
-def test_sequences_compare_as_in_hudi(route: SqlRoute) -> None:
-    pairs = [(f"{i}/{j}", one, other) for i, one in enumerate(SEQUENCES) for j, other in enumerate(SEQUENCES)]
-    writer = TableWriter(
-        folder=route.folder / "t",
-        version=6,
-        fields=(("id", "string"), ("_event_seq", "string"), ("side", "string")),
-        options={
-            "hoodie.compaction.payload.class": "org.apache.hudi.common.model.debezium.MySqlDebeziumAvroPayload",
-            "hoodie.table.precombine.field": "_event_seq",
-        },
-    ).create()
-    writer.base_file(at(1), [{"id": key, "_event_seq": one, "side": "base"} for key, one, _ in pairs])
-    changes = [{"id": key, "_event_seq": other, "side": "log"} for key, _, other in pairs]
-    writer.log_file(at(2), [writer.data_block(at(2), changes)], base_instant=at(1))
-    writer.commit(at(1))
-    writer.commit(at(2))
-    table = writer.open()
-    publication = route.publish(table)
-    assert publication.context.merge_rule is not None
-    assert publication.context.merge_rule.sequences_against_base
-    assert publication.contested == len(pairs)
-    route.create(publication)
-    assert route.differences_from(table.snapshot().to_table()) == []
-
-
 def test_a_condition_on_the_key_reaches_the_base_files(route: SqlRoute) -> None:
     table = HudiTable.open(str(golden_table("e_virtual_keys_120")))
     publication = route.publish(table)
@@ -230,20 +140,6 @@ def test_a_condition_on_the_key_reaches_the_base_files(route: SqlRoute) -> None:
     plan = "\n".join(row[0] for row in route.query(f"EXPLAIN SELECT * FROM v WHERE {key} = '{value}'"))
     (of_base,) = re.findall(rf"v__base_\w+, filterPredicate = \({key}(?:_\d+)? = .*", plan)
     assert f"varchar '{value}'" in of_base
-
-
-def test_functions_are_called_for_contested_rows_alone(route: SqlRoute) -> None:
-    changes = [{"id": "a", "ts": 6, "n": 7, "note": None}, {"id": "d", "ts": 6, "n": 1, "note": None}]
-    options = {
-        "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
-        "hoodie.table.partial.update.mode": "IGNORE_DEFAULTS",
-    }
-    table = written(route.folder / "t", lambda writer: writer.data_block(at(2), changes), options).open()
-    publication = route.publish(table)
-    assert publication.contested == 1
-    assert publication.records == 2
-    route.create(publication)
-    assert route.differences_from(table.snapshot().to_table()) == []
 
 
 def test_hudi_decode_shows_the_records_of_log_blocks(route: SqlRoute) -> None:
@@ -259,52 +155,6 @@ def test_hudi_decode_shows_the_records_of_log_blocks(route: SqlRoute) -> None:
     assert {tuple(row[:3]) for row in found} == {("avro_data", at(2), True)}
     decoded = sorted((json.loads(row[3]) for row in found), key=lambda one: one["ts"])
     assert [{name: one[name] for name in ("id", "ts", "n", "note")} for one in decoded] == changes
-
-
-def test_a_view_keeps_its_rows_until_it_is_made_again(route: SqlRoute) -> None:
-    first = [{"id": "a", "ts": 6, "n": 2, "note": "first"}]
-    writer = written(route.folder / "t", lambda writer: writer.data_block(at(2), first), {})
-    route.create(route.publish(writer.open()))
-    before = route.query("SELECT id, note FROM v ORDER BY id")
-    second = [{"id": "a", "ts": 7, "n": 3, "note": "second"}, {"id": "z", "ts": 1, "n": 1, "note": "new"}]
-    writer.log_file(at(3), [writer.data_block(at(3), second)])
-    writer.commit(at(3))
-    publication = route.publish(writer.open())
-    assert route.query("SELECT id, note FROM v ORDER BY id") == before
-    route.create(publication)
-    assert route.query("SELECT id, note FROM v ORDER BY id") == [
-        ["a", "second"],
-        ["b", "base b"],
-        ["c", "base c"],
-        ["z", "new"],
-    ]
-
-
-def test_base_files_that_are_being_written_are_not_opened(route: SqlRoute) -> None:
-    change = [{"id": "a", "ts": 6, "n": 2, "note": "log"}]
-    writer = written(route.folder / "t", lambda writer: writer.data_block(at(2), change), {})
-    route.create(route.publish(writer.open()))
-    (base,) = writer.folder.glob("*.parquet")
-    for number in range(20):
-        (writer.folder / f"f{number}-0_0-1-1_{at(3)}.parquet").write_bytes(base.read_bytes()[:-50])
-    assert route.query("SELECT id, note FROM v ORDER BY id") == [["a", "log"], ["b", "base b"], ["c", "base c"]]
-
-
-CONDITIONS = ("true", "id = 'x'", "id IS NOT NULL", "ts > 3", "raw IS NULL", "city = 'rome'", "city IS NOT NULL")
-
-
-@pytest.mark.parametrize("place", ["t/rome/*.parquet", "published/*/log/*-*.parquet", "published/*/slices/*"])
-def test_a_file_that_is_gone_is_an_error_whatever_is_asked(route: SqlRoute, place: str) -> None:
-    table = in_two_cities(route.folder / "t").open()
-    route.create(route.publish(table))
-    assert route.differences_from(table.snapshot().to_table()) == []
-    (gone,) = route.folder.glob(place)
-    gone.unlink()
-    for condition in CONDITIONS:
-        with pytest.raises(TrinoUserError, match="has to be published again"):
-            route.query(f"SELECT count(*) FROM v WHERE {condition}")
-    if "slices" not in place:
-        assert route.query("SELECT count(*) FROM v WHERE city = 'oslo'") == [[3]]
 
 
 def test_only_the_files_of_a_partition_are_read(route: SqlRoute) -> None:

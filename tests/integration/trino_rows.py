@@ -17,6 +17,12 @@ def arrow_rows(server: Server, sql: str, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
+def rows_like(server: Server, source: str, expected: pa.Table) -> pa.Table:
+    """The columns of another table, from a table or view; ``source`` is what follows ``FROM``."""
+    names = ", ".join(f'"{name}"' for name in expected.column_names)
+    return arrow_rows(server, f"SELECT {names} FROM {source}", expected.schema)
+
+
 def as_arrow_has_it(value: Any, kind: Any) -> Any:
     """A value of the client as Arrow takes it; it has tuples for rows."""
     if value is None:

@@ -15,19 +15,16 @@ from pyiceberg.table import StaticTable
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.presto import schema_for_presto
-from hudi_bridge.connectors.iceberg.publish import PublishedTable, publish_table
+from hudi_bridge.connectors.iceberg.publish import PublishedTable
 from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.engines import identity
 from hudi_bridge.errors import QueryError, UnsupportedTableError
-from hudi_bridge.storage import Storage
 from tests.compare import differences
+from tests.connectors.iceberg.publishing import FOR_PRESTO, publish
 from tests.golden_cases import golden_table
 from tests.table_writer import TableWriter, at
 from tests.test_golden import QUERIES, answer_of
 
-FOR_PRESTO = Rewriting(client=IcebergClient.PRESTO)
 MOMENT = datetime(2020, 7, 1, 12, 30, 15, 123456, tzinfo=UTC)
 MICROS = 1593606615123456
 AT: Mapping[str, Any] = {"type": "long", "logicalType": "timestamp-micros"}
@@ -39,24 +36,6 @@ STRUCT: Mapping[str, Any] = {
     "name": "st",
     "fields": [{"name": "x", "type": ["null", "long"]}, {"name": "y", "type": ["null", "string"]}],
 }
-
-
-def publish(
-    table: Path,
-    folder: Path,
-    rewriting: Rewriting,
-    as_of: str | None = None,
-    query_type: QueryType = QueryType.SNAPSHOT,
-) -> PublishedTable:
-    return publish_table(
-        Storage.open(str(table)),
-        Scratch.open(str(folder)),
-        locations=Locations(),
-        builds=1,
-        rewriting=rewriting,
-        as_of=as_of,
-        query_type=query_type,
-    )
 
 
 def one_column(folder: Path, kind: Any, value: Any, change: Callable[[Any], Any] | None = None) -> TableWriter:

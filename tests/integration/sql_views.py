@@ -1,0 +1,173 @@
+"""Tests of the views of ``trino sql`` that Trino and Presto share, against the answers of Hudi."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from hudi_bridge import HudiTable
+from tests.connectors.iceberg.test_iceberg_golden import KEYS
+from tests.integration.adding_payload import AddingPayload
+from tests.integration.sql_route import ORDERINGS, SqlRoute, in_two_cities, ordered, written
+from tests.table_writer import TableWriter, at
+from tests.test_golden import QUERIES, Key, answer_of, query_id
+
+SEQUENCES = (
+    None,
+    "",
+    "x",
+    "1",
+    "2.10",
+    "2.9",
+    "000010.9",
+    "2.9 ",
+    "2.9\n",
+    "1.2.3",
+    "3.",
+    ".3",
+    "\u0663.1",
+    "9" * 19 + ".1",
+)
+CONDITIONS = ("true", "id = 'x'", "id IS NOT NULL", "ts > 3", "raw IS NULL", "city = 'rome'", "city IS NOT NULL")
+
+
+def parametrize_snapshots(metafunc: pytest.Metafunc, cases: Sequence[str]) -> None:
+    """Ask for the newest snapshot of some golden tables; with ``--matrix``, for all snapshots."""
+    if "key" in metafunc.fixturenames:
+        every = [key for key in KEYS if QUERIES[key].kind == "snapshot"]
+        keys = every if metafunc.config.getoption("--matrix") else [(case, 0) for case in cases]
+        metafunc.parametrize("key", keys, ids=query_id)
+
+
+def adding_table(folder: Path) -> HudiTable:
+    """A table with a payload of the user's own, which adds numbers up."""
+    options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "com.acme.Adding"}
+    changes = [{"id": key, "ts": 1, "n": n, "note": f"log {key}"} for key, n in (("a", 10), ("b", -1), ("d", 5))]
+    writer = written(folder / "t", lambda writer: writer.data_block(at(2), changes), options)
+    return HudiTable.open(str(writer.folder), payloads={"com.acme.Adding": AddingPayload()})
+
+
+class ViewTests:
+    """To be inherited where there is a fixture ``route``; ``error`` is what the server's client raises."""
+
+    error: ClassVar[type[Exception]]
+
+    def test_golden_rows_are_those_of_hudi(self, route: SqlRoute, key: Key) -> None:
+        table = HudiTable.open(str(QUERIES[key].table))
+        route.create(route.publish(table))
+        assert route.differences_from(answer_of(QUERIES[key])) == []
+
+    @pytest.mark.parametrize("version", [6, 9])
+    @ORDERINGS
+    def test_ordering_values_compare_as_in_hudi(
+        self, route: SqlRoute, version: int, kind: str, values: list[Any]
+    ) -> None:
+        table = ordered(route.folder / "t", version, kind, values).open()
+        publication = route.publish(table)
+        assert publication.contested > 0
+        route.create(publication)
+        assert route.differences_from(table.snapshot().to_table()) == []
+
+    def test_partial_updates_take_other_fields_from_the_base_row(self, route: SqlRoute) -> None:
+        changes = [{"id": "a", "ts": 6, "n": 7}, {"id": "b", "ts": 4, "n": 8}]
+        table = written(
+            route.folder / "t", lambda writer: writer.data_block(at(2), changes, only=("id", "ts", "n")), {}
+        ).open()
+        publication = route.publish(table)
+        assert (publication.whole, publication.merges_fields) == (0, True)
+        route.create(publication)
+        assert route.differences_from(table.snapshot().to_table()) == []
+        assert route.query("SELECT id, n, note FROM v ORDER BY id") == [
+            ["a", 7, "base a"],
+            ["b", 1, "base b"],
+            ["c", 1, "base c"],
+        ]
+
+    def test_defaults_are_filled_in_for_contested_rows_alone(self, route: SqlRoute) -> None:
+        changes = [{"id": "a", "ts": 6, "n": 7, "note": None}, {"id": "d", "ts": 6, "n": 1, "note": None}]
+        options = {
+            "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
+            "hoodie.table.partial.update.mode": "IGNORE_DEFAULTS",
+        }
+        table = written(route.folder / "t", lambda writer: writer.data_block(at(2), changes), options).open()
+        publication = route.publish(table)
+        assert publication.contested == 1
+        assert publication.records == 2
+        assert (publication.whole, publication.merges_fields) == (0, True)
+        route.create(publication)
+        assert route.differences_from(table.snapshot().to_table()) == []
+
+    def test_a_payload_of_the_users_own_decides_on_contested_rows(self, route: SqlRoute) -> None:
+        table = adding_table(route.folder)
+        route.create(route.publish(table))
+        assert route.query("SELECT id, n, note FROM v ORDER BY id") == [
+            ["a", 11, "base a + log a"],
+            ["c", 1, "base c"],
+            ["d", 5, "log d"],
+        ]
+        assert route.differences_from(table.snapshot().to_table()) == []
+
+    def test_sequences_compare_as_in_hudi(self, route: SqlRoute) -> None:
+        pairs = [(f"{i}/{j}", one, other) for i, one in enumerate(SEQUENCES) for j, other in enumerate(SEQUENCES)]
+        writer = TableWriter(
+            folder=route.folder / "t",
+            version=6,
+            fields=(("id", "string"), ("_event_seq", "string"), ("side", "string")),
+            options={
+                "hoodie.compaction.payload.class": "org.apache.hudi.common.model.debezium.MySqlDebeziumAvroPayload",
+                "hoodie.table.precombine.field": "_event_seq",
+            },
+        ).create()
+        writer.base_file(at(1), [{"id": key, "_event_seq": one, "side": "base"} for key, one, _ in pairs])
+        changes = [{"id": key, "_event_seq": other, "side": "log"} for key, _, other in pairs]
+        writer.log_file(at(2), [writer.data_block(at(2), changes)], base_instant=at(1))
+        writer.commit(at(1))
+        writer.commit(at(2))
+        table = writer.open()
+        publication = route.publish(table)
+        assert publication.context.merge_rule is not None
+        assert publication.context.merge_rule.sequences_against_base
+        assert publication.contested == len(pairs)
+        route.create(publication)
+        assert route.differences_from(table.snapshot().to_table()) == []
+
+    def test_a_view_keeps_its_rows_until_it_is_made_again(self, route: SqlRoute) -> None:
+        first = [{"id": "a", "ts": 6, "n": 2, "note": "first"}]
+        writer = written(route.folder / "t", lambda writer: writer.data_block(at(2), first), {})
+        route.create(route.publish(writer.open()))
+        before = route.query("SELECT id, note FROM v ORDER BY id")
+        second = [{"id": "a", "ts": 7, "n": 3, "note": "second"}, {"id": "z", "ts": 1, "n": 1, "note": "new"}]
+        writer.log_file(at(3), [writer.data_block(at(3), second)])
+        writer.commit(at(3))
+        publication = route.publish(writer.open())
+        assert route.query("SELECT id, note FROM v ORDER BY id") == before
+        route.create(publication)
+        assert route.query("SELECT id, note FROM v ORDER BY id") == [
+            ["a", "second"],
+            ["b", "base b"],
+            ["c", "base c"],
+            ["z", "new"],
+        ]
+
+    def test_base_files_that_are_being_written_are_not_opened(self, route: SqlRoute) -> None:
+        change = [{"id": "a", "ts": 6, "n": 2, "note": "log"}]
+        writer = written(route.folder / "t", lambda writer: writer.data_block(at(2), change), {})
+        route.create(route.publish(writer.open()))
+        (base,) = writer.folder.glob("*.parquet")
+        for number in range(20):
+            (writer.folder / f"f{number}-0_0-1-1_{at(3)}.parquet").write_bytes(base.read_bytes()[:-50])
+        assert route.query("SELECT id, note FROM v ORDER BY id") == [["a", "log"], ["b", "base b"], ["c", "base c"]]
+
+    @pytest.mark.parametrize("place", ["t/rome/*.parquet", "published/*/log/*-*.parquet", "published/*/slices/*"])
+    def test_a_file_that_is_gone_is_an_error_whatever_is_asked(self, route: SqlRoute, place: str) -> None:
+        table = in_two_cities(route.folder / "t").open()
+        route.create(route.publish(table))
+        assert route.differences_from(table.snapshot().to_table()) == []
+        (gone,) = route.folder.glob(place)
+        gone.unlink()
+        for condition in CONDITIONS:
+            with pytest.raises(self.error, match="has to be published again"):
+                route.query(f"SELECT count(*) FROM v WHERE {condition}")
+        if "slices" not in place:
+            assert route.query("SELECT count(*) FROM v WHERE city = 'oslo'") == [[3]]
