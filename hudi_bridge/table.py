@@ -142,6 +142,11 @@ class HudiTable:
         return self._state.storage.table_path
 
     @property
+    def storage(self) -> Storage:
+        """The table's folder, for connectors."""
+        return self._state.storage
+
+    @property
     def latest_instant(self) -> str | None:
         """The newest completed commit; None before the first."""
         latest = self.timeline.latest_commit()

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import HudiDataset, HudiReadError, HudiTable, InstantNotReadableError, UnsupportedTableError
+from hudi_bridge.connectors.duckdb import INCREMENTAL, READ_OPTIMIZED, attach
 from hudi_bridge.connectors.polars import scan_dataset
 from hudi_bridge.options import HOLLOW_COMMITS_KEY, READ_AS_RELEASE_KEY
 from hudi_bridge.timeline.instant_range import ordering_time
@@ -229,8 +230,7 @@ def test_arrow_rows_are_those_of_hudi(key: Key) -> None:
 @pytest.mark.engine("duckdb")
 def test_duckdb_rows_are_those_of_hudi(key: Key, connection: duckdb.DuckDBPyConnection) -> None:
     query = QUERIES[key]
-    found = rows_through_duckdb(connection, dataset_of(query), query)
-    assert differences(answer_of(query), found) == []
+    assert differences(answer_of(query), rows_through_duckdb(connection, query)) == []
 
 
 @pytest.mark.engine("polars")
@@ -369,9 +369,17 @@ def rows_through_arrow(dataset: HudiDataset, query: GoldenQuery) -> pa.Table:
     return dataset.to_table(filter=query.expression)
 
 
-def rows_through_duckdb(connection: duckdb.DuckDBPyConnection, dataset: HudiDataset, query: GoldenQuery) -> pa.Table:
-    connection.register("hudi_rows", dataset)
-    rows: pa.Table = connection.sql(f"SELECT * FROM hudi_rows WHERE {query.where_in_duckdb}").to_arrow_table()
+def rows_through_duckdb(connection: duckdb.DuckDBPyConnection, query: GoldenQuery) -> pa.Table:
+    table, name = open_table(query.table), "hudi_rows"
+    if query.kind in CHANGE_KINDS:
+        name = "hudi_changes"
+        connection.register(name, dataset_of(query))
+    elif query.kind == "incremental":
+        name = attach(connection, table, name, after=query.after, up_to=query.up_to).name + INCREMENTAL
+    else:
+        name = attach(connection, table, name, as_of=query.as_of).name
+        name += READ_OPTIMIZED if query.kind == "read_optimized" else ""
+    rows: pa.Table = connection.sql(f"SELECT * FROM {name} WHERE {query.where_in_duckdb}").to_arrow_table()
     return rows
 
 

@@ -7,6 +7,7 @@ from hudi_bridge.engines.column_ids import ColumnIds, column_ids
 from hudi_bridge.engines.file_statistics import ColumnStatistics, column_statistics, in_path_and_file
 from hudi_bridge.engines.identity import context_identity, identity, payload_identity, slice_identity
 from hudi_bridge.engines.log_blocks import StoredLogBlock, iter_log_blocks
+from hudi_bridge.engines.merged_slices import MemoryStore, MergedSlice, MergedSlices, MergeStore
 from hudi_bridge.engines.slice_delta import SliceDelta, SurvivingLogRecords, slice_delta, slice_delta_in
 from hudi_bridge.engines.slice_keys import base_key_range, held_keys, log_record_keys
 from hudi_bridge.engines.stored_base_file import StoredBaseFile, iter_fields
@@ -14,6 +15,8 @@ from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.merge.ordering_fields import is_number, ordering_path, ordering_type
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.merge.unset_fields import META_FIELDS, unset_value
+from hudi_bridge.readers.parallel import iter_parallel, most_at_once
+from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.avro_types import is_variant
 from hudi_bridge.schema.difference import child_path
 from hudi_bridge.schema.file_columns import ColumnMapping, Outcome
@@ -27,9 +30,14 @@ __all__ = [
     "ColumnIds",
     "ColumnMapping",
     "ColumnStatistics",
+    "MemoryStore",
     "MergeRule",
+    "MergeStore",
+    "MergedSlice",
+    "MergedSlices",
     "Outcome",
     "RecordPayload",
+    "RowRequest",
     "SliceDelta",
     "Split",
     "StoredBaseFile",
@@ -47,7 +55,9 @@ __all__ = [
     "is_variant",
     "iter_fields",
     "iter_log_blocks",
+    "iter_parallel",
     "log_record_keys",
+    "most_at_once",
     "ordering_path",
     "ordering_type",
     "payload_identity",

@@ -11,22 +11,24 @@
 DuckDB pushes conditions down, and does not check them again.
 """
 
-import copy
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hudi_bridge.changes.split import ChangeFormat, change_schema
-from hudi_bridge.connectors.extras import needing_extra
-from hudi_bridge.dataset import BatchGenerator, BatchScanner
+from hudi_bridge.connectors.duckdb.native_scan import NativeScanPlanner, ViewPlan
+from hudi_bridge.connectors.duckdb.native_view import native_view
+from hudi_bridge.connectors.duckdb.sources import Errors, Read, Source
+from hudi_bridge.connectors.duckdb.view_schema import ViewSchema
+from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.display import html_of_properties
+from hudi_bridge.engines import MemoryStore
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.inspection import (
     FILE_SLICES_SCHEMA,
@@ -40,16 +42,12 @@ from hudi_bridge.storage import PathLike
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import EARLIEST, InstantLike
 
-with needing_extra("duckdb", "duckdb"):
-    import duckdb
-
 READ_OPTIMIZED, TIMELINE, FILE_SLICES, FILES = "_ro", "_timeline", "_file_slices", "_files"
 INCREMENTAL, CHANGES = "_incremental", "_changes"
 """Suffixes of the names of views."""
 _ERRORS_KEPT = 16
 
-_Errors = deque[HudiReadError]
-_Read = Callable[[Sequence[str], pc.Expression | None], Iterable[pa.RecordBatch]]
+_MERGE_BYTES = 1 << 30
 
 
 def attach(
@@ -99,14 +97,17 @@ class Attached:
         commits: tuple[InstantLike, InstantLike | None] | None,
     ) -> None:
         self.connection = connection
-        self._view_schema = _ViewSchema.of(connection)
+        self._view_schema = ViewSchema.of(connection)
         self._as_of = as_of
         self._commits = commits
         self._next_after: str | None = None
         self._instant = ""
-        self._errors: _Errors = deque(maxlen=_ERRORS_KEPT)
+        self._errors: Errors = deque(maxlen=_ERRORS_KEPT)
         self.table = table
         self.name = name
+        self._scans = NativeScanPlanner(connection, table.storage)
+        self._merges = MemoryStore(_MERGE_BYTES)
+        self._plans: dict[str, ViewPlan] = {}
 
     def __repr__(self) -> str:
         return f"<Attached {self.name!r}: {len(self.names)} views of {self.table.path!r} as of {self.instant}>"
@@ -152,147 +153,61 @@ class Attached:
         """
         return next((known for known in reversed(self._errors) if str(known) in str(error)), None)
 
-    def _create(self) -> None:
-        sources, instant = self._sources(), self.table.snapshot(self._as_of).instant
-        self._view_schema.refuse_tables(self.connection, sources)
-        for name, source in sources.items():
-            self._view_schema.create(self.connection, name, source)
-        self._instant = instant
+    def plan(self) -> Mapping[str, ViewPlan]:
+        """How DuckDB reads the rows of the snapshot and of the read-optimized view, by the name of the view."""
+        return dict(self._plans)
 
-    def _sources(self) -> dict[str, "_Source"]:
-        table, as_of, errors = self.table, self._as_of, self._errors
-        snapshot, read_optimized = table.snapshot(as_of), table.read_optimized(as_of)
+    def _create(self) -> None:
+        sources, datasets = self._sources(), self._datasets()
+        self._view_schema.refuse_tables(self.connection, self.names)
+        for name, source in sources.items():
+            self._view_schema.create(self.connection, name, self.connection.from_arrow(source))
+        for name, dataset in datasets.items():
+            self._view_schema.create(self.connection, name, self._rows(name, dataset))
+        self._instant = datasets[self.name].instant
+
+    def _datasets(self) -> dict[str, HudiDataset]:
+        """The snapshot and the read-optimized query, by the name of the view."""
+        snapshot = self.table.snapshot(self._as_of)
         if not snapshot.schema.names:
             raise QueryError(
                 "table", "no columns, since nothing has been written yet", "a table with a completed commit"
             )
-        sources = [
-            _Source(snapshot.schema, snapshot.to_batches, errors),
-            _Source(read_optimized.schema, read_optimized.to_batches, errors),
-            _Source(TIMELINE_SCHEMA, _read_table(lambda: inspect_timeline(table)), errors),
-            _Source(FILE_SLICES_SCHEMA, _read_table(lambda: inspect_file_slices(table, as_of)), errors),
-            _Source(FILES_SCHEMA, _read_table(lambda: inspect_files(table, as_of)), errors),
-        ]
+        return {self.name: snapshot, self.name + READ_OPTIMIZED: self.table.read_optimized(self._as_of)}
+
+    def _rows(self, name: str, dataset: HudiDataset) -> duckdb.DuckDBPyRelation:
+        scan = self._scans.plan(dataset)
+        self._plans[name] = scan.plan
+        if scan.plan.reason is not None:
+            return self.connection.from_arrow(Source(dataset.schema, dataset.to_batches, self._errors))
+        return native_view(self.connection, self.table.storage, dataset, scan, self._merges, self._errors)
+
+    def _sources(self) -> dict[str, Source]:
+        """The other views, by name."""
+        table, as_of, errors, name = self.table, self._as_of, self._errors, self.name
+        sources = {
+            name + TIMELINE: Source(TIMELINE_SCHEMA, _read_table(lambda: inspect_timeline(table)), errors),
+            name + FILE_SLICES: Source(
+                FILE_SLICES_SCHEMA, _read_table(lambda: inspect_file_slices(table, as_of)), errors
+            ),
+            name + FILES: Source(FILES_SCHEMA, _read_table(lambda: inspect_files(table, as_of)), errors),
+        }
         if self._commits:
             incremental = table.incremental(*self._commits)
-            sources.append(_Source(incremental.schema, incremental.to_batches, errors))
-            sources.append(_Source(change_schema(table.schema, ChangeFormat.ROWS), self._read_changes(), errors))
+            sources[name + INCREMENTAL] = Source(incremental.schema, incremental.to_batches, errors)
+            changes = change_schema(table.schema, ChangeFormat.ROWS)
+            sources[name + CHANGES] = Source(changes, self._read_changes(), errors)
             self._next_after = incremental.next_after
-        return dict(zip(self.names, sources, strict=True))
+        return sources
 
-    def _read_changes(self) -> _Read:
+    def _read_changes(self) -> Read:
         """Reads the changes of the range; planned at the first query, since their files may have been removed."""
         table, commits = self.table, self._commits or (EARLIEST, None)
         plan = cache(lambda: table.changes(*commits))
         return lambda columns, row_filter: plan().to_batches(list(columns), row_filter)
 
 
-class _Source(ds.Dataset):
-    """A dataset for DuckDB that reads its batches anew for each query and records errors of the table."""
-
-    def __init__(self, schema: pa.Schema, read: _Read, errors: _Errors) -> None:
-        self._schema = schema
-        self._read = read
-        self._errors = errors
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self._schema
-
-    def scanner(  # type: ignore[override]
-        self,
-        columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
-        **_: object,
-    ) -> BatchScanner:
-        names = self._schema.names if columns is None else list(columns)
-        schema = pa.schema([self._schema.field(name) for name in names])
-        return BatchScanner(schema, lambda: self._batches(names, filter))
-
-    def _batches(self, names: Sequence[str], row_filter: pc.Expression | None) -> BatchGenerator:
-        with self._recording_errors():
-            yield from self._read(names, row_filter)
-
-    @contextmanager
-    def _recording_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except HudiReadError as error:
-            # A copy has no traceback, which would keep the batches of the failed scan alive.
-            self._errors.append(copy.copy(error))
-            raise
-
-
-@dataclass(frozen=True, slots=True)
-class _ViewSchema:
-    """The schema of the views: that of an in-memory database, otherwise the connection's temporary schema.
-
-    A database file must not hold a view over a Python object: the view would outlive the object.
-    """
-
-    database: str
-    schema: str
-    is_in_memory: bool
-
-    @classmethod
-    def of(cls, connection: duckdb.DuckDBPyConnection) -> "_ViewSchema":
-        query = (
-            "SELECT database_name, current_schema(), path IS NULL FROM duckdb_databases() "
-            "WHERE database_name = current_database()"
-        )
-        [(database, schema, is_in_memory)] = connection.execute(query).fetchall()
-        return cls(database, schema, is_in_memory)
-
-    def refuse_tables(self, connection: duckdb.DuckDBPyConnection, names: Mapping[str, Any]) -> None:
-        """Raises QueryError if a table has one of the names: DuckDB would fail half-way, or hide the table."""
-        query = (
-            "SELECT table_name FROM duckdb_tables() WHERE list_contains($names, lower(table_name)) "
-            "AND (temporary OR (database_name = $database AND schema_name = $schema))"
-        )
-        lower = [name.lower() for name in names]
-        values = {"names": lower, "database": self.database, "schema": self.schema}
-        taken = connection.execute(query, values).fetchall()
-        if taken:
-            raise QueryError(
-                "name", f"the table {taken[0][0]!r} of the connection", f"no table named {', '.join(names)}"
-            )
-
-    def create(self, connection: duckdb.DuckDBPyConnection, name: str, source: _Source) -> None:
-        if self.is_in_memory:
-            with self._entered(connection):
-                connection.from_arrow(source).create_view(name, replace=True)
-        else:
-            connection.register(name, source)
-
-    def drop(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
-        if self.is_in_memory:
-            connection.execute(f"DROP VIEW IF EXISTS {self._qualified(name)}")
-        else:
-            connection.unregister(name)
-
-    @contextmanager
-    def _entered(self, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-        """Makes this the current schema: DuckDB creates views over Python objects there."""
-        current = _ViewSchema.of(connection)
-        if current == self:
-            yield
-            return
-        connection.execute(f"USE {self._qualified()}")
-        try:
-            yield
-        finally:
-            connection.execute(f"USE {current._qualified()}")  # noqa: SLF001 - of the same class
-
-    def _qualified(self, *name: str) -> str:
-        return ".".join(map(quote_identifier, (self.database, self.schema, *name)))
-
-
-def quote_identifier(name: str) -> str:
-    """A name quoted for SQL."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _read_table(inspect: Callable[[], pa.Table]) -> _Read:
+def _read_table(inspect: Callable[[], pa.Table]) -> Read:
     def read(columns: Sequence[str], row_filter: pc.Expression | None) -> Iterable[pa.RecordBatch]:
         return ds.dataset(inspect()).to_batches(columns=list(columns), filter=row_filter)
 

@@ -1,0 +1,30 @@
+"""A Hudi table as views of a DuckDB connection."""
+
+from hudi_bridge.connectors.extras import needing_extra
+
+with needing_extra("duckdb", "duckdb"):
+    from hudi_bridge.connectors.duckdb.attached import (
+        CHANGES,
+        FILE_SLICES,
+        FILES,
+        INCREMENTAL,
+        READ_OPTIMIZED,
+        TIMELINE,
+        Attached,
+        attach,
+    )
+    from hudi_bridge.connectors.duckdb.native_scan import ViewPlan
+    from hudi_bridge.connectors.duckdb.sql_text import quote_identifier
+
+__all__ = [
+    "CHANGES",
+    "FILES",
+    "FILE_SLICES",
+    "INCREMENTAL",
+    "READ_OPTIMIZED",
+    "TIMELINE",
+    "Attached",
+    "ViewPlan",
+    "attach",
+    "quote_identifier",
+]

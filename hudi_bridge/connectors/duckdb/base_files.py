@@ -1,0 +1,158 @@
+"""How DuckDB selects the columns of a query from a base file, so that it gets the values that Hudi reads."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from hudi_bridge.connectors.duckdb.sql_text import list_of_texts, literal, quote_identifier, quote_text
+from hudi_bridge.engines import ColumnMapping, Outcome, StoredBaseFile, in_path_and_file
+from hudi_bridge.splits.split import FloatWidening, RealtimeFileSplit
+
+_NULL = (Outcome.ADDED_LATER, Outcome.ANOTHER_COLUMN, Outcome.MISSING)
+_STORED = (Outcome.READ, Outcome.CAST)
+# DuckDB takes these for patterns of several paths.
+_PATTERN_SIGNS = "*?["
+_VIRTUAL = ("filename", "file_index", "file_row_number")
+"""The columns that DuckDB adds to those of a file; a column of the same name would hide them."""
+_DECIMAL = re.compile(r"DECIMAL\((?P<digits>\d+),(?P<scale>\d+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileColumns:
+    """Where each column of the query comes from in a base file; files with equal columns can be scanned together.
+
+    ``layout`` describes the file's columns as stored. ``sources`` has for each column of the query the name of a column
+    of the file, ``from_path`` if its value is that of the partition path, or None if it is null.
+    """
+
+    layout: str
+    sources: tuple[str | None, ...]
+    from_path: frozenset[str]
+
+
+class NotByDuckDBError(Exception):
+    """The reason why DuckDB cannot read a base file as Hudi does."""
+
+
+def columns_of(split: RealtimeFileSplit, base: StoredBaseFile) -> BaseFileColumns:
+    """Where the columns of the query come from.
+
+    Raises:
+        NotByDuckDBError: some of them cannot be read by DuckDB.
+    """
+    if any(sign in base.path for sign in _PATTERN_SIGNS):
+        raise NotByDuckDBError("its path has a sign of patterns")
+    if (reason := base.reason_unreadable(ignores_case=True)) is not None:
+        raise NotByDuckDBError(reason)
+    if not {name.lower() for name in base.schema.names}.isdisjoint(_VIRTUAL):
+        raise NotByDuckDBError("it has a column with the name of one that DuckDB adds")
+    by_column = {one.column: one for one in base.columns if one.column is not None}
+    from_path = _from_path(split, base, by_column)
+    sources: list[str | None] = []
+    for name in split.context.schema.names:
+        one = by_column[name]
+        if name in from_path or one.outcome in _NULL:
+            sources.append(None)
+        elif name in split.path_values or one.outcome not in _STORED:
+            raise NotByDuckDBError(f"{name}: {one}")
+        else:
+            sources.append(one.file_column)
+    return BaseFileColumns(_layout(base), tuple(sources), from_path)
+
+
+def _from_path(
+    split: RealtimeFileSplit, base: StoredBaseFile, by_column: Mapping[str, ColumnMapping]
+) -> frozenset[str]:
+    """The columns with a literal value in the partition path that is the value of all rows."""
+    known = in_path_and_file(split, base.schema, base.footer)
+    found = set()
+    for name, value in split.partition_values:
+        is_same = known[name] and name in by_column and by_column[name].outcome is Outcome.READ
+        if (name in split.path_values or is_same) and literal(value) is not None:
+            found.add(name)
+    return frozenset(found)
+
+
+def _layout(base: StoredBaseFile) -> str:
+    # The first line has the address of the object.
+    return str(base.footer.schema).partition("\n")[2]
+
+
+def types_of(rows: duckdb.DuckDBPyRelation) -> dict[str, str]:
+    """The types of DuckDB by column."""
+    return dict(zip(rows.columns, map(str, rows.types), strict=True))
+
+
+def stored_types(connection: duckdb.DuckDBPyConnection, path: str) -> dict[str, str]:
+    """The types that DuckDB reads the columns of a file as."""
+    return types_of(connection.sql(f"FROM {read_parquet([path])}"))
+
+
+def read_parquet(paths: "list[str]") -> str:
+    """A table function that scans base files; ``file_row_number`` and ``filename`` come with it."""
+    # Statistics leave NaN out, which is the greatest number to DuckDB.
+    return f"read_parquet({list_of_texts(paths)}, hive_partitioning = false, can_have_nan = true)"
+
+
+def expressions(
+    columns: BaseFileColumns,
+    stored: Mapping[str, str],
+    wanted: Mapping[str, str],
+    schema: pa.Schema,
+    path_values: Mapping[str, "PathValues"],
+    widening: FloatWidening,
+) -> dict[str, str]:
+    """An expression for each column of the query, over the columns of the files.
+
+    Raises:
+        NotByDuckDBError: DuckDB reads a column as another type.
+    """
+    found = {}
+    for field, source in zip(schema, columns.sources, strict=True):
+        name, kind = field.name, wanted[field.name]
+        if name in columns.from_path:
+            found[name] = f"CAST({path_values[name].expression} AS {kind})"
+        elif source is None:
+            found[name] = f"CAST(NULL AS {kind})"
+        elif (seen := stored.get(source)) == kind:
+            found[name] = quote_identifier(source)
+        elif seen is not None and _is_widened(seen, kind, widening):
+            found[name] = f"CAST({quote_identifier(source)} AS {kind})"
+        else:
+            raise NotByDuckDBError(f"{name}: DuckDB reads it as {seen}, not as {kind}")
+    return found
+
+
+def _is_widened(stored: str, wanted: str, widening: FloatWidening) -> bool:
+    """Whether a cast of DuckDB from one of its types to another gives the values of Hudi's."""
+    if (stored, wanted) == ("FLOAT", "DOUBLE"):
+        return widening is FloatWidening.EXACT
+    decimals = _DECIMAL.fullmatch(stored), _DECIMAL.fullmatch(wanted)
+    if decimals[0] and decimals[1]:
+        return decimals[0]["scale"] == decimals[1]["scale"] and int(decimals[0]["digits"]) < int(decimals[1]["digits"])
+    return (stored, wanted) == ("INTEGER", "BIGINT")
+
+
+class PathValues:
+    """The values of a partition column by folder."""
+
+    def __init__(self) -> None:
+        self._by_folder: dict[str, str] = {}
+
+    def add(self, path: str, value: "pa.Scalar[Any]") -> None:
+        """Adds the value in the folder of a file."""
+        text = literal(value)
+        assert text is not None, "columns_of takes only values with a literal from the path"
+        self._by_folder[path.rpartition("/")[0]] = text
+
+    @property
+    def expression(self) -> str:
+        """The value for each row of a scan; DuckDB passes over files whose value does not meet a condition."""
+        if len(values := set(self._by_folder.values())) == 1:
+            return values.pop()
+        entries = ", ".join(f"{quote_text(folder)}: {value}" for folder, value in self._by_folder.items())
+        return f"map_extract_value(MAP {{{entries}}}, parse_dirpath(filename))"

@@ -1,0 +1,195 @@
+"""Which base files of a query DuckDB scans itself, and the SQL of the scan."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+import duckdb
+
+from hudi_bridge.connectors.duckdb.base_files import (
+    BaseFileColumns,
+    NotByDuckDBError,
+    PathValues,
+    columns_of,
+    expressions,
+    read_parquet,
+    stored_types,
+    types_of,
+)
+from hudi_bridge.connectors.duckdb.sql_text import quote_identifier
+from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.engines import context_identity, slice_delta_in
+from hudi_bridge.errors import HudiReadError
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import Storage
+from hudi_bridge.threads import map_in_threads
+
+MOST_SLICES = 2_000
+"""With more, opening each base file to see its columns would take longer than many queries."""
+
+FILE, ROW = "__hudi_file", "__hudi_row"
+"""The columns that tell rows of the scan apart: a number for the base file, and the position in it, from 0."""
+
+_THREADS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewPlan:
+    """How the rows of a view are read.
+
+    ``by_duckdb`` slices have a base file that DuckDB scans itself, or none at all; ``by_hudi_bridge`` counts the other
+    slices by the reason why their rows are read by hudi-bridge. With a reason for the whole view, slices are not
+    counted. ``merged`` of the slices have log files.
+
+    Part of ``Attached``.
+    """
+
+    by_duckdb: int
+    by_hudi_bridge: Mapping[str, int]
+    merged: int
+    reason: str | None = None
+
+    @property
+    def is_native(self) -> bool:
+        """Whether DuckDB scans all base files itself."""
+        return self.reason is None and not self.by_hudi_bridge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeScan:
+    """The base files that DuckDB scans.
+
+    ``sql`` selects the columns of the query, ``FILE`` and ``ROW``; it is None if there are no such files.
+    ``file_numbers`` has the values of ``FILE`` by path. ``path_columns`` are those whose values come from the partition
+    path in all files.
+    """
+
+    plan: ViewPlan
+    splits: tuple[RealtimeFileSplit, ...]
+    sql: str | None
+    file_numbers: Mapping[str, int]
+    path_columns: frozenset[str]
+
+    def reads(self, split: RealtimeFileSplit) -> bool:
+        """Whether DuckDB scans the base file of a slice, or the slice has none."""
+        return split.base_path is None or split.base_path in self.file_numbers
+
+
+@dataclass
+class NativeScanPlanner:
+    """Plans scans; what it has seen of a base file is kept for the next plan, after ``refresh`` for one."""
+
+    connection: duckdb.DuckDBPyConnection
+    storage: Storage
+    _known: dict[tuple[str, str], "BaseFileColumns | str"] = field(default_factory=dict)
+
+    def plan(self, dataset: HudiDataset) -> NativeScan:
+        """The scan of a snapshot or read-optimized query, as far as DuckDB reads base files as Hudi does."""
+        if (reason := self._reason_against_all(dataset)) is not None:
+            return _by_hudi_bridge(reason)
+        splits = [piece for split in islice(dataset.splits(), MOST_SLICES + 1) for piece in split.slices]
+        if len(splits) > MOST_SLICES:
+            return _by_hudi_bridge(f"there are more than {MOST_SLICES:,} file slices")
+        return self._scan(dataset, splits)
+
+    def _reason_against_all(self, dataset: HudiDataset) -> str | None:
+        names = [name.lower() for name in dataset.schema.names]
+        if not self.storage.is_local:
+            return "the files are not on this machine"
+        if len(set(names)) < len(names):
+            return "names of columns differ in nothing but case"
+        if not {FILE, ROW}.isdisjoint(names):
+            return f"a column has the name {FILE} or {ROW}"
+        settings = "SELECT current_setting('enable_external_access'), current_setting('disabled_filesystems')"
+        [(may_read, disabled)] = self.connection.execute(settings).fetchall()
+        if not may_read or "LocalFileSystem" in disabled:
+            return "the connection must not read files"
+        return None
+
+    def _scan(self, dataset: HudiDataset, splits: list[RealtimeFileSplit]) -> NativeScan:
+        reasons: Counter[str] = Counter()
+        with_base = [split for split in splits if split.base_path is not None]
+        numbers = self._file_numbers(with_base)
+        if len(set(numbers.values())) < len(numbers):
+            return _by_hudi_bridge("two of its files have one number")
+        found = self._columns_of(dataset, with_base)
+        groups: defaultdict[BaseFileColumns, list[RealtimeFileSplit]] = defaultdict(list)
+        for split, columns in zip(with_base, found, strict=True):
+            if isinstance(columns, str):
+                reasons[columns] += 1
+            else:
+                groups[columns].append(split)
+        selects, scanned, path_columns = [], [], set(dataset.schema.names)
+        for columns, group in groups.items():
+            try:
+                selects.append(self._select(dataset, columns, group))
+            except NotByDuckDBError as reason:
+                reasons[str(reason)] += len(group)
+                continue
+            scanned += group
+            path_columns &= columns.from_path
+        without_base = [split for split in splits if split.base_path is None]
+        native = (*scanned, *without_base)
+        merged = sum(bool(split.log_paths) for split in splits)
+        return NativeScan(
+            plan=ViewPlan(by_duckdb=len(native), by_hudi_bridge=dict(reasons), merged=merged),
+            splits=tuple(splits),
+            sql=" UNION ALL ".join(selects) or None,
+            file_numbers={path: numbers[path] for split in scanned if (path := split.base_path) is not None},
+            path_columns=frozenset(path_columns) if scanned else frozenset(),
+        )
+
+    def _columns_of(self, dataset: HudiDataset, splits: list[RealtimeFileSplit]) -> "list[BaseFileColumns | str]":
+        """The columns of each base file, or the reason why DuckDB cannot read it; opens files that are not known."""
+        query = context_identity(dataset.context)
+        keys = [(query, split.base_path or "") for split in splits]
+        known = {key: self._known[key] for key in keys if key in self._known}
+        unknown = [(key, split) for key, split in zip(keys, splits, strict=True) if key not in known]
+        found = map_in_threads(lambda one: self._look(one[1]), unknown, _THREADS)
+        known.update(zip((key for key, _ in unknown), found, strict=True))
+        self._known = {key: value for key, value in self._known.items() if key[0] != query} | known
+        return [known[key] for key in keys]
+
+    def _look(self, split: RealtimeFileSplit) -> "BaseFileColumns | str":
+        try:
+            with slice_delta_in(self.storage, split, ()) as delta:
+                assert delta.base_file is not None, "only slices with a base file are looked at"
+                return columns_of(split, delta.base_file)
+        except NotByDuckDBError as reason:
+            return str(reason)
+        except HudiReadError:
+            # A query that needs the file raises the error.
+            return "its base file cannot be read"
+
+    def _select(self, dataset: HudiDataset, columns: BaseFileColumns, splits: list[RealtimeFileSplit]) -> str:
+        paths = [self.storage.resolve(split.base_path or "") for split in splits]
+        path_values: dict[str, PathValues] = defaultdict(PathValues)
+        for split, path in zip(splits, paths, strict=True):
+            for name, value in split.partition_values:
+                if name in columns.from_path:
+                    path_values[name].add(path, value)
+        wanted = types_of(self.connection.from_arrow(dataset.schema.empty_table()))
+        found = expressions(
+            columns,
+            stored_types(self.connection, paths[0]),
+            wanted,
+            dataset.schema,
+            path_values,
+            dataset.context.float_widening,
+        )
+        items = [f"{value} AS {quote_identifier(name)}" for name, value in found.items()]
+        items += [f"hash(filename) AS {FILE}", f"file_row_number AS {ROW}"]
+        return f"SELECT {', '.join(items)} FROM {read_parquet(paths)}"
+
+    def _file_numbers(self, splits: list[RealtimeFileSplit]) -> Mapping[str, int]:
+        """A number for each base file that DuckDB can find for a row without comparing paths."""
+        paths = [split.base_path or "" for split in splits]
+        full = [self.storage.resolve(path) for path in paths]
+        hashed = self.connection.execute("SELECT hash(unnest($paths))", {"paths": full}).fetchall() if full else []
+        return dict(zip(paths, (number for (number,) in hashed), strict=True))
+
+
+def _by_hudi_bridge(reason: str) -> NativeScan:
+    plan = ViewPlan(by_duckdb=0, by_hudi_bridge={}, merged=0, reason=reason)
+    return NativeScan(plan=plan, splits=(), sql=None, file_numbers={}, path_columns=frozenset())

@@ -1,0 +1,65 @@
+"""What DuckDB scans through Python: datasets that read their batches anew for each query."""
+
+import copy
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from hudi_bridge.dataset import BatchGenerator, BatchScanner
+from hudi_bridge.errors import HudiReadError
+
+Errors = deque[HudiReadError]
+Read = Callable[[Sequence[str], pc.Expression | None], Iterable[pa.RecordBatch]]
+"""Reads some columns of the rows that pass a condition, which is checked exactly: DuckDB does not check it again."""
+
+
+class Source(ds.Dataset):
+    """A dataset for DuckDB that records errors of the table."""
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        read: Read,
+        errors: Errors,
+        announce: Callable[[Sequence[str]], None] | None = None,
+    ) -> None:
+        """A dataset; ``announce`` is called with the columns of a query before any source is asked for its rows."""
+        self._schema = schema
+        self._read = read
+        self._errors = errors
+        self._announce = announce
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows."""
+        return self._schema
+
+    def scanner(  # type: ignore[override]
+        self,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
+        **_: object,
+    ) -> BatchScanner:
+        """A scan of some columns, for the rows that pass a condition."""
+        names = self._schema.names if columns is None else list(columns)
+        schema = pa.schema([self._schema.field(name) for name in names])
+        if self._announce is not None:
+            self._announce(names)
+        return BatchScanner(schema, lambda: self._batches(names, filter))
+
+    def _batches(self, names: Sequence[str], row_filter: pc.Expression | None) -> BatchGenerator:
+        with self._recording_errors():
+            yield from self._read(names, row_filter)
+
+    @contextmanager
+    def _recording_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except HudiReadError as error:
+            # A copy has no traceback, which would keep the batches of the failed scan alive.
+            self._errors.append(copy.copy(error))
+            raise

@@ -1,0 +1,35 @@
+"""Names and values as text of DuckDB's SQL."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+
+def quote_identifier(name: str) -> str:
+    """A name quoted for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_text(text: str) -> str:
+    """A string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def list_of_texts(texts: Iterable[str]) -> str:
+    """A list literal of strings."""
+    return f"[{', '.join(map(quote_text, texts))}]"
+
+
+def literal(value: "pa.Scalar[Any]") -> str | None:
+    """A literal of a text, a whole number, a truth value, a date or null; None for a value of another type."""
+    kind: Any = value.type
+    if not value.is_valid:
+        return "NULL"
+    if pa.types.is_string(kind):
+        return quote_text(value.as_py())
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return str(value.as_py())
+    if pa.types.is_date32(kind):
+        return f"DATE {quote_text(value.cast(pa.string()).as_py())}"
+    return None

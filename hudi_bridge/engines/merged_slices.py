@@ -1,0 +1,187 @@
+"""What logs do to the base files of a snapshot, merged once per file slice and kept in memory.
+
+An entry is used again, also after the table was refreshed, as long as the files of its slice are the same and the same
+log blocks count.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from hudi_bridge.engines.identity import context_identity, slice_identity
+from hudi_bridge.engines.slice_delta import SliceDelta, slice_delta_in
+from hudi_bridge.merge.arrays import Positions
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.storage import Storage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedSlice:
+    """The merge of one slice.
+
+    ``counted`` tells for the instant of each log block whether the block counted, ``deleted_positions`` are those of
+    ``SliceDelta``, and ``rows`` come in their place, in some of the columns.
+    """
+
+    counted: Mapping[str, bool]
+    deleted_positions: Positions
+    rows: pa.Table
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory that it takes."""
+        return self.rows.nbytes + self.deleted_positions.nbytes
+
+
+class MergeStore(Protocol):
+    """Keeps merges of slices by key; safe to use from several threads."""
+
+    @property
+    def max_bytes(self) -> int:
+        """The size of the largest merge that can be kept."""
+
+    @property
+    def keeps_all_columns(self) -> bool:
+        """Whether merges are kept with all columns of the table."""
+
+    def find(self, key: str) -> Iterator[MergedSlice]:
+        """The merges of a slice that are kept, newest first."""
+
+    def keep(self, key: str, merged: MergedSlice) -> MergedSlice:
+        """Keeps a merge in place of others that the limit has no room for, and returns it as it is kept."""
+
+
+class MemoryStore:
+    """Keeps merges in memory, the newest for each slice."""
+
+    keeps_all_columns = False
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, MergedSlice] = OrderedDict()
+
+    def find(self, key: str) -> Iterator[MergedSlice]:
+        """The merge of a slice, if it is kept."""
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+        if found is not None:
+            yield found
+
+    def keep(self, key: str, merged: MergedSlice) -> MergedSlice:
+        """Keeps a merge; those that were used longest ago make room for it."""
+        with self._lock:
+            self._kept.pop(key, None)
+            self._kept[key] = merged
+            size = sum(one.size_bytes for one in self._kept.values())
+            while size > self.max_bytes:
+                _, oldest = self._kept.popitem(last=False)
+                size -= oldest.size_bytes
+        return merged
+
+
+@dataclass(kw_only=True)
+class MergedSlices:
+    """The merges of the slices of one snapshot; safe to use from several threads.
+
+    ``at_once`` slices that are read at the same time share the memory for logs.
+    """
+
+    storage: Storage
+    context: ReadContext
+    store: MergeStore
+    at_once: int
+    _identity: str = field(init=False)
+    _keys: dict[str, str] = field(init=False, default_factory=dict)
+    _too_large: set[str] = field(init=False, default_factory=set)
+    _locks: dict[str, threading.Lock] = field(init=False, default_factory=dict)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._identity = context_identity(self.context)
+
+    def deleted_positions(self, split: RealtimeFileSplit, columns: Sequence[str]) -> Positions:
+        """The positions in the base file, ascending, of rows that the logs delete or replace.
+
+        If the slice has to be merged for it, the ``columns`` of its rows are kept as well.
+
+        Raises:
+            HudiReadError: a file of the slice cannot be read, or records cannot be merged.
+        """
+        if (merged := self._merged(split, columns)) is not None:
+            return merged.deleted_positions
+        with slice_delta_in(self.storage, split, (), at_once=self.at_once) as delta:
+            return delta.deleted_positions
+
+    def rows(self, split: RealtimeFileSplit, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows that replace deleted ones, and the new rows, in some columns.
+
+        Raises:
+            HudiReadError: a file of the slice cannot be read, or records cannot be merged.
+        """
+        if (merged := self._merged(split, columns)) is not None:
+            yield from merged.rows.select(list(columns)).to_batches()
+            return
+        with slice_delta_in(self.storage, split, columns, at_once=self.at_once) as delta:
+            yield from delta.rows()
+
+    def _merged(self, split: RealtimeFileSplit, columns: Sequence[str]) -> MergedSlice | None:
+        """The merge of a slice with at least these columns; None if it is too large to be kept."""
+        key = self._key(split)
+        with self._only_one(key):
+            known = next((one for one in self.store.find(key) if self._holds(one)), None)
+            if known is not None and set(known.rows.schema.names).issuperset(columns):
+                return known
+            if key in self._too_large:
+                return None
+            # Who asks for other columns than at first is likely to ask for yet others.
+            needs_all = self.store.keeps_all_columns or known is not None
+            merged = self._merge(split, self.context.schema.names if needs_all else columns)
+            if merged is None:
+                self._too_large.add(key)
+                return None
+            return self.store.keep(key, merged)
+
+    def _merge(self, split: RealtimeFileSplit, columns: Sequence[str]) -> MergedSlice | None:
+        with slice_delta_in(self.storage, split, columns, at_once=self.at_once) as delta:
+            rows = _rows_within(delta, self.store.max_bytes)
+            if rows is None:
+                return None
+            merged = MergedSlice(counted=delta.counted_instants, deleted_positions=delta.deleted_positions, rows=rows)
+        return merged if merged.size_bytes <= self.store.max_bytes else None
+
+    def _holds(self, merged: MergedSlice) -> bool:
+        return all(self.context.counts(instant) == counted for instant, counted in merged.counted.items())
+
+    def _key(self, split: RealtimeFileSplit) -> str:
+        name = f"{split.partition_path}\0{split.file_id}"
+        if name not in self._keys:
+            self._keys[name] = slice_identity(split, self._identity)
+        return self._keys[name]
+
+    @contextmanager
+    def _only_one(self, key: str) -> Iterator[None]:
+        """A context that one thread at a time is in for a slice: two need the same merge at the same time."""
+        with self._lock:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:
+            yield
+
+
+def _rows_within(delta: SliceDelta, max_bytes: int) -> pa.Table | None:
+    """The rows as a table; None if they are larger than ``max_bytes``."""
+    batches: list[pa.RecordBatch] = []
+    size = 0
+    for batch in delta.rows():
+        batches.append(batch)
+        size += batch.nbytes
+        if size > max_bytes:
+            return None
+    return pa.Table.from_batches(batches, delta.schema).combine_chunks()
