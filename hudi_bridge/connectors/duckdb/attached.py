@@ -22,13 +22,15 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hudi_bridge.changes.split import ChangeFormat, change_schema
+from hudi_bridge.connectors.duckdb.merge_folder import FolderStore
 from hudi_bridge.connectors.duckdb.native_scan import NativeScanPlanner, ViewPlan
 from hudi_bridge.connectors.duckdb.native_view import native_view
 from hudi_bridge.connectors.duckdb.sources import Errors, Read, Source
 from hudi_bridge.connectors.duckdb.view_schema import ViewSchema
 from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.dispatch import open_reader_in
 from hudi_bridge.display import html_of_properties
-from hudi_bridge.engines import MemoryStore
+from hudi_bridge.engines import MemoryStore, MergeStore
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.inspection import (
     FILE_SLICES_SCHEMA,
@@ -38,7 +40,8 @@ from hudi_bridge.inspection import (
     inspect_files,
     inspect_timeline,
 )
-from hudi_bridge.storage import PathLike
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import PathLike, Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import EARLIEST, InstantLike
 
@@ -47,7 +50,8 @@ INCREMENTAL, CHANGES = "_incremental", "_changes"
 """Suffixes of the names of views."""
 _ERRORS_KEPT = 16
 
-_MERGE_BYTES = 1 << 30
+CACHE_BYTES = 1 << 30
+"""The room for merges by default."""
 
 
 def attach(
@@ -59,8 +63,14 @@ def attach(
     as_of: InstantLike | None = None,
     after: InstantLike | None = None,
     up_to: InstantLike | None = None,
+    cache: PathLike | None = None,
+    cache_bytes: int = CACHE_BYTES,
 ) -> "Attached":
     """Creates views of a table, named ``name`` and ``name`` with a suffix.
+
+    DuckDB scans base files itself, where it reads them as Hudi does: see ``Attached.plan``. Log files are merged once
+    for each file slice and instant. The merges are kept in memory or, with ``cache``, in that folder, where the next
+    process finds them; they take up to ``cache_bytes``, and those used longest ago make room for new ones.
 
     Until ``refresh``, all views show the table as of ``as_of`` or, without it, as of its newest instant at the time of
     this call. Existing views with these names are replaced. In an in-memory database, cursors of the connection see the
@@ -80,7 +90,8 @@ def attach(
     table = path_or_table if isinstance(path_or_table, HudiTable) else HudiTable.open(path_or_table, filesystem)
     if up_to is not None and after is None:
         raise QueryError("up_to", repr(up_to), "an after as well, where the range begins")
-    attached = Attached(connection, table, name, as_of, None if after is None else (after, up_to))
+    merges = MemoryStore(cache_bytes) if cache is None else FolderStore(cache, cache_bytes)
+    attached = Attached(connection, table, name, as_of, None if after is None else (after, up_to), merges)
     attached._create()  # noqa: SLF001 - the only caller
     return attached
 
@@ -95,6 +106,7 @@ class Attached:
         name: str,
         as_of: InstantLike | None,
         commits: tuple[InstantLike, InstantLike | None] | None,
+        merges: MergeStore,
     ) -> None:
         self.connection = connection
         self._view_schema = ViewSchema.of(connection)
@@ -106,7 +118,8 @@ class Attached:
         self.table = table
         self.name = name
         self._scans = NativeScanPlanner(connection, table.storage)
-        self._merges = MemoryStore(_MERGE_BYTES)
+        self._merges = merges
+        self._scanned: dict[str, RealtimeFileSplit] = {}
         self._plans: dict[str, ViewPlan] = {}
 
     def __repr__(self) -> str:
@@ -149,9 +162,14 @@ class Attached:
     def cause_of(self, error: BaseException) -> HudiReadError | None:
         """The error of this table that caused an error of a query; None if there is no such cause.
 
-        DuckDB raises its own error class, which has the text of the original, but not its type and attributes.
+        DuckDB raises its own error class, which has the text of the original, but not its type and attributes. If its
+        error names a base file that it has scanned itself, the slice of that file is read to tell what is wrong.
         """
-        return next((known for known in reversed(self._errors) if str(known) in str(error)), None)
+        known = next((known for known in reversed(self._errors) if str(known) in str(error)), None)
+        if known is not None or not isinstance(error, duckdb.Error):
+            return known
+        named = next((split for path, split in self._scanned.items() if path in str(error)), None)
+        return None if named is None else _error_of(self.table.storage, named)
 
     def plan(self) -> Mapping[str, ViewPlan]:
         """How DuckDB reads the rows of the snapshot and of the read-optimized view, by the name of the view."""
@@ -159,6 +177,7 @@ class Attached:
 
     def _create(self) -> None:
         sources, datasets = self._sources(), self._datasets()
+        self._scanned = {}
         self._view_schema.refuse_tables(self.connection, self.names)
         for name, source in sources.items():
             self._view_schema.create(self.connection, name, self.connection.from_arrow(source))
@@ -176,11 +195,13 @@ class Attached:
         return {self.name: snapshot, self.name + READ_OPTIMIZED: self.table.read_optimized(self._as_of)}
 
     def _rows(self, name: str, dataset: HudiDataset) -> duckdb.DuckDBPyRelation:
-        scan = self._scans.plan(dataset)
+        storage, scan = self.table.storage, self._scans.plan(dataset)
         self._plans[name] = scan.plan
+        scanned = ((split.base_path, split) for split in scan.splits if scan.reads(split))
+        self._scanned |= {storage.resolve(path): split for path, split in scanned if path is not None}
         if scan.plan.reason is not None:
             return self.connection.from_arrow(Source(dataset.schema, dataset.to_batches, self._errors))
-        return native_view(self.connection, self.table.storage, dataset, scan, self._merges, self._errors)
+        return native_view(self.connection, storage, dataset, scan, self._merges, self._errors)
 
     def _sources(self) -> dict[str, Source]:
         """The other views, by name."""
@@ -212,3 +233,12 @@ def _read_table(inspect: Callable[[], pa.Table]) -> Read:
         return ds.dataset(inspect()).to_batches(columns=list(columns), filter=row_filter)
 
     return read
+
+
+def _error_of(storage: Storage, split: RealtimeFileSplit) -> HudiReadError | None:
+    """The error of reading a slice; None if it can be read."""
+    try:
+        deque(open_reader_in(storage, split).batches(), 0)
+    except HudiReadError as error:
+        return error
+    return None
