@@ -1,8 +1,8 @@
 """How DuckDB selects the columns of a query from a base file, so that it gets the values that Hudi reads."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
@@ -26,12 +26,14 @@ class BaseFileColumns:
     """Where each column of the query comes from in a base file; files with equal columns can be scanned together.
 
     ``layout`` describes the file's columns as stored. ``sources`` has for each column of the query the name of a column
-    of the file, ``from_path`` if its value is that of the partition path, or None if it is null.
+    of the file, or None if it is null or, for the columns in ``from_path``, has the value of the partition path.
+    ``rows`` is the number of rows.
     """
 
     layout: str
     sources: tuple[str | None, ...]
     from_path: frozenset[str]
+    rows: int = field(compare=False)
 
 
 class NotByDuckDBError(Exception):
@@ -61,7 +63,7 @@ def columns_of(split: RealtimeFileSplit, base: StoredBaseFile) -> BaseFileColumn
             raise NotByDuckDBError(f"{name}: {one}")
         else:
             sources.append(one.file_column)
-    return BaseFileColumns(_layout(base), tuple(sources), from_path)
+    return BaseFileColumns(_layout(base), tuple(sources), from_path, base.rows)
 
 
 def _from_path(
@@ -78,8 +80,8 @@ def _from_path(
 
 
 def _layout(base: StoredBaseFile) -> str:
-    # The first line has the address of the object.
-    return str(base.footer.schema).partition("\n")[2]
+    # The first line has the address of the object, the second the name that the writer gave to the schema.
+    return str(base.footer.schema).split("\n", 2)[2]
 
 
 def types_of(rows: duckdb.DuckDBPyRelation) -> dict[str, str]:
@@ -88,11 +90,18 @@ def types_of(rows: duckdb.DuckDBPyRelation) -> dict[str, str]:
 
 
 def stored_types(connection: duckdb.DuckDBPyConnection, path: str) -> dict[str, str]:
-    """The types that DuckDB reads the columns of a file as."""
-    return types_of(connection.sql(f"FROM {read_parquet([path])}"))
+    """The types that DuckDB reads the columns of a file as.
+
+    Raises:
+        NotByDuckDBError: DuckDB cannot or must not open the file.
+    """
+    try:
+        return types_of(connection.sql(f"FROM {read_parquet([path])}"))
+    except duckdb.Error as error:
+        raise NotByDuckDBError(str(error).partition("\n")[0].replace(path, "its base file")) from error
 
 
-def read_parquet(paths: "list[str]") -> str:
+def read_parquet(paths: Sequence[str]) -> str:
     """A table function that scans base files; ``file_row_number`` and ``filename`` come with it."""
     # Statistics leave NaN out, which is the greatest number to DuckDB.
     return f"read_parquet({list_of_texts(paths)}, hive_partitioning = false, can_have_nan = true)"
@@ -112,8 +121,8 @@ def expressions(
         NotByDuckDBError: DuckDB reads a column as another type.
     """
     found = {}
-    for field, source in zip(schema, columns.sources, strict=True):
-        name, kind = field.name, wanted[field.name]
+    for name, source in zip(schema.names, columns.sources, strict=True):
+        kind = wanted[name]
         if name in columns.from_path:
             found[name] = f"CAST({path_values[name].expression} AS {kind})"
         elif source is None:

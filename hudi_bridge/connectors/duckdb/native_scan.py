@@ -1,7 +1,7 @@
 """Which base files of a query DuckDB scans itself, and the SQL of the scan."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -101,10 +101,6 @@ class NativeScanPlanner:
             return "names of columns differ in nothing but case"
         if not {FILE, ROW}.isdisjoint(names):
             return f"a column has the name {FILE} or {ROW}"
-        settings = "SELECT current_setting('enable_external_access'), current_setting('disabled_filesystems')"
-        [(may_read, disabled)] = self.connection.execute(settings).fetchall()
-        if not may_read or "LocalFileSystem" in disabled:
-            return "the connection must not read files"
         return None
 
     def _scan(self, dataset: HudiDataset, splits: list[RealtimeFileSplit]) -> NativeScan:
@@ -114,14 +110,15 @@ class NativeScanPlanner:
         if len(set(numbers.values())) < len(numbers):
             return _by_hudi_bridge("two of its files have one number")
         found = self._columns_of(dataset, with_base)
-        groups: defaultdict[BaseFileColumns, list[RealtimeFileSplit]] = defaultdict(list)
+        groups: defaultdict[BaseFileColumns, list[tuple[int, RealtimeFileSplit]]] = defaultdict(list)
         for split, columns in zip(with_base, found, strict=True):
             if isinstance(columns, str):
                 reasons[columns] += 1
             else:
-                groups[columns].append(split)
+                groups[columns].append((columns.rows, split))
         selects, scanned, path_columns = [], [], set(dataset.schema.names)
-        for columns, group in groups.items():
+        for columns, counted in groups.items():
+            group = _typical_first(counted)
             try:
                 selects.append(self._select(dataset, columns, group))
             except NotByDuckDBError as reason:
@@ -188,6 +185,16 @@ class NativeScanPlanner:
         full = [self.storage.resolve(path) for path in paths]
         hashed = self.connection.execute("SELECT hash(unnest($paths))", {"paths": full}).fetchall() if full else []
         return dict(zip(paths, (number for (number,) in hashed), strict=True))
+
+
+def _typical_first(counted: Sequence[tuple[int, RealtimeFileSplit]]) -> list[RealtimeFileSplit]:
+    """The slices, with the one whose number of rows is nearest to the average first.
+
+    DuckDB takes the number of rows of the first file for that of each, to estimate what joins will cost.
+    """
+    average = sum(rows for rows, _ in counted) / len(counted)
+    first = min(counted, key=lambda one: abs(one[0] - average))
+    return [first[1], *(split for _, split in counted if split is not first[1])]
 
 
 def _by_hudi_bridge(reason: str) -> NativeScan:
