@@ -91,7 +91,7 @@ class MemoryStore:
 class MergedSlices:
     """The merges of the slices of one snapshot; safe to use from several threads.
 
-    ``at_once`` slices that are read at the same time share the memory for logs.
+    ``at_once`` slices that are read at the same time share the memory for logs; one alone is read by several threads.
     """
 
     storage: Storage
@@ -117,7 +117,7 @@ class MergedSlices:
         """
         if (merged := self._merged(split, columns)) is not None:
             return merged.deleted_positions
-        with slice_delta_in(self.storage, split, (), at_once=self.at_once) as delta:
+        with self._delta(split, ()) as delta:
             return delta.deleted_positions
 
     def rows(self, split: RealtimeFileSplit, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -129,7 +129,7 @@ class MergedSlices:
         if (merged := self._merged(split, columns)) is not None:
             yield from merged.rows.select(list(columns)).to_batches()
             return
-        with slice_delta_in(self.storage, split, columns, at_once=self.at_once) as delta:
+        with self._delta(split, columns) as delta:
             yield from delta.rows()
 
     def _merged(self, split: RealtimeFileSplit, columns: Sequence[str]) -> MergedSlice | None:
@@ -150,12 +150,15 @@ class MergedSlices:
             return self.store.keep(key, merged)
 
     def _merge(self, split: RealtimeFileSplit, columns: Sequence[str]) -> MergedSlice | None:
-        with slice_delta_in(self.storage, split, columns, at_once=self.at_once) as delta:
+        with self._delta(split, columns) as delta:
             rows = _rows_within(delta, self.store.max_bytes)
             if rows is None:
                 return None
             merged = MergedSlice(counted=delta.counted_instants, deleted_positions=delta.deleted_positions, rows=rows)
         return merged if merged.size_bytes <= self.store.max_bytes else None
+
+    def _delta(self, split: RealtimeFileSplit, columns: Sequence[str]) -> SliceDelta:
+        return slice_delta_in(self.storage, split, columns, use_threads=self.at_once == 1, at_once=self.at_once)
 
     def _holds(self, merged: MergedSlice) -> bool:
         return all(self.context.counts(instant) == counted for instant, counted in merged.counted.items())

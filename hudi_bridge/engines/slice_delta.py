@@ -222,9 +222,14 @@ def slice_delta(
 
 
 def slice_delta_in(
-    storage: Storage, split: Split, columns: Sequence[str] | None = None, *, at_once: int = 1
+    storage: Storage,
+    split: Split,
+    columns: Sequence[str] | None = None,
+    *,
+    use_threads: bool = False,
+    at_once: int = 1,
 ) -> SliceDelta:
-    """As ``slice_delta``, with an open storage.
+    """As ``slice_delta``, with an open storage; with ``use_threads``, columns of the base file are decoded in parallel.
 
     ``at_once`` slices that are read at the same time share the memory for logs.
     """
@@ -232,5 +237,7 @@ def slice_delta_in(
     if not isinstance(split, RealtimeFileSplit) or context.commit_times is not None:
         raise QueryError("split", "one of a range of commits", "one of a snapshot or read-optimized query")
     names = RowRequest.of(context.schema, columns).columns
-    base = None if split.base_path is None else OpenBaseFile.open(storage, split, split.base_path, use_threads=False)
+    base = (
+        None if split.base_path is None else OpenBaseFile.open(storage, split, split.base_path, use_threads=use_threads)
+    )
     return SliceDelta(storage, split, names, base, at_once)

@@ -80,10 +80,10 @@ class LogScan:
     def records_of_part(self, part: int) -> LogRecordMap:
         """The surviving log records of one part of the record keys."""
         self._kept = self._blocks()
-        decoded = map(self._decoder.decode, self._kept)
-        return self._record_map(
-            selected(records, part_of_keys(records.keys, self.parts) == part) for records in decoded
-        )
+        decoded: Iterable[LogRecords] = map(self._decoder.decode, self._kept)
+        if self.parts > 1:
+            decoded = (selected(records, part_of_keys(records.keys, self.parts) == part) for records in decoded)
+        return self._record_map(decoded)
 
     def _blocks(self) -> tuple[LogBlock, ...]:
         if self._kept is None:

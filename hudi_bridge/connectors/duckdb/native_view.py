@@ -20,8 +20,9 @@ def native_view(
     errors: Errors,
 ) -> duckdb.DuckDBPyRelation:
     """The rows of a snapshot or read-optimized query; merges of slices are taken from and put into the store."""
-    # Positions and rows are read at the same time.
-    at_once = 2 * most_at_once(len(scan.splits))
+    # Rows and positions are asked for at the same time, each of several slices.
+    slices = sum(bool(split.log_paths) for split in scan.splits)
+    at_once = 1 if slices == 1 else 2 * most_at_once(slices)
     merges = MergedSlices(storage=storage, context=dataset.context, store=store, at_once=at_once)
     merged = MergedRows(storage, dataset, scan, merges)
     rows = connection.from_arrow(Source(dataset.schema, merged.rows, errors, merged.announce))
