@@ -24,7 +24,7 @@ CONDITIONS = 4
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_conditions_mean_what_they_mean_on_a_copy_of_the_rows(name: str) -> None:
+def test_conditions_mean_what_they_mean_on_rows_in_memory(name: str) -> None:
     @settings(max_examples=examples(8), deadline=None)
     @given(pieces=tables(), seed=st.integers(0, 1 << 32))
     def check(pieces: Any, seed: int) -> None:
@@ -35,12 +35,12 @@ def test_conditions_mean_what_they_mean_on_a_copy_of_the_rows(name: str) -> None
             assert all(plan.is_native for plan in attached.plan().values())
             for view, dataset in (("live", table.snapshot()), ("live" + READ_OPTIMIZED, table.read_optimized())):
                 rows = dataset.to_table()
+                # On a table of its own, DuckDB 2.0 finds a null field of a struct in any list of values.
                 connection.register("rows", rows)
-                connection.execute("CREATE OR REPLACE TABLE copy AS FROM rows")
                 terms = terms_of(rows)
                 for condition in ["true", *(random_condition(terms, choice) for _ in range(CONDITIONS))]:
                     query = f"SELECT * FROM {{}} WHERE {condition} ORDER BY ALL"
-                    found, expected = (str(connection.execute(query.format(one)).fetchall()) for one in (view, "copy"))
+                    found, expected = (str(connection.execute(query.format(one)).fetchall()) for one in (view, "rows"))
                     assert found == expected, condition
 
     check()

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -33,14 +34,16 @@ class FolderStore:
         self.max_bytes = max_bytes
         self._folder = Path(folder)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._mapped: dict[str, MergedSlice] = {}
+        self._lock = threading.Lock()
+        self._mapped: dict[Path, MergedSlice] = {}
+        self._size_bytes = sum(size for _, size, _ in self._files())
 
     def find(self, key: str) -> Iterator[MergedSlice]:
-        """The merges of a slice in the folder, newest first."""
-        for path in sorted(self._folder.glob(f"{key}-*{_SUFFIX}"), key=_last_use, reverse=True):
-            merged = self._mapped.get(path.name) or _read(path)
+        """The merges of a slice in the folder."""
+        for path in self._folder_of(key).glob(f"*{_SUFFIX}"):
+            merged = self._mapped.get(path) or _read(path)
             if merged is not None:
-                self._mapped[path.name] = merged
+                self._mapped[path] = merged
                 with suppress(OSError):
                     os.utime(path)
                 yield merged
@@ -48,27 +51,40 @@ class FolderStore:
     def keep(self, key: str, merged: MergedSlice) -> MergedSlice:
         """Writes a merge, and removes the files that there is no room for."""
         counted = json.dumps(dict(merged.counted), sort_keys=True)
-        name = f"{key}-{hashlib.sha256(counted.encode()).hexdigest()[:16]}{_SUFFIX}"
-        _write(self._folder / name, merged, counted)
-        self._mapped.pop(name, None)
-        self._make_room()
-        return next((one for one in self.find(key) if one.counted == merged.counted), merged)
+        path = self._folder_of(key) / f"{hashlib.sha256(counted.encode()).hexdigest()[:16]}{_SUFFIX}"
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        _write(path, merged, counted)
+        mapped = _read(path)
+        if mapped is not None:
+            self._mapped[path] = mapped
+        with self._lock:
+            self._size_bytes += path.stat().st_size if path.exists() else 0
+            if self._size_bytes > self.max_bytes:
+                self._make_room()
+        return mapped or merged
+
+    def _folder_of(self, key: str) -> Path:
+        return self._folder / key
+
+    def _files(self) -> Iterator[tuple[float, int, Path]]:
+        """The time of the last use of each file, its size and its path."""
+        for path in self._folder.glob(f"*/*{_SUFFIX}"):
+            # Another process may remove it.
+            with suppress(OSError):
+                status = path.stat()
+                yield status.st_mtime, status.st_size, path
 
     def _make_room(self) -> None:
-        size = 0
-        for path in sorted(self._folder.glob(f"*{_SUFFIX}"), key=_last_use, reverse=True):
-            with suppress(OSError):
-                size += path.stat().st_size
-                if size > self.max_bytes:
-                    self._mapped.pop(path.name, None)
-                    path.unlink()
-
-
-def _last_use(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
+        """Removes a tenth more than has to go, so that it is not listed again for each merge."""
+        self._size_bytes = 0
+        for _, size, path in sorted(self._files(), reverse=True):
+            if self._size_bytes + size > self.max_bytes * 0.9:
+                self._mapped.pop(path, None)
+                path.unlink(missing_ok=True)
+                with suppress(OSError):
+                    path.parent.rmdir()
+            else:
+                self._size_bytes += size
 
 
 def _write(path: Path, merged: MergedSlice, counted: str) -> None:
