@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
@@ -13,11 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_bridge import CorruptBaseFileError, CorruptLogFileError, DataFileGoneError, HudiTable, engines
+from hudi_bridge import CorruptBaseFileError, CorruptLogFileError, DataFileGoneError, HudiTable, StorageError, engines
 from hudi_bridge.connectors.duckdb import Attached, ViewPlan, attach
 from hudi_bridge.connectors.duckdb import native_scan as scans
+from hudi_bridge.connectors.duckdb.file_system import TableFiles
+from hudi_bridge.connectors.duckdb.sources import Errors
 from hudi_bridge.engines import merged_slices
 from hudi_bridge.errors import HudiReadError
+from hudi_bridge.storage import Storage
 from tests.compare import differences
 from tests.golden_cases import golden_table
 from tests.table_writer import KEY_AND_VALUE, Row, TableWriter, at
@@ -256,12 +260,48 @@ def test_a_connection_that_must_not_read_files_reads_through_hudi_bridge(tmp_pat
             assert_shows(connection, table.folder)
 
 
-def test_other_file_systems_are_read_through_hudi_bridge(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_other_file_systems_are_read_by_duckdb_with_the_file_system_of_the_table(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
     table, elsewhere = partitioned(tmp_path / "t"), fsspec.filesystem("memory")
     elsewhere.put(str(table.folder), "/native", recursive=True)
     attached = attach(connection, "/native", "trips", filesystem=elsewhere)
-    assert attached.plan()["trips"].reason == "the files are not on this machine"
+    assert attached.plan()["trips"].is_native
     assert_shows(connection, table.folder)
+    assert connection.execute("SELECT id FROM trips WHERE part = 'a' AND ts = 1").fetchall() == [("a2",)]
+    assert any(name.startswith("hudi-bridge") for name in connection.list_filesystems())
+    elsewhere.rm_file(next(path for path in elsewhere.find("/native/b") if path.endswith(".parquet")))
+    with pytest.raises(duckdb.Error) as caught:
+        connection.execute("SELECT max(value) FROM trips").fetchall()
+    assert isinstance(attached.cause_of(caught.value), DataFileGoneError)
+    attached.detach()
+    assert not any(name.startswith("hudi-bridge") for name in connection.list_filesystems())
+
+
+def test_threads_that_share_a_file_have_positions_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"0123456789")
+    errors: Errors = deque()
+    files = TableFiles(Storage.open(tmp_path), {"file": 10}, errors)
+    file = files.open(files.url("file"))
+    file.seek(4)
+    seen: list[bytes] = []
+    other = Thread(target=lambda: seen.extend((file.read(2), file.read(1))))
+    other.start()
+    other.join()
+    assert seen == [b"01", b"2"]
+    assert (file.read(2), file.read(9)) == (b"45", b"6789")
+    assert file.tell() == 10
+    assert not errors
+
+
+def test_a_file_that_is_shorter_than_it_was_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"0123")
+    errors: Errors = deque()
+    files = TableFiles(Storage.open(tmp_path), {"file": 10}, errors)
+    file = files.open(files.url("file"))
+    with pytest.raises(StorageError, match="4 bytes at 0 of 10"):
+        file.read(10)
+    assert [error.path for error in errors if isinstance(error, StorageError)] == [str(tmp_path / "file")]
 
 
 def test_many_slices_are_read_through_hudi_bridge(

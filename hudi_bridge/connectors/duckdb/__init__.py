@@ -2,7 +2,7 @@
 
 from hudi_bridge.connectors.extras import needing_extra
 
-with needing_extra("duckdb", "duckdb"):
+with needing_extra("duckdb", "duckdb", "fsspec"):
     from hudi_bridge.connectors.duckdb.attached import (
         CHANGES,
         FILE_SLICES,

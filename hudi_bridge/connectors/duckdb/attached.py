@@ -117,7 +117,7 @@ class Attached:
         self._errors: Errors = deque(maxlen=_ERRORS_KEPT)
         self.table = table
         self.name = name
-        self._scans = NativeScanPlanner(connection, table.storage)
+        self._scans = NativeScanPlanner(connection, table.storage, self._errors)
         self._merges = merges
         self._scanned: dict[str, RealtimeFileSplit] = {}
         self._plans: dict[str, ViewPlan] = {}
@@ -158,6 +158,7 @@ class Attached:
         """Removes the views."""
         for name in self.names:
             self._view_schema.drop(self.connection, name)
+        self._scans.close()
 
     def cause_of(self, error: BaseException) -> HudiReadError | None:
         """The error of this table that caused an error of a query; None if there is no such cause.
@@ -198,7 +199,7 @@ class Attached:
         storage, scan = self.table.storage, self._scans.plan(dataset)
         self._plans[name] = scan.plan
         scanned = ((split.base_path, split) for split in scan.splits if scan.reads(split))
-        self._scanned |= {storage.resolve(path): split for path, split in scanned if path is not None}
+        self._scanned |= {self._scans.location(path): split for path, split in scanned if path is not None}
         if scan.plan.reason is not None:
             return self.connection.from_arrow(Source(dataset.schema, dataset.to_batches, self._errors))
         return native_view(self.connection, storage, dataset, scan, self._merges, self._errors)

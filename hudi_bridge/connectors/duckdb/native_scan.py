@@ -17,6 +17,8 @@ from hudi_bridge.connectors.duckdb.base_files import (
     stored_types,
     types_of,
 )
+from hudi_bridge.connectors.duckdb.file_system import TableFiles
+from hudi_bridge.connectors.duckdb.sources import Errors
 from hudi_bridge.connectors.duckdb.sql_text import quote_identifier
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import context_identity, slice_delta_in
@@ -31,7 +33,7 @@ MOST_SLICES = 2_000
 FILE, ROW = "__hudi_file", "__hudi_row"
 """The columns that tell rows of the scan apart: a number for the base file, and the position in it, from 0."""
 
-_THREADS = 8
+_THREADS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,8 @@ class NativeScanPlanner:
 
     connection: duckdb.DuckDBPyConnection
     storage: Storage
+    errors: Errors
+    _files: TableFiles | None = None
     _known: dict[tuple[str, str], "BaseFileColumns | str"] = field(default_factory=dict)
 
     def plan(self, dataset: HudiDataset) -> NativeScan:
@@ -93,10 +97,28 @@ class NativeScanPlanner:
             return _by_hudi_bridge(f"there are more than {MOST_SLICES:,} file slices")
         return self._scan(dataset, splits)
 
+    def location(self, path: str) -> str:
+        """The name of a base file for DuckDB."""
+        return self.storage.resolve(path) if self._files is None else self._files.url(path)
+
+    def close(self) -> None:
+        """Ends what the connection has been given for the scans."""
+        if self._files is not None:
+            self.connection.unregister_filesystem(self._files.protocol)
+            self._files = None
+
+    def _open_files(self, splits: Sequence[RealtimeFileSplit]) -> None:
+        """Gives DuckDB the base files that are not on this machine."""
+        if self.storage.is_local:
+            return
+        sizes = {split.base_path: split.base_size_bytes for split in splits if split.base_path is not None}
+        if self._files is None:
+            self._files = TableFiles(self.storage, sizes, self.errors)
+            self.connection.register_filesystem(self._files)
+        self._files.sizes |= sizes
+
     def _reason_against_all(self, dataset: HudiDataset) -> str | None:
         names = [name.lower() for name in dataset.schema.names]
-        if not self.storage.is_local:
-            return "the files are not on this machine"
         if len(set(names)) < len(names):
             return "names of columns differ in nothing but case"
         if not {FILE, ROW}.isdisjoint(names):
@@ -106,6 +128,7 @@ class NativeScanPlanner:
     def _scan(self, dataset: HudiDataset, splits: list[RealtimeFileSplit]) -> NativeScan:
         reasons: Counter[str] = Counter()
         with_base = [split for split in splits if split.base_path is not None]
+        self._open_files(with_base)
         numbers = self._file_numbers(with_base)
         if len(set(numbers.values())) < len(numbers):
             return _by_hudi_bridge("two of its files have one number")
@@ -160,7 +183,7 @@ class NativeScanPlanner:
             return "its base file cannot be read"
 
     def _select(self, dataset: HudiDataset, columns: BaseFileColumns, splits: list[RealtimeFileSplit]) -> str:
-        paths = [self.storage.resolve(split.base_path or "") for split in splits]
+        paths = [self.location(split.base_path or "") for split in splits]
         path_values: dict[str, PathValues] = defaultdict(PathValues)
         for split, path in zip(splits, paths, strict=True):
             for name, value in split.partition_values:
@@ -182,7 +205,7 @@ class NativeScanPlanner:
     def _file_numbers(self, splits: list[RealtimeFileSplit]) -> Mapping[str, int]:
         """A number for each base file that DuckDB can find for a row without comparing paths."""
         paths = [split.base_path or "" for split in splits]
-        full = [self.storage.resolve(path) for path in paths]
+        full = [self.location(path) for path in paths]
         hashed = self.connection.execute("SELECT hash(unnest($paths))", {"paths": full}).fetchall() if full else []
         return dict(zip(paths, (number for (number,) in hashed), strict=True))
 

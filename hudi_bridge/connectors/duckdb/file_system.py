@@ -1,0 +1,127 @@
+"""The file system of a table for DuckDB's own Parquet reader, where that has none of its own for it."""
+
+import copy
+import errno
+import os
+import threading
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from itertools import count
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+
+from hudi_bridge.connectors.duckdb.sources import Errors
+from hudi_bridge.errors import HudiReadError
+from hudi_bridge.storage import Storage
+
+_NUMBERS = count(1)
+_NEVER_CHANGES = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+class TableFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """The base files of a table, with the time limits and the errors of its storage."""
+
+    cachable = False
+
+    def __init__(self, storage: Storage, sizes: Mapping[str, int], errors: Errors) -> None:
+        """The files with these sizes in bytes, by path."""
+        super().__init__()
+        self.protocol = f"hudi-bridge-{next(_NUMBERS)}"
+        self.sizes = dict(sizes)
+        self._storage = storage
+        self._errors = errors
+
+    def url(self, path: str) -> str:
+        """The name of a file for DuckDB."""
+        return f"{self.protocol}://{path}"
+
+    def glob(self, path: str, **_: object) -> list[str]:
+        """The path itself: no path of the table is a pattern."""
+        return [path]
+
+    def exists(self, path: str, **_: object) -> bool:
+        """Whether it is one of the files."""
+        return self._path(path) in self.sizes
+
+    def info(self, path: str, **_: object) -> dict[str, Any]:
+        """The size of a file."""
+        return {"name": path, "size": self.sizes[self._path(path)], "type": "file"}
+
+    def modified(self, path: str) -> datetime:
+        """The same time for all files: a base file is written once."""
+        del path
+        return _NEVER_CHANGES
+
+    def open(self, path: str, mode: str = "rb", **_: object) -> "TableFile":
+        """A file, opened for reading."""
+        del mode
+        name = self._path(path)
+        try:
+            return TableFile(self._storage.open_input(name), self.sizes[name], self._storage, name, self._errors)
+        except HudiReadError as error:
+            self._errors.append(copy.copy(error))
+            raise
+        except FileNotFoundError as error:
+            # ``Attached.cause_of`` looks for the name that DuckDB knows.
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.url(name)) from error
+
+    def _path(self, url: str) -> str:
+        return url.removeprefix(f"{self.protocol}://")
+
+
+class TableFile:
+    """An open file with a position for each thread.
+
+    Threads of DuckDB share a file: between ``seek`` and ``read`` of one, another may come.
+    """
+
+    def __init__(self, file: pa.NativeFile, size: int, storage: Storage, path: str, errors: Errors) -> None:
+        self._file = file
+        read_at: Any = file.read_at
+        self._read_at: Callable[[int, int], bytes] = read_at  # the stubs lack its arguments
+        self._size = size
+        self._storage = storage
+        self._path = path
+        self._errors = errors
+        self._of_thread = threading.local()
+
+    def seek(self, offset: int) -> int:
+        """The offset of the next byte, for this thread."""
+        self._of_thread.offset = offset
+        return offset
+
+    def tell(self) -> int:
+        """The offset of the next byte, for this thread."""
+        return getattr(self._of_thread, "offset", 0)
+
+    def read(self, size: int) -> bytes:
+        """The next bytes.
+
+        Raises:
+            StorageError: they cannot be read in time.
+        """
+        offset = self.tell()
+        try:
+            content = self._storage.wait_for("read", self._path, partial(self._read_at, size, offset))
+        except HudiReadError as error:
+            self._errors.append(copy.copy(error))
+            raise
+        except Exception as error:
+            failure = self._storage.failure("read", self._path, error)
+            self._errors.append(copy.copy(failure))
+            raise failure from error
+        if len(content) < min(size, self._size - offset):
+            # DuckDB does not look at how many bytes it gets.
+            reason = f"{len(content)} bytes at {offset} of {self._size}, and {size} were asked for"
+            failure = self._storage.failure("read", self._path, OSError(errno.EIO, reason))
+            self._errors.append(copy.copy(failure))
+            raise failure
+        self.seek(offset + len(content))
+        return content
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
