@@ -15,6 +15,8 @@ from hudi_bridge.cli import options
 from hudi_bridge.cli.opening import load_payloads, note_empty_past, open_table, parse_options
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.config import QueryType
+from hudi_bridge.connectors.lakes.merge_settings import MergeSettings, MergingByTable
+from hudi_bridge.connectors.lakes.roots import Roots
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.storage import Storage
@@ -116,14 +118,13 @@ def serve_iceberg(
     ] = None,
 ) -> None:
     """Show every Hudi table as a live Iceberg table, through an Iceberg REST catalog."""
-    server, catalog = _connector("server"), _connector("catalog")
-    merging, rewriting = _connector("merge_settings").MergingByTable, _connector("rewriting").Rewriting
+    server, rewriting = _connector("server"), _connector("rewriting").Rewriting
     _log_to_standard_error()
-    roots = catalog.Roots.of(root or [], table or [])
+    roots = Roots.of(root or [], table or [])
     service = server.IcebergService(
         server.ServiceOptions(
             roots=roots,
-            merging=merging.parse(option or [], load_payloads(payload), roots.find_by_name),
+            merging=MergingByTable.parse(option or [], load_payloads(payload), roots.find_by_name),
             rewriting=rewriting.of(lists=rewrite_lists, above_percent=rewrite_above),
             scratch=Scratch.open(scratch),
             locations=Locations.of(tuple(locate or ())),
@@ -159,7 +160,7 @@ def publish_iceberg(
     builds: Builds = None,
 ) -> None:
     """Write a Hudi table as an Iceberg table, which refers to the base files where they are."""
-    settings, rewriting = _connector("merge_settings").MergeSettings, _connector("rewriting").Rewriting
+    rewriting = _connector("rewriting").Rewriting
     if as_of is not None:
         note_empty_past(open_table(table, option, payload), as_of)
     published = _connector("publish").publish_table(
@@ -167,7 +168,7 @@ def publish_iceberg(
         Scratch.open(to),
         locations=Locations.of(tuple(locate or ())),
         builds=builds or _cores(),
-        merging=settings(options=parse_options(option), payloads=load_payloads(payload)),
+        merging=MergeSettings(options=parse_options(option), payloads=load_payloads(payload)),
         query_type=QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT,
         as_of=as_of,
         rewriting=rewriting.of(

@@ -23,9 +23,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hudi_bridge.connectors.iceberg.answers import error_answer, reason_of
-from hudi_bridge.connectors.iceberg.catalog import Catalog, Namespace
+from hudi_bridge.connectors.iceberg.catalog import Catalog
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.http_limits import KnownHost
+from hudi_bridge.connectors.lakes.roots import Namespace
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError, UnsupportedTableError
 
 _SEPARATOR = "\x1f"

@@ -24,7 +24,6 @@ from threading import Lock
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.manifests import METADATA
-from hudi_bridge.connectors.iceberg.merge_settings import MergeSettings
 from hudi_bridge.connectors.iceberg.metadata import epoch_ms, table_metadata
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.slice_builder import DATA, FORMAT
@@ -32,6 +31,7 @@ from hudi_bridge.connectors.iceberg.slice_cache import SLICES, SliceCache
 from hudi_bridge.connectors.iceberg.snapshot import IcebergSnapshot
 from hudi_bridge.connectors.iceberg.snapshot_builder import SnapshotBuilder
 from hudi_bridge.connectors.iceberg.snapshot_records import TABLES, PresentFiles, SnapshotRecords
+from hudi_bridge.connectors.lakes.merge_settings import MergeSettings
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.orphan_files import remove_orphan_files
 from hudi_bridge.connectors.publishing.scratch import UNFINISHED, Scratch

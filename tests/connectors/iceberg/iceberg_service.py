@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import Table
 
-from hudi_bridge.connectors.iceberg.catalog import Roots
 from hudi_bridge.connectors.iceberg.server import IcebergService, ServiceOptions
+from hudi_bridge.connectors.lakes.roots import Roots
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
 

@@ -21,8 +21,8 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError, NoSuchTableError, UnauthorizedError
 
 from hudi_bridge.connectors.iceberg import http_limits
-from hudi_bridge.connectors.iceberg.catalog import Roots
 from hudi_bridge.connectors.iceberg.server import IcebergService, read_token
+from hudi_bridge.connectors.lakes.roots import Roots
 from hudi_bridge.errors import QueryError
 from hudi_bridge.storage import Storage
 from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options

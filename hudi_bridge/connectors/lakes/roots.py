@@ -1,0 +1,176 @@
+"""Folders of Hudi tables as namespaces and tables.
+
+    ROOT/trips            default.trips
+    ROOT/sales/orders     sales.orders
+    ROOT/a/b/c            c in the namespace a.b
+
+Symbolic links that lead out of the roots are ignored.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self, TypeAlias
+
+from hudi_bridge.connectors.lakes.names import is_visible_folder_name
+from hudi_bridge.errors import QueryError, TableNotFoundError
+from hudi_bridge.masking import masked
+from hudi_bridge.storage import PathLike, Storage
+
+DEFAULT_NAMESPACE = ("default",)
+_PROPERTIES = ".hoodie/hoodie.properties"
+_MOST_LEVELS = 16
+
+Namespace: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roots:
+    """The folders that are searched for tables, and tables with a given name."""
+
+    folders: tuple[Storage, ...]
+    tables: Mapping[tuple[Namespace, str], Storage]
+
+    @classmethod
+    def of(cls, folders: Sequence[PathLike], tables: Sequence[str]) -> Self:
+        """Parses ``folders``, which are paths or URIs, and ``tables`` such as ``sales.orders=s3://bucket/orders``.
+
+        Raises:
+            QueryError: a table is not of this form, or nothing is given.
+            TableNotFoundError: a path cannot be opened or does not exist.
+        """
+        named = {}
+        for text in tables:
+            name, sign, path = text.partition("=")
+            *levels, table = name.split(".")
+            if not (sign and path and all(map(is_visible_folder_name, (*levels, table)))):
+                raise QueryError("--table", repr(masked(text)), "NAME=PATH or NAMESPACE.NAME=PATH")
+            named[tuple(levels) or DEFAULT_NAMESPACE, table] = Storage.open(path)
+        opened = [Storage.open(folder) for folder in folders]
+        for one in (*opened, *named.values()):
+            if not one.exists(""):
+                raise TableNotFoundError(one.shown_path, "there is no such folder")
+        named |= {(DEFAULT_NAMESPACE, one.root.rpartition("/")[2]): one for one in opened if is_table(one)}
+        if not opened and not named:
+            raise QueryError("roots", "none", "a folder of tables, or tables by name")
+        return cls(folders=tuple(one for one in opened if not is_table(one)), tables=named)
+
+    @property
+    def real_paths(self) -> tuple[Path, ...]:
+        """The local roots with links resolved; files outside of them are not served."""
+        local = (one for one in (*self.folders, *self.tables.values()) if one.is_local)
+        return tuple(Path(one.root).resolve() for one in local)
+
+    def namespaces(self, parent: Namespace) -> list[Namespace]:
+        """The direct children of a namespace; top-level namespaces for ``()``."""
+        found = {name[: len(parent) + 1] for name, _ in self.tables if name[: len(parent)] == parent != name}
+        if not parent and any(self._children(folder, tables=True) for folder in self.folders):
+            found.add(DEFAULT_NAMESPACE)
+        for folder in self._below(parent):
+            found |= {(*parent, name) for name in self._children(folder, tables=False)}
+        return sorted(found)
+
+    def has_namespace(self, namespace: Namespace) -> bool:
+        """Whether the namespace exists."""
+        if any(name[: len(namespace)] == namespace for name, _ in self.tables):
+            return True
+        return namespace == DEFAULT_NAMESPACE or any(self._below(namespace))
+
+    def table_names(self, namespace: Namespace) -> list[str]:
+        """The names of the tables in a namespace."""
+        found = {table for name, table in self.tables if name == namespace}
+        for folder in self._folders_of(namespace):
+            found |= set(self._children(folder, tables=True))
+        return sorted(found)
+
+    def folder_names(self, namespace: Namespace) -> list[str]:
+        """The names of the folders of a namespace, tables or namespaces; costs one listing for each root."""
+        found = {table for name, table in self.tables if name == namespace}
+        for folder in self._folders_of(namespace):
+            found |= set(_folder_names(folder))
+        return sorted(found)
+
+    def find(self, namespace: Namespace, table: str) -> Storage | None:
+        """The table with this name, or else the only one whose name differs in case alone; None if there is none."""
+        found = self._exact(namespace, table)
+        if found is None:
+            alike = [name for name in self.table_names(namespace) if name.lower() == table.lower()]
+            found = self._exact(namespace, alike[0]) if len(alike) == 1 else None
+        return found
+
+    def find_by_name(self, name: str) -> Storage | None:
+        """The table with a dotted name like ``sales.orders``; None if there is none."""
+        *levels, table = name.split(".")
+        return self.find(tuple(levels) or DEFAULT_NAMESPACE, table)
+
+    def walk(self, failed: Callable[[str, Exception], None]) -> Iterator[tuple[Namespace, str]]:
+        """All tables; ``failed`` is called with the name and the error of each folder that cannot be listed."""
+        yield from self.tables
+        waiting: list[tuple[Namespace, Storage]] = [((), folder) for folder in self.folders]
+        while waiting:
+            namespace, folder = waiting.pop()
+            try:
+                names = _folder_names(folder)
+            except Exception as error:  # noqa: BLE001 - any file system error; the other folders are still walked
+                failed(".".join(namespace) or folder.shown_path, error)
+                continue
+            for name in names:
+                child = folder.below(name)
+                try:
+                    is_hudi, is_within = is_table(child), self._is_within(child)
+                except Exception as error:  # noqa: BLE001 - as above
+                    failed(".".join((*namespace, name)), error)
+                    continue
+                if is_within and is_hudi:
+                    yield namespace or DEFAULT_NAMESPACE, name
+                elif is_within and len(namespace) < _MOST_LEVELS:
+                    waiting.append(((*namespace, name), child))
+
+    def without_paths(self, text: str) -> str:
+        """The text without the paths of the roots, which clients must not see."""
+        roots = (*self.folders, *self.tables.values())
+        places = [place for one in roots for place in (one.table_path, one.shown_path, one.location(), one.root)]
+        for place in sorted((*places, *map(str, self.real_paths)), key=len, reverse=True):
+            text = text.replace(f"{place}/", "").replace(place, "the root")
+        return text
+
+    def _exact(self, namespace: Namespace, table: str) -> Storage | None:
+        if (namespace, table) in self.tables:
+            return self.tables[namespace, table]
+        if not is_visible_folder_name(table):
+            return None
+        folders = (folder.below(table) for folder in self._folders_of(namespace))
+        return next((folder for folder in folders if is_table(folder) and self._is_within(folder)), None)
+
+    def _folders_of(self, namespace: Namespace) -> Iterator[Storage]:
+        """The folders that hold the tables of a namespace."""
+        if namespace == DEFAULT_NAMESPACE:
+            yield from self.folders
+        yield from self._below(namespace)
+
+    def _below(self, namespace: Namespace) -> Iterator[Storage]:
+        """The folder of a namespace under each root that has one."""
+        if len(namespace) > _MOST_LEVELS or not all(map(is_visible_folder_name, namespace)):
+            return
+        for root in self.folders:
+            folder = root.below(*namespace)
+            if not namespace or (self._is_within(folder) and not is_table(folder) and folder.list_directory("")):
+                yield folder
+
+    def _children(self, folder: Storage, *, tables: bool) -> list[str]:
+        """The names of the child folders that are tables, or of those that are not."""
+        inside = {name: folder.below(name) for name in _folder_names(folder)}
+        return [name for name, one in inside.items() if is_table(one) == tables and self._is_within(one)]
+
+    def _is_within(self, folder: Storage) -> bool:
+        """Whether a folder lies below a root when links are resolved."""
+        return not folder.is_local or any(Path(folder.root).resolve().is_relative_to(root) for root in self.real_paths)
+
+
+def is_table(folder: Storage) -> bool:
+    """Whether a folder is that of a Hudi table."""
+    return folder.exists(_PROPERTIES)
+
+
+def _folder_names(folder: Storage) -> list[str]:
+    return [info.name for info in folder.list_directory("") if info.is_dir and is_visible_folder_name(info.name)]
