@@ -92,11 +92,20 @@ class Roots:
 
     def find(self, namespace: Namespace, table: str) -> Storage | None:
         """The table with this name, or else the only one whose name differs in case alone; None if there is none."""
-        found = self._exact(namespace, table)
+        found = self.find_exact(namespace, table)
         if found is None:
             alike = [name for name in self.table_names(namespace) if name.lower() == table.lower()]
-            found = self._exact(namespace, alike[0]) if len(alike) == 1 else None
+            found = self.find_exact(namespace, alike[0]) if len(alike) == 1 else None
         return found
+
+    def find_exact(self, namespace: Namespace, table: str) -> Storage | None:
+        """The table with exactly this name; None if there is none."""
+        if (namespace, table) in self.tables:
+            return self.tables[namespace, table]
+        if not is_visible_folder_name(table):
+            return None
+        folders = (folder.below(table) for folder in self._folders_of(namespace))
+        return next((folder for folder in folders if is_table(folder) and self._is_within(folder)), None)
 
     def find_by_name(self, name: str) -> Storage | None:
         """The table with a dotted name like ``sales.orders``; None if there is none."""
@@ -133,14 +142,6 @@ class Roots:
         for place in sorted((*places, *map(str, self.real_paths)), key=len, reverse=True):
             text = text.replace(f"{place}/", "").replace(place, "the root")
         return text
-
-    def _exact(self, namespace: Namespace, table: str) -> Storage | None:
-        if (namespace, table) in self.tables:
-            return self.tables[namespace, table]
-        if not is_visible_folder_name(table):
-            return None
-        folders = (folder.below(table) for folder in self._folders_of(namespace))
-        return next((folder for folder in folders if is_table(folder) and self._is_within(folder)), None)
 
     def _folders_of(self, namespace: Namespace) -> Iterator[Storage]:
         """The folders that hold the tables of a namespace."""

@@ -1,0 +1,430 @@
+"""A folder of Hudi tables as a database of a DuckDB connection, whose tables are opened when a statement names them.
+
+    ROOT/trips            lake.trips
+    ROOT/sales/orders     lake.sales.orders
+    ROOT/a/b/c            lake."a.b".c
+
+A name may have the suffixes of the views of ``attach``, and those of ``connectors.lakes.names`` for the query type and
+the instant.
+"""
+
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any
+
+from hudi_bridge.config import QueryType
+from hudi_bridge.connectors.duckdb import (
+    FILE_SLICES,
+    FILES,
+    READ_OPTIMIZED,
+    TIMELINE,
+    Attached,
+    attach,
+    quote_identifier,
+)
+from hudi_bridge.connectors.duckdb_names import Chain, name_chains, parse_name
+from hudi_bridge.connectors.extras import needing_extra
+from hudi_bridge.connectors.lakes.merge_settings import MergingByTable
+from hudi_bridge.connectors.lakes.names import parse_table_name
+from hudi_bridge.connectors.lakes.roots import DEFAULT_NAMESPACE, Namespace, Roots, is_table
+from hudi_bridge.display import html_of_properties
+from hudi_bridge.engines import RecordPayload
+from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
+from hudi_bridge.storage import PathLike, Storage
+from hudi_bridge.table import HudiTable
+from hudi_bridge.timeline.instant import InstantLike
+
+with needing_extra("duckdb", "duckdb"):
+    import duckdb
+
+_LOG = logging.getLogger(__name__)
+_MAIN = "main"
+"""DuckDB's name for the schema of what names no schema."""
+_SUFFIXES = (READ_OPTIMIZED, TIMELINE, FILE_SLICES, FILES)
+_MISSING = re.compile(r'Table with name ("?)(.+?)\1 does not exist')
+_SPELLED_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def attach_all(
+    connection: duckdb.DuckDBPyConnection,
+    root: PathLike,
+    name: str = "lake",
+    *,
+    filesystem: Any = None,  # noqa: ANN401 - of any library
+    as_of: InstantLike | None = None,
+    options: Mapping[str, str] | None = None,
+    payloads: Mapping[str, RecordPayload] | None = None,
+) -> "Lake":
+    """Makes a database of a connection from all tables below a folder; reads nothing until a table is named.
+
+    The database is in memory, also if the connection has one in a file, into which nothing gets. All cursors of the
+    connection see it. ``root`` is a path or URI; ``filesystem``, ``options`` and ``payloads`` are those of
+    ``HudiTable.open``, for all tables. ``as_of`` is that of ``HudiTable.snapshot``, for all tables whose names tell no
+    instant.
+
+    Raises:
+        QueryError: the connection has a database with this name, or the folder is itself a table.
+        TableNotFoundError: there is no such folder.
+    """
+    folder = Storage.open(root, filesystem)
+    if not folder.exists(""):
+        raise TableNotFoundError(folder.shown_path, "there is no such folder")
+    if is_table(folder):
+        raise QueryError("root", f"the table {folder.shown_path}", "a folder of tables; attach takes a table")
+    merging = MergingByTable(options=options or {}, payloads=payloads or {})
+    return Lake(connection, Roots(folders=(folder,), tables={}), name, merging, as_of)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What a name asks for: a table, the instant, and the name that ``attach`` is to give it in a schema."""
+
+    schema: str
+    namespace: Namespace
+    table: str
+    view: str
+    as_of: InstantLike | None
+    read_optimized_as: str | None = None
+    """A further name for the read optimized view."""
+
+
+class Lake:
+    """A database of Hudi tables in a DuckDB ``connection``, as returned by ``attach_all``.
+
+    A table is opened when ``sql``, ``attach`` or ``attach_named_in`` first meet its name, and shows its newest instant
+    from then on until ``refresh``. Other statements of the connection see the tables that are open.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        roots: Roots,
+        name: str,
+        merging: MergingByTable,
+        as_of: InstantLike | None = None,
+    ) -> None:
+        self.connection = connection
+        self.name = name
+        self._roots = roots
+        self._merging = merging
+        self._as_of = as_of
+        self._tables: dict[tuple[Namespace, str], HudiTable] = {}
+        self._attached: dict[_Asked, Attached] = {}
+        self._listings: dict[Namespace, list[str]] = {}
+        self._failed: dict[tuple[str, str], HudiReadError | OSError] = {}
+        self._unknown: list[tuple[str, str]] = []
+        self._named: list[_Asked] = []
+        taken = connection.execute(
+            "SELECT database_name FROM duckdb_databases() WHERE lower(database_name) = lower(?)", [name]
+        ).fetchall()
+        if taken:
+            raise QueryError("name", f"the database {taken[0][0]!r} of the connection", "another name, or DETACH first")
+        # READ_WRITE, as views are made in it even if the connection may only read its file.
+        connection.execute(f"ATTACH ':memory:' AS {quote_identifier(name)} (READ_WRITE)")
+
+    def __repr__(self) -> str:
+        return f"<Lake {self.name!r}: {len(self._attached)} tables of {self._places!r} open>"
+
+    def _repr_html_(self) -> str:
+        return html_of_properties("Lake", (("path", self._places), ("name", self.name), ("open", tuple(self.instants))))
+
+    @property
+    def instants(self) -> dict[str, str]:
+        """The tables that are open, as their names are written in SQL, and the instants that they show."""
+        return {self._spelled(asked.schema, asked.view): attached.instant for asked, attached in self._attached.items()}
+
+    def tables(self) -> list[str]:
+        """The names of all tables, as they are written in SQL after the name of the database; none is opened.
+
+        Folders that cannot be listed are left out, and logged with the reason.
+        """
+        return sorted(
+            self._spelled(_schema_of(namespace), table) for namespace, table in self._roots.walk(_log_failure)
+        )
+
+    def sql(self, statement: str, *, params: object = None) -> duckdb.DuckDBPyRelation | None:
+        """Opens the tables that a statement names, and returns ``connection.sql(statement, params=params)``.
+
+        A table whose name is also that of a column is opened, too; whether it can be read does not matter then.
+
+        Raises:
+            QueryError: the database has no table of a name.
+            HudiReadError: a table of the statement cannot be opened.
+            duckdb.Error: the statement fails; ``cause_of`` tells the cause if it is a table's.
+        """
+        self.attach_named_in(statement)
+        try:
+            return self.connection.sql(statement, params=params)
+        except duckdb.Error as error:
+            cause = self.cause_of(error)
+            if cause is None:
+                raise
+            raise cause from error
+
+    def attach_named_in(self, statement: str) -> None:
+        """Opens the tables that a statement names, for ``connection.execute`` and the like.
+
+        A table that cannot be opened is passed over: ``cause_of`` has its error for that of the statement.
+        """
+        self._listings.clear()
+        self._failed.clear()
+        self._unknown.clear()
+        self._named.clear()
+        homes = list(self._homes())
+        # A statement may name a table more than once.
+        for chain in dict.fromkeys(name_chains(statement, self._reserved)):
+            for schema, word in self._meanings(chain, homes):
+                self._try_to_attach(schema, word)
+            # Nested namespaces need quotes: for a hint, if they have none.
+            self._unknown += [(".".join(part[:-1]), part[-1]) for part in (chain, chain[1:]) if part[2:]]
+
+    def attach(self, name: str) -> str:
+        """Opens a table by its name as in SQL, such as ``sales.orders``; returns the instant that it shows.
+
+        Raises:
+            QueryError: the database has no such table, or more than one.
+            HudiReadError: the table cannot be opened.
+        """
+        parts = parse_name(name)
+        if parts is None:
+            raise QueryError("name", repr(name), 'a name as in SQL, such as sales.orders or "trips@2026-01-31"')
+        self._listings.clear()
+        if len(parts) > 1 and parts[0].lower() == self.name.lower():
+            parts = parts[1:]
+        schema, word = ".".join(parts[:-1]) or _MAIN, parts[-1]
+        asked = self._asked(schema, word)
+        if asked is None:
+            raise self._no_table(name, schema, word)
+        return self._attach(asked).instant
+
+    def refresh(self) -> None:
+        """Shows the newest instants of the tables that are open, but of those that a name or ``as_of`` pins.
+
+        A table that can no longer be opened is closed; the next statement that names it tells why.
+        """
+        before = self._attached
+        self._listings.clear()
+        self._tables, self._attached = {}, {}
+        for asked, attached in before.items():
+            try:
+                self._attach(asked)
+            except (HudiReadError, OSError):
+                self._drop(asked, attached)
+
+    def detach(self) -> None:
+        """Removes the database; it must not be the current one of the connection (``USE``)."""
+        self.connection.execute(f"DETACH {quote_identifier(self.name)}")
+        self._attached.clear()
+        self._tables.clear()
+
+    def cause_of(self, error: BaseException) -> HudiReadError | OSError | None:
+        """The error of a table, or of a name that is no table's, that caused an error of a statement; None if none is.
+
+        Names are those of the statement that ``sql`` or ``attach_named_in`` was last called with.
+        """
+        for attached in self._attached.values():
+            cause = attached.cause_of(error)
+            if cause is not None:
+                return cause
+        missing = _MISSING.search(str(error)) if isinstance(error, duckdb.CatalogException) else None
+        if missing is None:
+            return None
+        found = missing[2]
+        for (schema, name), failure in self._failed.items():
+            if self._is_called(found, schema, name):
+                return failure
+        for asked in self._named:
+            if self._is_called(found, asked.schema, asked.view):
+                began = f"one that began before {self._spelled(asked.schema, asked.view)} was opened"
+                return QueryError("transaction", began, "COMMIT or ROLLBACK first")
+        for schema, name in self._unknown:
+            if self._is_called(found, schema, name):
+                return self._no_table(found, schema, name)
+        return None
+
+    def _homes(self) -> Iterator[str]:
+        """The schemas of this database in which the connection looks for names without one."""
+        [(path,)] = self.connection.execute("SELECT current_setting('search_path')").fetchall()
+        for home in name_chains(path):
+            if home[0].lower() == self.name.lower():
+                yield home[1] if len(home) > 1 else _MAIN
+
+    def _meanings(self, chain: Chain, homes: list[str]) -> list[tuple[str, str]]:
+        """The schemas and names that a name of a statement may stand for, with columns and fields after it."""
+        found = []
+        if chain[0].lower() == self.name.lower():
+            found += [(chain[1], name) for name in chain[2:3]] + [(_MAIN, name) for name in chain[1:2]]
+        if homes:
+            found += [(chain[0], name) for name in chain[1:2]] + [(home, chain[0]) for home in homes]
+        return found
+
+    def _try_to_attach(self, schema: str, word: str) -> None:
+        try:
+            asked = self._asked(schema, word)
+            if asked is not None:
+                self._attach(asked)
+                self._named.append(asked)
+                return
+            # For USE: the name may be that of a schema.
+            namespaces = [one for one in self._namespaces(word) if self._roots.has_namespace(one)]
+            if namespaces:
+                with self.connection.cursor() as cursor:
+                    self._create_schema(cursor, _schema_of(namespaces[0]))
+            self._unknown.append((schema, word))
+        except (HudiReadError, OSError) as error:
+            self._failed[schema, word] = error
+
+    def _asked(self, schema: str, word: str) -> _Asked | None:
+        """What a name asks for; the exact name of a table comes before all suffixes."""
+        place = self._find(schema, word)
+        if place is not None:
+            return _Asked(
+                schema=_schema_of(place[0]), namespace=place[0], table=place[1], view=place[1], as_of=self._as_of
+            )
+        for suffix in _SUFFIXES:
+            if word.lower().endswith(suffix):
+                asked = self._asked(schema, word[: -len(suffix)])
+                if asked is not None and asked.read_optimized_as is None:
+                    return asked
+        return self._with_instant(schema, word)
+
+    def _with_instant(self, schema: str, word: str) -> _Asked | None:
+        parsed = parse_table_name(word)
+        place = self._find(schema, parsed.table) if parsed.table != word else None
+        if place is None:
+            return None
+        namespace, table = place
+        view, read_optimized_as = word, None
+        if parsed.query_type is QueryType.READ_OPTIMIZED:
+            view, read_optimized_as = table if parsed.as_of is None else f"{table}@{parsed.as_of}", word
+        return _Asked(
+            schema=_schema_of(namespace),
+            namespace=namespace,
+            table=table,
+            view=view,
+            as_of=parsed.as_of or self._as_of,
+            read_optimized_as=read_optimized_as,
+        )
+
+    def _find(self, schema: str, word: str) -> tuple[Namespace, str] | None:
+        """The only table with this name, whatever its case."""
+        found = [
+            (namespace, name)
+            for namespace in self._namespaces(schema)
+            for name in self._folders(namespace)
+            if name.lower() == word.lower() and self._roots.find_exact(namespace, name) is not None
+        ]
+        if len(found) > 1:
+            several = ", ".join(repr("/".join((*namespace, name))) for namespace, name in found)
+            raise QueryError("table", several, f"only one table that DuckDB may call {word}, in any case of letters")
+        return found[0] if found else None
+
+    def _namespaces(self, schema: str) -> list[Namespace]:
+        """The namespaces that a schema stands for; more than one if their names differ in case or dots alone."""
+        default = [DEFAULT_NAMESPACE] if schema.lower() == _MAIN else []
+        return default + list(self._matching((), schema.lower()))
+
+    def _matching(self, above: Namespace, rest: str) -> Iterator[Namespace]:
+        for name in self._folders(above):
+            if rest == name.lower():
+                yield (*above, name)
+            elif rest.startswith(f"{name.lower()}."):
+                yield from self._matching((*above, name), rest[len(name) + 1 :])
+
+    def _folders(self, namespace: Namespace) -> list[str]:
+        if namespace not in self._listings:
+            self._listings[namespace] = self._roots.folder_names(namespace)
+        return self._listings[namespace]
+
+    def _attach(self, asked: _Asked) -> Attached:
+        if asked not in self._attached:
+            table = self._open(asked)
+            # A cursor has a current schema and a transaction of its own. It is closed, as it would keep a file locked.
+            with self.connection.cursor() as cursor:
+                self._create_schema(cursor, asked.schema)
+                cursor.execute(f"USE {self._qualified(asked.schema)}")
+                attached = attach(cursor, table, asked.view, as_of=asked.as_of)
+                if asked.read_optimized_as is not None:
+                    name = self._qualified(asked.schema, asked.read_optimized_as)
+                    base_files = self._qualified(asked.schema, asked.view + READ_OPTIMIZED)
+                    cursor.execute(f"CREATE OR REPLACE VIEW {name} AS FROM {base_files}")
+            self._attached[asked] = attached
+            self._restore_hidden(asked, attached)
+        return self._attached[asked]
+
+    def _restore_hidden(self, asked: _Asked, attached: Attached) -> None:
+        """Makes the views of tables anew whose names are those that ``attach`` has just given to views of another."""
+        names = {name.lower() for name in attached.names[1:]}
+        for other in [one for one in self._attached if one.schema == asked.schema and one.view.lower() in names]:
+            del self._attached[other]
+            self._attach(other)
+
+    def _open(self, asked: _Asked) -> HudiTable:
+        place = asked.namespace, asked.table
+        if place not in self._tables:
+            storage = self._roots.find_exact(*place)
+            if storage is None:
+                raise TableNotFoundError("/".join((*asked.namespace, asked.table)), "there is no table of that name")
+            settings = self._merging.of(storage)
+            self._tables[place] = HudiTable.of(storage, settings.options, settings.payloads)
+        return self._tables[place]
+
+    def _drop(self, asked: _Asked, attached: Attached) -> None:
+        further = () if asked.read_optimized_as is None else (asked.read_optimized_as,)
+        with self.connection.cursor() as cursor:
+            for name in (*attached.names, *further):
+                cursor.execute(f"DROP VIEW IF EXISTS {self._qualified(asked.schema, name)}")
+
+    def _create_schema(self, cursor: duckdb.DuckDBPyConnection, schema: str) -> None:
+        cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {self._qualified(schema)}")
+
+    def _is_called(self, found: str, schema: str, name: str) -> bool:
+        """Whether DuckDB may mean a name by what it has not found."""
+        return found.lower() in {
+            ".".join(parts).lower() for parts in ((name,), (schema, name), (self.name, schema, name))
+        }
+
+    def _no_table(self, found: str, schema: str, word: str) -> QueryError:
+        """The error for a name that is no table's, with names like it."""
+        names = {name.lower(): name for namespace in self._namespaces(schema) for name in self._folders(namespace)}
+        alike = [self._spelled(schema, names[one]) for one in get_close_matches(word.lower(), names)]
+        expected = f"a table such as {' or '.join(alike)}" if alike else f"a table of {self._places}"
+        return QueryError("table", repr(found), expected)
+
+    def _spelled(self, schema: str, name: str) -> str:
+        parts = (name,) if schema == _MAIN else (schema, name)
+        return ".".join(map(self._quoted_if_needed, parts))
+
+    def _quoted_if_needed(self, name: str) -> str:
+        is_bare = _SPELLED_BARE.fullmatch(name) is not None and name.lower() not in self._keywords
+        return name if is_bare else quote_identifier(name)
+
+    def _qualified(self, *names: str) -> str:
+        return ".".join(map(quote_identifier, (self.name, *names)))
+
+    @cached_property
+    def _keywords(self) -> Mapping[str, str]:
+        """The keywords of SQL that names may need quotes to be, with their categories."""
+        query = "SELECT keyword_name, keyword_category FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
+        with self.connection.cursor() as cursor:
+            return dict(cursor.execute(query).fetchall())
+
+    @cached_property
+    def _reserved(self) -> frozenset[str]:
+        return frozenset(name for name, category in self._keywords.items() if category == "reserved")
+
+    @property
+    def _places(self) -> str:
+        return ", ".join(folder.shown_path for folder in self._roots.folders)
+
+
+def _schema_of(namespace: Namespace) -> str:
+    return _MAIN if namespace == DEFAULT_NAMESPACE else ".".join(namespace)
+
+
+def _log_failure(name: str, error: Exception) -> None:
+    _LOG.warning("%s cannot be listed: %s", ascii(name), error)

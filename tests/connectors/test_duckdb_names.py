@@ -1,0 +1,51 @@
+import pytest
+
+from hudi_bridge.connectors.duckdb_names import Chain, name_chains, parse_name
+
+
+@pytest.mark.parametrize(
+    ("statement", "names"),
+    [
+        ("a.b.c", [("a", "b", "c")]),
+        ("a . b, c", [("a", "b"), ("c",)]),
+        ('"a.b"."c ""d"""', [("a.b", 'c "d"')]),
+        ("x FROM y", [("x",), ("FROM",), ("y",)]),
+        ("a 'b.c' d", [("a",), ("d",)]),
+        ("a 'it''s b' c", [("a",), ("c",)]),
+        (r"a E'it\'s b' c", [("a",), ("c",)]),
+        ("a $$b$$ $x$ c $$ d $x$ e", [("a",), ("e",)]),
+        ("a -- b\n.c /* d */ e", [("a",), ("c",), ("e",)]),
+        ("a.1 + b.2e5 c", [("a",), ("b",), ("c",)]),
+        ("t.x = 1.5", [("t", "x")]),
+        ("größe.été_1", [("größe", "été_1")]),
+        ("a::b", [("a",), ("b",)]),
+        ("", []),
+        ("'not closed a", [("not",), ("closed",), ("a",)]),
+    ],
+)
+def test_names_of_a_statement(statement: str, names: list[Chain]) -> None:
+    assert list(name_chains(statement)) == names
+
+
+def test_reserved_words_are_names_in_quotes_or_after_a_dot() -> None:
+    statement = 'SELECT a FROM "select", x.select, select.y'
+    assert list(name_chains(statement, {"select", "from"})) == [("a",), ("select",), ("x", "select"), ("y",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("trips", ("trips",)),
+        ("sales.orders", ("sales", "orders")),
+        (' sales . "orders@2026-01-31 12:00" ', ("sales", "orders@2026-01-31 12:00")),
+        ("trips@2026", None),
+        ("a b", None),
+        ("a.", None),
+        (".a", None),
+        ("a-b", None),
+        ("", None),
+        ('"a', None),
+    ],
+)
+def test_a_text_that_is_one_name(text: str, name: Chain | None) -> None:
+    assert parse_name(text) == name
