@@ -10,7 +10,7 @@ from types import ModuleType
 import duckdb
 import pyarrow as pa
 
-from hudi_bridge.cli.session import SHORT_NAME, Session
+from hudi_bridge.cli.session import Session
 from hudi_bridge.cli.sinks import UnwritableFileError
 from hudi_bridge.cli.terminal import print_error, print_note
 from hudi_bridge.errors import HudiReadError
@@ -27,24 +27,23 @@ _QUIT = (".quit", ".exit", r"\q")
 _QUIT_AS_FIRST_LINE = ("quit", "exit")
 _HINT = "SQL ends with a semicolon. .help says more, .quit or Ctrl-D ends."
 _HELP_WORDS = (".help", "help", r"\?", r"\h")
-_HELP = f"""\
+_HELP = """\
 SELECT ...;   SQL of DuckDB, in one line or more, up to a semicolon
-DESCRIBE {SHORT_NAME};   the columns of the table, or of another view
+{describe:13} the columns of a table or view
 .tables       what can be queried, as SHOW TABLES; does
 .help         this text
 .quit         ends, and so does Ctrl-D; Ctrl-C drops what has been typed, or stops a query
 """
-_DESCRIBE = f"DESCRIBE {SHORT_NAME};"
 _FROM_FILE = "hudi-bridge sql TABLE < FILE, outside of this prompt"
 _TO_FILE = "the options --output and --format of hudi-bridge sql"
 _INSTEAD = {
-    r"\d": f"SHOW TABLES; or {_DESCRIBE}",
+    r"\d": "SHOW TABLES; or {describe}",
     r"\dt": "SHOW TABLES;",
     r"\dv": "SHOW TABLES;",
     r"\l": "SHOW TABLES;",
     r"\i": _FROM_FILE,
     r"\o": _TO_FILE,
-    ".schema": _DESCRIBE,
+    ".schema": "{describe}",
     ".read": _FROM_FILE,
     ".mode": _TO_FILE,
     ".output": _TO_FILE,
@@ -82,11 +81,11 @@ class Prompt:
     def __init__(self, session: Session, execute: Callable[[str], None]) -> None:
         self._session = session
         self._execute = execute
+        self._describe = f"DESCRIBE {session.source.example};"
 
     def ask_until_end(self) -> None:
         """Runs the prompt until the end of the input."""
-        attached = self._session.attached
-        print_note(f"{attached.table.config.name} as of {attached.instant}, here named {attached.name} or {SHORT_NAME}")
+        print_note(self._session.source.greeting)
         print_note(_HINT)
         _load_history()
         try:
@@ -98,10 +97,10 @@ class Prompt:
     def _answer(self, text: str) -> None:
         command = text.strip().rstrip(";").rstrip()
         if command in _HELP_WORDS:
-            for line in _HELP.splitlines():
+            for line in _HELP.format(describe=self._describe).splitlines():
                 print_note(line)
         elif command.startswith((".", "\\")) and command != ".tables":
-            print_note(_advice(command))
+            print_note(_advice(command, self._describe))
         elif command:
             try:
                 self._execute("SHOW TABLES" if command == ".tables" else text)
@@ -111,14 +110,14 @@ class Prompt:
                 print_note("interrupted")
 
 
-def _advice(command: str) -> str:
+def _advice(command: str, describe: str) -> str:
     """The advice for an unknown command."""
     word, _, argument = command.partition(" ")
     name = word.rstrip("+")
     if name in _DESCRIBING and argument.strip():
         return f"{word} is no command here. Instead: DESCRIBE {argument.strip()};"
     if name in _INSTEAD:
-        return f"{word} is no command here. Instead: {_INSTEAD[name]}"
+        return f"{word} is no command here. Instead: {_INSTEAD[name].format(describe=describe)}"
     return f"{word} is no command here; .help says what there is"
 
 

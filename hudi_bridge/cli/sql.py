@@ -1,19 +1,32 @@
-"""``sql``: SQL over a table, from the command line, a pipe or a prompt."""
+"""``sql``: SQL over a table or all tables of a folder, from the command line, a pipe or a prompt."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from hudi_bridge.cli import options
-from hudi_bridge.cli.opening import note_empty_past, open_table, rows_look
+from hudi_bridge.cli.grid import Look
+from hudi_bridge.cli.opening import load_payloads, note_empty_past, open_table, rows_look
 from hudi_bridge.cli.output import Destination, write_rows
 from hudi_bridge.cli.prompt import Prompt, iter_statements
-from hudi_bridge.cli.session import open_session
+from hudi_bridge.cli.session import Session, open_lake_session, open_session
+from hudi_bridge.connectors.lakes.merge_settings import MergingByTable
+from hudi_bridge.connectors.lakes.roots import Roots, is_folder_of_tables
+from hudi_bridge.storage import Storage
 
 
 def sql(
-    table: options.Table,
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="The table's folder, or a folder of tables: a path, or a URI (s3://, gs://, abfs://, hdfs://).",
+            show_default=False,
+        ),
+    ],
     statement: Annotated[
         str | None,
         typer.Argument(
@@ -24,18 +37,23 @@ def sql(
     ] = None,
     *,
     as_of: options.AsOf = None,
-    option: options.Option = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[TABLE:]NAME=VALUE",
+            help="A read option, in a folder of tables of all of them or of one: "
+            "sales.orders:hoodie.payload.delete.field=op. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     payload: options.Payload = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
     no_clobber: options.NoClobber = False,
 ) -> None:
-    """Run SQL on the table, which is called t and by its own name."""
+    """Run SQL on the table, which is called t and by its own name, or on all tables of a folder."""
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
-    opened = open_table(table, option, payload)
-    note_empty_past(opened, as_of)
-    look = rows_look(opened)
-    with open_session(opened, as_of) as session:
+    with _session(table, as_of, option, payload) as (session, look):
 
         def run(text: str) -> None:
             session.run(text, lambda rows: write_rows(rows, destination, look=look))
@@ -47,3 +65,20 @@ def sql(
         else:
             for text in iter_statements(sys.stdin):
                 run(text)
+
+
+@contextmanager
+def _session(
+    path: str, as_of: str | None, option: list[str] | None, payload: list[str] | None
+) -> Iterator[tuple[Session, Look]]:
+    folder = Storage.open(path)
+    if is_folder_of_tables(folder):
+        roots = Roots(folders=(folder,), tables={})
+        merging = MergingByTable.parse(option or [], load_payloads(payload), roots.find_by_name)
+        with open_lake_session(roots, merging, as_of) as session:
+            yield session, Look(keep=("_hoodie_record_key",))
+        return
+    table = open_table(path, option, payload)
+    note_empty_past(table, as_of)
+    with open_session(table, as_of) as session:
+        yield session, rows_look(table)

@@ -173,5 +173,10 @@ def is_table(folder: Storage) -> bool:
     return folder.exists(_PROPERTIES)
 
 
+def is_folder_of_tables(folder: Storage) -> bool:
+    """Whether a folder is no table and may hold some: it has folders other than hidden ones."""
+    return not folder.exists(".hoodie") and folder.exists("") and bool(_folder_names(folder))
+
+
 def _folder_names(folder: Storage) -> list[str]:
     return [info.name for info in folder.list_directory("") if info.is_dir and is_visible_folder_name(info.name)]
