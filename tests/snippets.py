@@ -327,6 +327,15 @@ def _customers(folder: Path) -> None:
     )
 
 
+def _lake(folder: Path) -> None:
+    """A folder of two tables: trips, and what was paid back for some of them."""
+    _copied(golden_trips() / "trips", folder / "trips")
+    fields = (("id", "string"), ("ts", "long"), ("amount", "double"))
+    writer = TableWriter(folder=folder / "sales" / "refunds", fields=fields).create()
+    path = writer.base_file(at(1), [{"id": f"trip-{number}", "ts": 1, "amount": 2.5} for number in (0, 9)])
+    writer.commit(at(1), wrote=[path])
+
+
 def _write(writer: TableWriter, base: Mapping[str, Any], log: Mapping[str, Any]) -> None:
     writer.create()
     writer.base_file(at(1), [{"id": "a", "ts": 1, **base}])
@@ -337,6 +346,8 @@ def _write(writer: TableWriter, base: Mapping[str, Any], log: Mapping[str, Any])
 
 TABLES: Mapping[str, dict[str, Callable[[Path], None]]] = {
     "": {"trips": _copy_of(lambda: golden_trips() / "trips")},
+    "docs/command-line.md": {"lake": _lake},
+    "docs/connectors.md": {"lake": _lake},
     "docs/payloads.md": {"counters": _counters, "customers": _customers},
     "docs/schema-evolution.md": {
         "with_ids": _copy_of(lambda: golden_table("g_sor_mixed_0150")),
