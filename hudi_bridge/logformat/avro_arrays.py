@@ -229,13 +229,14 @@ def string_array(source: DatumBytes, starts: Ints, lengths: Ints) -> Array:
     binary = binary_array(source, starts, lengths)
     _, offsets, values = binary.buffers()
     total = int(lengths.sum())
-    if values is None or not total or np.frombuffer(memoryview(values), np.uint8, total).max() < _TOP_BIT:
-        return pa.Array.from_buffers(pa.string(), len(binary), [None, offsets, values])
-    try:
-        return binary.cast(pa.string())
-    except pa.ArrowInvalid as error:
-        row = next(row for row, value in enumerate(binary) if not _is_utf8(value.as_py()))
-        raise source.corrupt(int(starts[row]), "bytes that are not UTF-8", "a string") from error
+    if values is not None and total and np.frombuffer(memoryview(values), np.uint8, total).max() >= _TOP_BIT:
+        try:
+            binary.cast(pa.string())
+        except pa.ArrowInvalid as error:
+            row = next(row for row, value in enumerate(binary) if not _is_utf8(value.as_py()))
+            raise source.corrupt(int(starts[row]), "bytes that are not UTF-8", "a string") from error
+    # What the cast returns may have a validity bitmap, which Arrow aborts the process for in the keys of a map.
+    return pa.Array.from_buffers(pa.string(), len(binary), [None, offsets, values])
 
 
 def decimal_array(source: DatumBytes, starts: Ints, lengths: Ints, arrow: pa.DataType) -> Array:
