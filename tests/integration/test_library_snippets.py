@@ -1,7 +1,8 @@
-"""The blocks of the pages that need other libraries, in an environment that has them; see tests/snippets.py."""
+"""The pages and examples that need other libraries, in an environment that has them; see tests/snippets.py."""
 
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -9,15 +10,36 @@ from tests.snippets import ROOT, blocks_of
 
 PYTHON = ROOT / ".venv-libraries" / "bin" / "python"
 PAGES = blocks_of("tests/integration/test_library_snippets.py")
+EXAMPLES = ("daft", "dask", "ray")
+TIMEOUT_SECONDS = 300
+RAY = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+"""Ray writes no token into the home of whoever tests, and tells nobody of the test."""
+
+
+def run(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a program with the libraries; it, and Ray's workers, find the examples."""
+    path = os.pathsep.join((str(ROOT), str(ROOT / "examples")))
+    done = subprocess.run(
+        [str(PYTHON), "-m", f"tests.integration.{module}", *arguments],
+        cwd=ROOT,
+        env=os.environ | RAY | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 @pytest.mark.engine("libraries")
 @pytest.mark.parametrize("page", PAGES)
 def test_the_blocks_of_a_page_work_with_the_libraries(page: str) -> None:
-    command = [str(PYTHON), "-m", "tests.integration.library_blocks", page]
-    done = subprocess.run(
-        command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    ran = done.stdout.split()
+    ran = run("library_blocks", page).stdout.split()
     assert {block.place for block in PAGES[page]} <= set(ran)
+
+
+@pytest.mark.engine("libraries")
+@pytest.mark.parametrize("library", EXAMPLES)
+def test_an_example_reads_the_rows_and_passes_on_columns_and_conditions(library: str, tmp_path: Path) -> None:
+    run(f"check_{library}_example", str(tmp_path))
