@@ -17,7 +17,7 @@ import pytest
 
 import hudi_bridge
 from hudi_bridge import HudiReadError, HudiTable, InternalSchema, ReadContext, RecordPayload
-from hudi_bridge.connectors.duckdb import Attached, ViewPlan, attach
+from hudi_bridge.connectors.duckdb import Attached, Lake, ViewPlan, attach, attach_all
 from hudi_bridge.connectors.polars import scan, scan_dataset
 
 PUBLIC = {
@@ -142,12 +142,14 @@ EXPORTED = [getattr(hudi_bridge, name) for name in sorted(PUBLIC)]
 
 
 @pytest.mark.parametrize(
-    "exported", [*EXPORTED, attach, Attached, ViewPlan, scan, scan_dataset], ids=lambda one: one.__name__
+    "exported",
+    [*EXPORTED, attach, Attached, attach_all, Lake, ViewPlan, scan, scan_dataset],
+    ids=lambda one: one.__name__,
 )
 def test_what_is_taken_and_returned_is_public_too(exported: Any) -> None:
     named = {kind for annotation, place in annotations(exported) for kind in kinds(annotation, place)}
     assert named or issubclass(exported, Exception | enum.Enum)
-    known = {one for one in (*EXPORTED, Attached, ViewPlan) if isinstance(one, type)}
+    known = {one for one in (*EXPORTED, Attached, Lake, ViewPlan) if isinstance(one, type)}
     assert {kind for kind in named - known if not kind.__module__.startswith(FREE)} == set()
 
 

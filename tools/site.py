@@ -29,8 +29,7 @@ PAGES = {
 MODULES: Mapping[str, tuple[str, ...]] = {
     "hudi_bridge": (),
     "hudi_bridge.inspection": (),
-    "hudi_bridge.connectors.duckdb": ("attach", "Attached", "ViewPlan"),
-    "hudi_bridge.connectors.duckdb_lake": ("attach_all", "Lake"),
+    "hudi_bridge.connectors.duckdb": ("attach", "Attached", "ViewPlan", "attach_all", "Lake"),
     "hudi_bridge.connectors.polars": (),
     "hudi_bridge.connectors.spark": (),
     "hudi_bridge.connectors.iceberg.publish": ("publish_table", "PublishedTable"),

@@ -9,10 +9,10 @@ import duckdb
 import pyarrow as pa
 
 from hudi_bridge.cli.sources import SHORT_NAME, LakeSource, Source, TableSource
-from hudi_bridge.connectors.duckdb import attach, quote_identifier
-from hudi_bridge.connectors.duckdb_lake import Lake
+from hudi_bridge.connectors.duckdb import CACHE_BYTES, Lake, attach, quote_identifier
 from hudi_bridge.connectors.lakes.merge_settings import MergingByTable
 from hudi_bridge.connectors.lakes.roots import Roots
+from hudi_bridge.engines import MemoryStore
 from hudi_bridge.table import HudiTable
 from hudi_bridge.threads import Workers
 
@@ -80,7 +80,7 @@ def open_session(
 def open_lake_session(roots: Roots, merging: MergingByTable, as_of: str | None) -> Iterator[Session]:
     """Opens a session in which the tables below a folder have their names, after those of their namespaces."""
     with _connection() as connection:
-        lake = Lake(connection, roots, _LAKE, merging, as_of)
+        lake = Lake(connection, roots, _LAKE, merging, MemoryStore(CACHE_BYTES), as_of)
         connection.execute(f"USE {_LAKE}")
         yield Session(connection=connection, source=LakeSource(lake, roots.folders[0].shown_path))
 

@@ -6,8 +6,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from hudi_bridge.connectors.duckdb import Attached
-from hudi_bridge.connectors.duckdb_lake import Lake
+from hudi_bridge.connectors.duckdb import Attached, Lake
 
 SHORT_NAME = "t"
 _SHOW_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*;?\s*", re.IGNORECASE)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_bridge import CorruptLogFileError, HudiTable, QueryError, TableNotFoundError, UnsupportedTableError
-from hudi_bridge.connectors.duckdb_lake import Lake, attach_all
+from hudi_bridge.connectors.duckdb import Lake, attach_all
 from hudi_bridge.storage import Storage
 from tests.compare import differences
 from tests.golden_cases import golden_table

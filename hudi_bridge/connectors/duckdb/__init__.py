@@ -4,6 +4,7 @@ from hudi_bridge.connectors.extras import needing_extra
 
 with needing_extra("duckdb", "duckdb", "fsspec"):
     from hudi_bridge.connectors.duckdb.attached import (
+        CACHE_BYTES,
         CHANGES,
         FILE_SLICES,
         FILES,
@@ -13,10 +14,12 @@ with needing_extra("duckdb", "duckdb", "fsspec"):
         Attached,
         attach,
     )
+    from hudi_bridge.connectors.duckdb.lake import Lake, attach_all
     from hudi_bridge.connectors.duckdb.native_scan import ViewPlan
     from hudi_bridge.connectors.duckdb.sql_text import quote_identifier
 
 __all__ = [
+    "CACHE_BYTES",
     "CHANGES",
     "FILES",
     "FILE_SLICES",
@@ -24,7 +27,9 @@ __all__ = [
     "READ_OPTIMIZED",
     "TIMELINE",
     "Attached",
+    "Lake",
     "ViewPlan",
     "attach",
+    "attach_all",
     "quote_identifier",
 ]

@@ -1,6 +1,6 @@
 import pytest
 
-from hudi_bridge.connectors.duckdb_names import Chain, name_chains, parse_name
+from hudi_bridge.connectors.duckdb.statement_names import Chain, name_chains, parse_name
 
 
 @pytest.mark.parametrize(

@@ -16,30 +16,29 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
+import duckdb
+
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.duckdb import (
+from hudi_bridge.connectors.duckdb.attached import (
+    CACHE_BYTES,
     FILE_SLICES,
     FILES,
     READ_OPTIMIZED,
     TIMELINE,
     Attached,
-    attach,
-    quote_identifier,
 )
-from hudi_bridge.connectors.duckdb_names import Chain, name_chains, parse_name
-from hudi_bridge.connectors.extras import needing_extra
+from hudi_bridge.connectors.duckdb.merge_folder import FolderStore
+from hudi_bridge.connectors.duckdb.sql_text import quote_identifier
+from hudi_bridge.connectors.duckdb.statement_names import Chain, name_chains, parse_name
 from hudi_bridge.connectors.lakes.merge_settings import MergingByTable
 from hudi_bridge.connectors.lakes.names import parse_table_name
 from hudi_bridge.connectors.lakes.roots import DEFAULT_NAMESPACE, Namespace, Roots, is_table
 from hudi_bridge.display import html_of_properties
-from hudi_bridge.engines import RecordPayload
+from hudi_bridge.engines import MemoryStore, MergeStore, RecordPayload
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
 from hudi_bridge.storage import PathLike, Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike
-
-with needing_extra("duckdb", "duckdb"):
-    import duckdb
 
 _LOG = logging.getLogger(__name__)
 _MAIN = "main"
@@ -58,13 +57,15 @@ def attach_all(
     as_of: InstantLike | None = None,
     options: Mapping[str, str] | None = None,
     payloads: Mapping[str, RecordPayload] | None = None,
+    cache: PathLike | None = None,
+    cache_bytes: int = CACHE_BYTES,
 ) -> "Lake":
     """Makes a database of a connection from all tables below a folder; reads nothing until a table is named.
 
     The database is in memory, also if the connection has one in a file, into which nothing gets. All cursors of the
     connection see it. ``root`` is a path or URI; ``filesystem``, ``options`` and ``payloads`` are those of
     ``HudiTable.open``, for all tables. ``as_of`` is that of ``HudiTable.snapshot``, for all tables whose names tell no
-    instant.
+    instant. ``cache`` and ``cache_bytes`` are those of ``attach``, for all tables together.
 
     Raises:
         QueryError: the connection has a database with this name, or the folder is itself a table.
@@ -76,7 +77,8 @@ def attach_all(
     if is_table(folder):
         raise QueryError("root", f"the table {folder.shown_path}", "a folder of tables; attach takes a table")
     merging = MergingByTable(options=options or {}, payloads=payloads or {})
-    return Lake(connection, Roots(folders=(folder,), tables={}), name, merging, as_of)
+    merges = MemoryStore(cache_bytes) if cache is None else FolderStore(cache, cache_bytes)
+    return Lake(connection, Roots(folders=(folder,), tables={}), name, merging, merges, as_of)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,12 +107,14 @@ class Lake:
         roots: Roots,
         name: str,
         merging: MergingByTable,
+        merges: MergeStore,
         as_of: InstantLike | None = None,
     ) -> None:
         self.connection = connection
         self.name = name
         self._roots = roots
         self._merging = merging
+        self._merges = merges
         self._as_of = as_of
         self._tables: dict[tuple[Namespace, str], HudiTable] = {}
         self._attached: dict[_Asked, Attached] = {}
@@ -347,7 +351,8 @@ class Lake:
             with self.connection.cursor() as cursor:
                 self._create_schema(cursor, asked.schema)
                 cursor.execute(f"USE {self._qualified(asked.schema)}")
-                attached = attach(cursor, table, asked.view, as_of=asked.as_of)
+                attached = Attached(cursor, table, asked.view, asked.as_of, None, self._merges)
+                attached._create()  # noqa: SLF001 - as ``attach`` does
                 if asked.read_optimized_as is not None:
                     name = self._qualified(asked.schema, asked.read_optimized_as)
                     base_files = self._qualified(asked.schema, asked.view + READ_OPTIMIZED)
