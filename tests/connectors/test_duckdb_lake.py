@@ -11,6 +11,7 @@ import pytest
 
 from hudi_bridge import CorruptLogFileError, HudiTable, QueryError, TableNotFoundError, UnsupportedTableError
 from hudi_bridge.connectors.duckdb import Lake, attach_all
+from hudi_bridge.engines import merged_slices
 from hudi_bridge.storage import Storage
 from tests.compare import differences
 from tests.golden_cases import golden_table
@@ -353,6 +354,44 @@ def test_a_transaction_that_writes_may_read_tables(lake: Lake) -> None:
 def test_a_file_system_may_be_given(connection: duckdb.DuckDBPyConnection, root: Path) -> None:
     lake = attach_all(connection, str(root), filesystem=fsspec.filesystem("file"))
     assert count(lake, "lake.sales.orders") == 2
+
+
+def test_tables_may_be_in_a_store(connection: duckdb.DuckDBPyConnection, root: Path) -> None:
+    store = fsspec.filesystem("memory")
+    store.put(str(root), "/lake", recursive=True)
+    try:
+        lake = attach_all(connection, "/lake", filesystem=store)
+        assert lake.tables() == ['"a.b".c', "sales.orders", "trips"]
+        assert count(lake, "lake.trips") == ROWS
+        assert count(lake, "lake.sales.orders") == 2
+        with pytest.raises(QueryError, match="such as trips"):
+            lake.sql("FROM lake.tripz")
+    finally:
+        store.rm("/lake", recursive=True)
+
+
+def test_merges_of_all_tables_are_kept_together(
+    connection: duckdb.DuckDBPyConnection, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(root / "trips", root / "more" / "trips")
+
+    def newest(lake: Lake) -> list[tuple[int]]:
+        query = f"SELECT max(ts) FROM {lake.name}.{{}}"
+        relations = [lake.sql(query.format(table)) for table in ("trips", "more.trips")]
+        return [row for relation in relations if relation is not None for row in relation.fetchall()]
+
+    first = attach_all(connection, root, "first", cache=tmp_path / "kept")
+    expected = newest(first)
+    assert len(set(expected)) == 1
+    assert any((tmp_path / "kept").iterdir())
+
+    def refuse(*_: object, **__: object) -> object:
+        raise AssertionError
+
+    monkeypatch.setattr(merged_slices, "slice_delta_in", refuse)
+    first.refresh()
+    assert newest(first) == expected
+    assert newest(attach_all(connection, root, "second", cache=tmp_path / "kept")) == expected
 
 
 def test_what_cannot_be_attached(connection: duckdb.DuckDBPyConnection, root: Path) -> None:
