@@ -426,6 +426,13 @@ def test_folders_that_cannot_be_listed_are_logged(
     assert "'sales' cannot be listed: [Errno 13] Permission denied" in caplog.text
 
 
+def test_how_tables_are_read_is_told_of_those_that_are_open(lake: Lake) -> None:
+    assert lake.plan() == {}
+    lake.attach("sales.orders")
+    assert list(lake.plan()) == ["sales.orders", "sales.orders_ro"]
+    assert lake.opened["sales.orders"].latest_instant == at(1)
+
+
 def test_it_is_shown_in_notebooks(lake: Lake, root: Path) -> None:
     lake.attach("sales.orders")
     assert repr(lake) == f"<Lake 'lake': 1 tables of '{root}' open>"

@@ -28,6 +28,7 @@ from hudi_bridge.connectors.duckdb.attached import (
     Attached,
 )
 from hudi_bridge.connectors.duckdb.merge_folder import FolderStore
+from hudi_bridge.connectors.duckdb.native_scan import ViewPlan
 from hudi_bridge.connectors.duckdb.sql_text import quote_identifier
 from hudi_bridge.connectors.duckdb.statement_names import Chain, name_chains, parse_name
 from hudi_bridge.connectors.lakes.merge_settings import MergingByTable
@@ -140,6 +141,16 @@ class Lake:
     def instants(self) -> dict[str, str]:
         """The tables that are open, as their names are written in SQL, and the instants that they show."""
         return {self._spelled(asked.schema, asked.view): attached.instant for asked, attached in self._attached.items()}
+
+    @property
+    def opened(self) -> dict[str, HudiTable]:
+        """The tables that are open, as their names are written in SQL."""
+        return {self._spelled(asked.schema, asked.view): attached.table for asked, attached in self._attached.items()}
+
+    def plan(self) -> dict[str, ViewPlan]:
+        """How DuckDB reads the rows of the tables that are open, by the name of the view: see ``Attached.plan``."""
+        plans = ((asked.schema, attached.plan()) for asked, attached in self._attached.items())
+        return {self._spelled(schema, name): plan for schema, views in plans for name, plan in views.items()}
 
     def tables(self) -> list[str]:
         """The names of all tables, as they are written in SQL after the name of the database; none is opened.
