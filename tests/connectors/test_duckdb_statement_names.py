@@ -1,5 +1,8 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from hudi_bridge.connectors.duckdb import quote_identifier
 from hudi_bridge.connectors.duckdb.statement_names import Chain, name_chains, parse_name
 
 
@@ -49,3 +52,13 @@ def test_reserved_words_are_names_in_quotes_or_after_a_dot() -> None:
 )
 def test_a_text_that_is_one_name(text: str, name: Chain | None) -> None:
     assert parse_name(text) == name
+
+
+@given(name=st.lists(st.text(), min_size=1, max_size=3), text=st.text(), comment=st.text())
+def test_names_in_quotes_are_found_beside_any_text_and_comment(name: list[str], text: str, comment: str) -> None:
+    dotted = ".".join(map(quote_identifier, name))
+    literal = "'" + text.replace("'", "''") + "'"
+    line = comment.replace("\n", " ")
+    statement = f"SELECT {literal} -- {line}\nFROM {dotted} /* {comment.replace('*/', '')} */ WHERE x = {literal}"
+    assert list(name_chains(statement)) == [("SELECT",), ("FROM",), tuple(name), ("WHERE",), ("x",)]
+    assert parse_name(dotted) == tuple(name)
