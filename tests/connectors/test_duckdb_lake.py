@@ -366,6 +366,12 @@ def test_tables_may_be_in_a_store(connection: duckdb.DuckDBPyConnection, root: P
         assert count(lake, "lake.sales.orders") == 2
         with pytest.raises(QueryError, match="such as trips"):
             lake.sql("FROM lake.tripz")
+        given = connection.list_filesystems()
+        lake.refresh()
+        assert count(lake, "lake.trips") == ROWS
+        assert len(connection.list_filesystems()) == len(given) == 2
+        lake.detach()
+        assert connection.list_filesystems() == []
     finally:
         store.rm("/lake", recursive=True)
 

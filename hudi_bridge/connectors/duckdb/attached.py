@@ -158,7 +158,11 @@ class Attached:
         """Removes the views."""
         for name in self.names:
             self._view_schema.drop(self.connection, name)
-        self._scans.close()
+        self.release(self.connection)
+
+    def release(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Takes from a connection or its cursors what queries of the views need, apart from the views."""
+        self._scans.close(connection)
 
     def cause_of(self, error: BaseException) -> HudiReadError | None:
         """The error of this table that caused an error of a query; None if there is no such cause.

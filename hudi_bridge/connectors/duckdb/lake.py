@@ -229,10 +229,13 @@ class Lake:
                 self._attach(asked)
             except (HudiReadError, OSError):
                 self._drop(asked, attached)
+            attached.release(self.connection)
 
     def detach(self) -> None:
         """Removes the database; it must not be the current one of the connection (``USE``)."""
         self.connection.execute(f"DETACH {quote_identifier(self.name)}")
+        for attached in self._attached.values():
+            attached.release(self.connection)
         self._attached.clear()
         self._tables.clear()
 

@@ -101,10 +101,10 @@ class NativeScanPlanner:
         """The name of a base file for DuckDB."""
         return self.storage.resolve(path) if self._files is None else self._files.url(path)
 
-    def close(self) -> None:
-        """Ends what the connection has been given for the scans."""
+    def close(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Takes the file system of the scans from a connection, which may be another cursor of the planner's."""
         if self._files is not None:
-            self.connection.unregister_filesystem(self._files.protocol)
+            connection.unregister_filesystem(self._files.protocol)
             self._files = None
 
     def _open_files(self, splits: Sequence[RealtimeFileSplit]) -> None:
