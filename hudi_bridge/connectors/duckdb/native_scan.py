@@ -34,6 +34,7 @@ FILE, ROW = "__hudi_file", "__hudi_row"
 """The columns that tell rows of the scan apart: a number for the base file, and the position in it, from 0."""
 
 _THREADS = 16
+_UNREADABLE = "its base file cannot be read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +169,9 @@ class NativeScanPlanner:
         unknown = [(key, split) for key, split in zip(keys, splits, strict=True) if key not in known]
         found = map_in_threads(lambda one: self._look(one[1]), unknown, _THREADS)
         known.update(zip((key for key, _ in unknown), found, strict=True))
-        self._known = {key: value for key, value in self._known.items() if key[0] != query} | known
+        others = {key: value for key, value in self._known.items() if key[0] != query}
+        # A file that could not be read may be read the next time.
+        self._known = others | {key: value for key, value in known.items() if value != _UNREADABLE}
         return [known[key] for key in keys]
 
     def _look(self, split: RealtimeFileSplit) -> "BaseFileColumns | str":
@@ -180,7 +183,7 @@ class NativeScanPlanner:
             return str(reason)
         except HudiReadError:
             # A query that needs the file raises the error.
-            return "its base file cannot be read"
+            return _UNREADABLE
 
     def _select(self, dataset: HudiDataset, columns: BaseFileColumns, splits: list[RealtimeFileSplit]) -> str:
         paths = [self.location(split.base_path or "") for split in splits]
