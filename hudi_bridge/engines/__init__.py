@@ -6,6 +6,7 @@ Connectors use no other module of the read path.
 from hudi_bridge.engines.column_ids import ColumnIds, column_ids
 from hudi_bridge.engines.file_statistics import ColumnStatistics, column_statistics, in_path_and_file
 from hudi_bridge.engines.identity import context_identity, identity, payload_identity, slice_identity
+from hudi_bridge.engines.key_field import single_key_field
 from hudi_bridge.engines.log_blocks import StoredLogBlock, iter_log_blocks
 from hudi_bridge.engines.merged_slices import MemoryStore, MergedSlice, MergedSlices, MergeStore
 from hudi_bridge.engines.slice_delta import SliceDelta, SurvivingLogRecords, slice_delta, slice_delta_in
@@ -61,6 +62,7 @@ __all__ = [
     "ordering_path",
     "ordering_type",
     "payload_identity",
+    "single_key_field",
     "slice_delta",
     "slice_delta_in",
     "slice_identity",

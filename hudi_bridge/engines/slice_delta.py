@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.caching import cached_property
+from hudi_bridge.engines.key_field import KeyFieldLookup
 from hudi_bridge.engines.stored_base_file import StoredBaseFile, stored_base_file
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.arrays import Booleans, Column, Positions
@@ -42,6 +43,9 @@ class SurvivingLogRecords:
     takes fields of both, and ``unset`` marks, by column, the records in which the column is unset. If the rule has a
     user's payload, the payload merges the contested records.
 
+    ``key_values`` holds the values of a record key field by which base rows find the same log records as by record key;
+    a delete has those of its base row. It is empty if there is no such field.
+
     Made by ``SliceDelta.log_records``.
     """
 
@@ -54,6 +58,7 @@ class SurvivingLogRecords:
     contested: Booleans
     merges_fields: bool
     unset: Mapping[str, Booleans]
+    key_values: Mapping[str, Column]
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -136,7 +141,7 @@ class SliceDelta:
     def log_records(self) -> SurvivingLogRecords | str | None:
         """The surviving log records for an engine that merges them with base rows, or the reason why it must not.
 
-        None if there are no log files to merge. Of the base file, only the record keys are read.
+        None if there are no log files to merge. Of the base file, only the record keys and their field are read.
 
         Raises:
             HudiReadError: a file of the slice cannot be read, or log records cannot be merged.
@@ -149,10 +154,12 @@ class SliceDelta:
         if scan.parts > 1:
             return "its log records are larger than the memory for them"
         log = scan.records()
-        matched = self._times_matched(log)
+        lookup = KeyFieldLookup.of(log, self._split.context)
+        matched = self._times_matched(log, lookup)
         if matched.max(initial=0) > 1:
             return "its base file has several rows of one record key"
-        return self._surviving_records(log, matched > 0, rule)
+        key_values = {lookup.name: lookup.values} if lookup is not None and lookup.is_same else {}
+        return self._surviving_records(log, matched > 0, rule, key_values)
 
     @cached_property
     def _log_scan(self) -> LogScan | None:
@@ -170,18 +177,28 @@ class SliceDelta:
         columns = rule.columns_to_read(self._columns, self._split.context.schema)
         return MergeInParts(self._split, rule, scan, self._base, columns)
 
-    def _times_matched(self, log: LogRecordMap) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    def _times_matched(
+        self, log: LogRecordMap, lookup: KeyFieldLookup | None
+    ) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
         """The number of base rows with the key of each log record."""
         times = np.zeros(len(log), dtype=np.int64)
-        if self._base is not None:
-            keys = self._base.view(self._split.context.key_columns)
-            for group in self._base.row_groups:
-                for rows in keys.batches(group):
-                    found: Column = pc.index_in(record_keys(rows, self._split.context), value_set=log.keys)
-                    times += np.bincount(found.drop_null().to_numpy(zero_copy_only=False), minlength=len(log))
+        if self._base is None:
+            return times
+        context = self._split.context
+        fields = () if lookup is None else (lookup.name,)
+        columns = self._base.view(dict.fromkeys((*context.key_columns, *fields)))
+        for group in self._base.row_groups:
+            for rows in columns.batches(group):
+                keys = record_keys(rows, context)
+                found: Column = pc.index_in(keys, value_set=log.keys)
+                times += np.bincount(found.drop_null().to_numpy(zero_copy_only=False), minlength=len(log))
+                if lookup is not None:
+                    lookup.look_up(rows.column(lookup.name), keys, found)
         return times
 
-    def _surviving_records(self, log: LogRecordMap, has_base_row: Booleans, rule: MergeRule) -> SurvivingLogRecords:
+    def _surviving_records(
+        self, log: LogRecordMap, has_base_row: Booleans, rule: MergeRule, key_values: Mapping[str, Column]
+    ) -> SurvivingLogRecords:
         merger = FileSliceMerger(log, rule, self._split.context.defaults)
         is_delete = log.is_delete
         # A record that wins over any base row is settled, unless fields of both are merged.
@@ -199,6 +216,7 @@ class SliceDelta:
             contested=has_base_row & ~is_settled,
             merges_fields=merger.merges_rows and rule.payload is None,
             unset={name: np.append(unset, np.zeros(deletes, dtype=np.bool_)) for name, unset in log.unset.items()},
+            key_values=key_values,
         )
 
 

@@ -9,7 +9,7 @@ import pytest
 from hudi_bridge import HudiTable
 from tests.connectors.iceberg.test_iceberg_golden import KEYS
 from tests.integration.adding_payload import AddingPayload
-from tests.integration.sql_route import ORDERINGS, SqlRoute, in_two_cities, ordered, written
+from tests.integration.sql_route import FIELDS, ORDERINGS, SqlRoute, in_two_cities, ordered, written
 from tests.table_writer import TableWriter, at
 from tests.test_golden import QUERIES, Key, answer_of, query_id
 
@@ -107,6 +107,27 @@ class ViewTests:
             ["d", 5, "log d"],
         ]
         assert route.differences_from(table.snapshot().to_table()) == []
+
+    @pytest.mark.parametrize("changed", [False, True])
+    def test_the_field_of_a_key_need_not_be_the_key(self, route: SqlRoute, changed: bool) -> None:
+        def row(key: str, ts: int, value: str) -> dict[str, Any]:
+            return {"_hoodie_record_key": f"id:{key}", "id": key, "ts": ts, "n": 1, "note": value}
+
+        writer = TableWriter(folder=route.folder / "t", fields=FIELDS).create()
+        writer.base_file(at(1), [row(key, 5, "base") for key in "abc"])
+        later = {"id": "z"} if changed else {}
+        changes = [row("a", 6, "log") | later, row("b", 4, "log"), row("d", 1, "log")]
+        writer.log_file(at(2), [writer.data_block(at(2), changes)])
+        writer.commit(at(1))
+        writer.commit(at(2))
+        table = writer.open()
+        publication = route.publish(table)
+        assert (publication.contested, publication.key_field) == (2, None if changed else "id")
+        route.create(publication)
+        assert route.differences_from(table.snapshot().to_table()) == []
+        for key in "abcdz":
+            rows = [["log" if key in "adz" else "base"]] if key in ("bcdz" if changed else "abcd") else []
+            assert route.query(f"SELECT note FROM v WHERE id = '{key}'") == rows
 
     def test_sequences_compare_as_in_hudi(self, route: SqlRoute) -> None:
         pairs = [(f"{i}/{j}", one, other) for i, one in enumerate(SEQUENCES) for j, other in enumerate(SEQUENCES)]

@@ -1,5 +1,6 @@
 """The views of ``trino sql --dialect presto`` on a real server, against the answers of Hudi."""
 
+import re
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -75,6 +76,7 @@ def test_files_are_found_without_a_rule_for_their_place(route: SqlRoute) -> None
     assert here.differences_from(table.snapshot().to_table()) == []
 
 
+PARTS = re.compile(r"LAYOUT: \w+\.v__(base|log)_")
 CHANGE = {"id": "a", "ts": 6, "n": 7, "note": "log"}
 
 
@@ -151,6 +153,17 @@ def test_conditions_on_partition_and_key_reach_the_base_files(
     ((plan,),) = route.query(f"EXPLAIN SELECT count(ts) FROM v WHERE {condition}")
     scans = [line for line in plan.splitlines() if f"LAYOUT: {route.schema}.v__base_{publication.folder}" in line]
     assert any(domain in line for line in scans)
+
+
+@pytest.mark.parametrize("case", ["a_story_v6_0150", "a_story_v9_120", "e_virtual_keys_120"])
+def test_a_condition_on_the_key_field_reaches_both_sides(route: SqlRoute, case: str) -> None:
+    table = HudiTable.open(str(golden_table(case)))
+    publication = route.publish(table)
+    assert publication.key_field == "id"
+    route.create(publication)
+    ((plan,),) = route.query("EXPLAIN SELECT count(ts) FROM v WHERE id = 'k00019'")
+    scans = [part for line in plan.splitlines() if 'id=[ [["k00019"]] ]' in line for part in PARTS.findall(line)]
+    assert sorted(scans) == ["base", "log", "log"]
 
 
 def test_log_blocks_are_shown(route: SqlRoute) -> None:

@@ -130,16 +130,28 @@ def test_a_batch_without_rows_calls_nothing(route: SqlRoute) -> None:
     assert route.differences_from(table.snapshot().to_table()) == []
 
 
-def test_a_condition_on_the_key_reaches_the_base_files(route: SqlRoute) -> None:
-    table = HudiTable.open(str(golden_table("e_virtual_keys_120")))
+@pytest.mark.parametrize(
+    ("case", "column"),
+    [
+        ("a_story_v6_0150", "id"),
+        ("a_story_v9_120", "id"),
+        ("b_partial_update_payload_120", "id"),
+        ("e_virtual_keys_120", "id"),
+        ("a_story_v9_120", "_hoodie_record_key"),
+        ("e_composite_keys_120", "_hoodie_record_key"),
+    ],
+)
+def test_a_condition_on_the_key_reaches_the_files(case: str, column: str, route: SqlRoute) -> None:
+    table = HudiTable.open(str(golden_table(case)))
     publication = route.publish(table)
-    (key,) = publication.context.key_columns
-    assert publication.contested > 0
+    assert publication.records > 0
     route.create(publication)
-    value = table.snapshot().to_table(columns=[key]).column(key)[0].as_py()
-    plan = "\n".join(row[0] for row in route.query(f"EXPLAIN SELECT * FROM v WHERE {key} = '{value}'"))
-    (of_base,) = re.findall(rf"v__base_\w+, filterPredicate = \({key}(?:_\d+)? = .*", plan)
-    assert f"varchar '{value}'" in of_base
+    value = table.snapshot().to_table(columns=[column]).column(column)[0].as_py()
+    plan = "\n".join(row[0] for row in route.query(f"EXPLAIN SELECT * FROM v WHERE {column} = '{value}'"))
+    # One scan of the base files, and two of log records: those to join them with, and those that have no base row.
+    filtered = re.compile(rf"v__(base|log)_\w+, filterPredicate = .*{column.lstrip('_')}(?:_\d+)? = varchar '{value}'")
+    found = sorted(match.group(1) for match in map(filtered.search, plan.splitlines()) if match)
+    assert found == (["base", "log", "log"] if column == publication.key_field else ["base", "log"])
 
 
 def test_hudi_decode_shows_the_records_of_log_blocks(route: SqlRoute) -> None:

@@ -19,7 +19,7 @@ def batch(schema: pa.Schema, contested: int) -> str:
 
     The sizes of nested values are not known to SQL: rows with such columns make a batch each.
     """
-    alone = "CAST(b.place AS varchar) || '/' || b.record_key"
+    alone = "CAST(b.place AS varchar) || '/' || CAST(b.record_key AS varchar)"
     if any(pa.types.is_nested(field.type) for field in schema):
         return alone
     texts = [

@@ -28,7 +28,7 @@ from hudi_bridge.splits.split import ReadContext, context_from_json, context_to_
 
 CURRENT = "current.json"
 LOG, SLICES, BLOCKS = "log", "slices", "blocks"
-_FORMAT = 2
+_FORMAT = 3
 _PATH_COLUMN = "path_"
 _SLICE_FIELDS: Mapping[str, pa.DataType] = {
     "publication": pa.string(),
@@ -43,6 +43,7 @@ _SLICE_FIELDS: Mapping[str, pa.DataType] = {
     "records": pa.int64(),
     "contested": pa.int64(),
     "merges_fields": pa.bool_(),
+    "joins_by_field": pa.bool_(),
     "path_in_file": pa.bool_(),
     "key": pa.string(),
     "counted": pa.string(),
@@ -70,6 +71,7 @@ class PublishedSlice:
     records: int
     contested: int
     merges_fields: bool
+    joins_by_field: bool
     path_in_file: bool
     key: str
     counted: str
@@ -81,7 +83,8 @@ class Publication:
     """A publication for an engine, whose timestamps are cut to milliseconds with ``cut_times``.
 
     ``table_uri`` and ``own_uri`` are the engine's URIs of the table and of the published files. ``context`` is that of
-    the table's splits, without the instants of the timeline. ``kept`` lists the publications that are kept, as folder
+    the table's splits, without the instants of the timeline. ``key_field`` is the record key field by which base rows
+    find their log records, if there is one. ``kept`` lists the publications that are kept, as folder
     and id, oldest first.
     """
 
@@ -97,6 +100,7 @@ class Publication:
     records: int
     contested: int
     merges_fields: bool
+    key_field: str | None
     whole: int
     why_whole: str | None
     has_blocks: bool

@@ -35,14 +35,14 @@ from hudi_bridge.connectors.trino.publication import (
 )
 from hudi_bridge.connectors.trino.slice_content import SliceContent, slice_content
 from hudi_bridge.connectors.trino.sql_text import Engine
-from hudi_bridge.engines import context_identity, slice_identity
+from hudi_bridge.engines import context_identity, single_key_field, slice_identity
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import PathLike, Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.threads import map_in_threads
 
-_FORMAT = 3
+_FORMAT = 4
 """To be raised when the published files for a slice change in form or content."""
 
 _SUFFIX = ".parquet"
@@ -184,6 +184,7 @@ class _Publisher:
             records=content.records,
             contested=content.contested,
             merges_fields=content.merges_fields,
+            joins_by_field=content.joins_by_field,
             path_in_file=content.path_in_file,
             key=key,
             counted=counted,
@@ -252,6 +253,7 @@ class _Publisher:
             records=sum(one.records for one in slices),
             contested=sum(one.contested for one in slices),
             merges_fields=any(one.merges_fields for one in slices),
+            key_field=single_key_field(self._context) if all(one.joins_by_field for one in slices) else None,
             whole=len(whole),
             why_whole=whole[0].why_whole if whole else None,
             has_blocks=has_blocks,

@@ -88,7 +88,7 @@ class RealtimeView:
     def _base(self) -> str:
         """The base rows."""
         context = self.publication.context
-        key = base_key(context, "b") if context.merge_rule is not None else "CAST(NULL AS varchar)"
+        key = self._field_key("b") or base_key(context, "b") if context.merge_rule else "CAST(NULL AS varchar)"
         if self.base_table is None:
             from_path = {} if self._has_path_in_files else path_columns(context)
             place, source = "slice.number", f"{self.names.of_part(BASE)} b JOIN slice ON b.{_PATH} = slice.base_uri"
@@ -106,7 +106,8 @@ class RealtimeView:
         """The published rows."""
         own = self._columns
         place = "slice.number" if self.base_table is None else f"l.{identifier(own.partition)}"
-        columns = [f"{place} AS place", f"l.{identifier(own.key)} AS record_key", *self._path_of("l")]
+        key = self._field_key("l") or f"l.{identifier(own.key)}"
+        columns = [f"{place} AS place", f"{key} AS record_key", *self._path_of("l")]
         columns += [f"l.{identifier(getattr(own, name))} AS is_{name}" for name in _FLAGS]
         columns.append(f"l.{identifier(own.unset)} AS unset")
         columns += [f"l.{identifier(name)} AS o{position}" for position, name in enumerate(own.ordering)]
@@ -116,6 +117,14 @@ class RealtimeView:
         return _named(
             "log", columns, f"{self.names.of_part(LOG)} l JOIN slice ON {of_slice}{self._where_named('l', LOG)}"
         )
+
+    def _field_key(self, alias: str) -> str | None:
+        """The record key field to join by; None if it has to be the record key.
+
+        That it finds the same log records is known of file slices; the place of a base table is a whole partition.
+        """
+        name = self.publication.key_field
+        return None if name is None or self.base_table is not None else f"{alias}.{identifier(name)}"
 
     def _path_of(self, alias: str) -> tuple[str, ...]:
         return () if self.slices is None else (f"{alias}.{_PATH} AS path",)
@@ -296,8 +305,8 @@ class RealtimeView:
         If both always have the same value, it is that of the base row, so that filters reach the base files.
         """
         context, name = self.publication.context, self._schema.field(position).name
-        is_only_key = self.dialect is Dialect.TRINO and context.key_columns == (name,)
-        is_key = is_only_key or (context.populates_meta_fields and name in context.key_columns)
+        is_joined = self._field_key("b") is not None and name == self.publication.key_field
+        is_key = is_joined or (context.populates_meta_fields and name in context.key_columns)
         is_same = name in context.path_columns or is_key
         return f"m.b{position}" if is_same else f"CASE WHEN {condition} THEN m.l{position} ELSE m.b{position} END"
 

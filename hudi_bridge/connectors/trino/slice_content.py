@@ -1,8 +1,8 @@
 """A file slice -> the rows that are published, so that SQL can merge them with the base file.
 
 They are the surviving log version of each record key, with the columns that a merge needs. The log versions are merged
-by the code that reads snapshots; of the base file, only the record keys are read. If SQL cannot read the base file or
-merge the slice, the merged rows of the whole slice are published instead.
+by the code that reads snapshots; of the base file, only the record keys and their field are read. If SQL cannot read
+the base file or merge the slice, the merged rows of the whole slice are published instead.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,7 +33,8 @@ class SliceContent:
     ``reads_base`` is whether SQL reads the base file, and ``path_in_file`` whether all of its rows have the values that
     the partition path tells. ``counted_instants`` holds for the instants of the log blocks whether they count.
     ``contested`` is how many of the ``records`` have to be compared with their base row, and ``merges_fields`` whether
-    the merged row then has fields of both.
+    the merged row then has fields of both. ``joins_by_field`` is whether base rows find their log records by the only
+    record key field, too.
     """
 
     batches: Iterable[pa.RecordBatch] = ()
@@ -44,6 +45,7 @@ class SliceContent:
     records: int = 0
     contested: int = 0
     merges_fields: bool = False
+    joins_by_field: bool = True
 
 
 def slice_content(storage: Storage, split: RealtimeFileSplit, columns: LogColumns, at_once: int = 1) -> SliceContent:
@@ -105,6 +107,7 @@ class _SliceReader:
             records=len(log),
             contested=int(log.contested.sum()),
             merges_fields=bool(log.merges_fields and log.contested.any()),
+            joins_by_field=bool(log.key_values),
         )
 
     def _why_not_by_function(self, log: SurvivingLogRecords) -> str | None:
@@ -130,6 +133,7 @@ class _SliceReader:
             columns.explicit: pa.array(log.compares_as_delete),
             columns.always: pa.array(log.always_deletes),
             **dict(zip(columns.ordering, log.ordering, strict=True)),
+            **log.key_values,
         }
         if log.merges_fields:
             values[columns.unset] = _unset(log)
@@ -141,8 +145,8 @@ class _SliceReader:
         of_all = {
             columns.partition: pa.repeat(pa.scalar(self.split.partition_path), count),
             **dict.fromkeys((columns.contested, columns.delete, columns.explicit, columns.always), _false(count)),
-            **values,
             **{name: rows.column(name) for name in self.split.context.schema.names},
+            **values,
         }
         arrays = [
             of_all[field.name].cast(field.type, safe=not columns.cut_times)

@@ -5,7 +5,7 @@ import pytest
 
 from hudi_bridge.connectors.trino.batches import batch
 
-ALONE = "CAST(b.place AS varchar) || '/' || b.record_key"
+ALONE = "CAST(b.place AS varchar) || '/' || CAST(b.record_key AS varchar)"
 
 
 @pytest.mark.parametrize(
