@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from trino.exceptions import TrinoUserError
 
-from hudi_bridge import HudiTable
+from hudi_bridge import HudiTable, RecordPayload
 from hudi_bridge.connectors.trino.sql_text import Engine
 from tests.golden_cases import golden_table
-from tests.integration.adding_payload import AddingPayload
+from tests.integration.adding_payload import AddingAnyPayload, AddingPayload
 from tests.integration.sql_route import FIELDS, SqlRoute, written
 from tests.integration.sql_views import ViewTests, parametrize_snapshots
 from tests.integration.trino_catalogs import hive_properties
@@ -117,6 +118,40 @@ def test_the_function_is_called_once_for_a_batch(route: SqlRoute) -> None:
     assert route.differences_from(table.snapshot().to_table()) == []
     plan = "\n".join(row[0] for row in route.query("EXPLAIN SELECT * FROM v"))
     assert plan.count("v__merge_") == 1
+
+
+@pytest.mark.parametrize("payload", [AddingPayload(), AddingAnyPayload()])
+def test_columns_that_a_payload_copies_keep_their_values(payload: RecordPayload, route: SqlRoute) -> None:
+    point = {"type": "record", "name": "p", "fields": [{"name": "x", "type": ["null", "long"], "default": None}]}
+    fields = (
+        *FIELDS,
+        ("moment", {"type": "long", "logicalType": "timestamp-micros"}),
+        ("points", {"type": "array", "items": ["null", point]}),
+        ("ratio", "double"),
+        ("raw", "bytes"),
+    )
+    options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "com.acme.Adding"}
+
+    def row(number: int, side: int) -> dict[str, Any]:
+        given = {
+            "moment": 1_700_000_000_123_456 + side,
+            "points": [{"x": side}, None],
+            "ratio": -0.0 if side else float("nan"),
+            "raw": bytes([side, 0, 255]),
+        }
+        others = dict.fromkeys(given) if number % 3 == side else given
+        return {"id": f"k{number}", "ts": 1, "n": number * (1 - 2 * side * (number % 2)), "note": f"{side}", **others}
+
+    writer = TableWriter(folder=route.folder / "t", fields=fields, options=options).create()
+    writer.base_file(at(1), [row(number, 0) for number in range(20)])
+    writer.log_file(at(2), [writer.data_block(at(2), [row(number, 1) for number in range(15)])])
+    writer.commit(at(1))
+    writer.commit(at(2))
+    table = HudiTable.open(str(writer.folder), payloads={"com.acme.Adding": payload})
+    publication = route.publish(table)
+    assert publication.contested == 15
+    route.create(publication)
+    assert route.differences_from(table.snapshot().to_table()) == []
 
 
 def test_a_batch_without_rows_calls_nothing(route: SqlRoute) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_bridge.connectors.trino import decode_udf, payload_udf
+from hudi_bridge.connectors.trino.payload_columns import touched_columns
 from hudi_bridge.connectors.trino.payload_text import INSTANCE, payload_text, without_imports
 from hudi_bridge.connectors.trino.sql_text import ObjectNames, body, identifier, python_literal
 from hudi_bridge.connectors.trino.sql_types import shown_type
@@ -28,18 +29,37 @@ _MOST_BYTES = 1 << 19
 def create_payload_function(names: ObjectNames, context: ReadContext, payload: RecordPayload) -> str:
     """The statement for the function that merges contested records: base rows with their log records -> merged rows.
 
-    Deleted records have no row in the answer.
+    It gets and gives the columns of ``passed_schema``. Of the others, it gives the sides, as a text with a mark for
+    each: b for the base row, l for the log record, n for null. Deleted records are null in the answer.
 
     Raises:
         UnsupportedTableError: the payload cannot run in Trino.
     """
-    shape = ("row", tuple((field.name, _shape(field.type)) for field in context.schema))
+    passed = passed_schema(context.schema, payload)
+    shapes = tuple((field.name, _shape(field.type)) for field in passed)
     handler = (
-        f"SHAPE = {python_literal(shape)}\n\n\ndef {_HANDLER}(pairs):\n    return merged_rows({INSTANCE}, pairs, SHAPE)"
+        f"NAMES = {python_literal(tuple(context.schema.names))}\nPASSED = {python_literal(shapes)}\n\n\n"
+        f"{make_rows_text(passed.names)}\n\n\n"
+        f"def {_HANDLER}(pairs):\n    return merged_rows({INSTANCE}, pairs, NAMES, PASSED, make_rows)"
     )
     text = "\n\n\n".join((payload_text(payload), _text_of(payload_udf), handler))
-    parameter, returns = f"pairs array({pair_type(context.schema)})", f"array({row_type(context.schema)})"
+    parameter = f"pairs array({pair_type(passed)})"
+    returns = f"array(row(sides varchar, merged {row_type(passed)}))"
     return _create(names.of_part(MERGE), [parameter], returns, text)
+
+
+def make_rows_text(names: list[str]) -> str:
+    """The text of a function that adds the values of columns to a dictionary, once for each row."""
+    entries = ", ".join(f"{python_literal(name)}: v{position}" for position, name in enumerate(names))
+    values = "".join(f"v{position}, " for position in range(len(names)))
+    return f"def make_rows(rows, marks):\n    return [{{**marks, {entries}}} for {values}in rows]"
+
+
+def passed_schema(schema: pa.Schema, payload: RecordPayload) -> pa.Schema:
+    """The columns whose values are passed to a payload in Trino; at least one, as rows must not be empty."""
+    touched = touched_columns(payload)
+    fields = [field for field in schema if touched is None or field.name in touched]
+    return pa.schema(fields or [schema.field(0)])
 
 
 def create_decode_function(names: ObjectNames) -> str:

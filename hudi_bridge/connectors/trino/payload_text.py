@@ -32,6 +32,21 @@ def payload_text(payload: RecordPayload) -> str:
     Raises:
         UnsupportedTableError: the payload needs more than its text, or modules that Trino's Python lacks.
     """
+    kind, text = type(payload), module_text(payload)
+    tree = ast.parse(text)
+    for name in _imported(tree):
+        if name not in _MODULES | {_OWN}:
+            raise _unsupported(payload, f"import of {name}", ", ".join(sorted(_MODULES)))
+    base = inspect.getsource(RecordPayload)
+    return f"{base}\n\n{without_imports(text, _OWN, '__future__')}\n\n{INSTANCE} = {kind.__name__}()"
+
+
+def module_text(payload: RecordPayload) -> str:
+    """The text of the module of a payload's class, with the class at its top.
+
+    Raises:
+        UnsupportedTableError: the payload needs more than its text.
+    """
     kind = type(payload)
     if getattr(payload, "__dict__", {}):
         raise _unsupported(payload, "an object with attributes", "a payload that is made without arguments")
@@ -42,12 +57,7 @@ def payload_text(payload: RecordPayload) -> str:
         raise _unsupported(payload, f"a class without a source file ({error})", "a class in a module") from error
     if kind.__qualname__ != kind.__name__ or f"class {kind.__name__}" not in text:
         raise _unsupported(payload, f"the class {kind.__qualname__}", "a class at the top of a module")
-    tree = ast.parse(text)
-    for name in _imported(tree):
-        if name not in _MODULES | {_OWN}:
-            raise _unsupported(payload, f"import of {name}", ", ".join(sorted(_MODULES)))
-    base = inspect.getsource(RecordPayload)
-    return f"{base}\n\n{without_imports(text, _OWN, '__future__')}\n\n{INSTANCE} = {kind.__name__}()"
+    return text
 
 
 def without_imports(text: str, *packages: str) -> str:

@@ -13,7 +13,7 @@ silently.
 Within the query, columns are named by position (``c0``, ``c1``), so that they cannot clash with names of the query.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +22,12 @@ import pyarrow as pa
 from hudi_bridge.caching import cached_property
 from hudi_bridge.connectors.trino.batches import batch
 from hudi_bridge.connectors.trino.conditions import base_key, base_unset, log_wins
-from hudi_bridge.connectors.trino.functions import MERGE, pair_type, row_type
+from hudi_bridge.connectors.trino.functions import MERGE, pair_type, passed_schema, row_type
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.publication import LOG, SLICES, Publication, PublishedSlice, path_columns
 from hudi_bridge.connectors.trino.sql_text import Dialect, ObjectNames, identifier, literal
 from hudi_bridge.connectors.trino.sql_types import shown, stored_type
-from hudi_bridge.engines import META_FIELDS, MergeRule, ordering_path
+from hudi_bridge.engines import META_FIELDS, MergeRule, RecordPayload, ordering_path
 
 BASE = "base"
 PARTITION_PATH = "_hoodie_partition_path"
@@ -175,7 +175,7 @@ class RealtimeView:
     def _merged_base_rows(self, rule: MergeRule) -> str:
         """The base rows; contested ones are merged with their log records."""
         if rule.payload is not None:
-            return f"{self._untouched(rule)}\nUNION ALL\n{self._combined()}"
+            return f"{self._untouched(rule)}\nUNION ALL\n{self._combined(rule.payload)}"
         return self._merged(rule)
 
     def _merged(self, rule: MergeRule) -> str:
@@ -211,24 +211,43 @@ class RealtimeView:
             return f"NOT m.is_delete AND m.wins AND {is_set}"
         return f"NOT m.is_delete AND CASE WHEN m.wins THEN {is_set} ELSE m.record_key IS NOT NULL AND {unset} END"
 
-    def _combined(self) -> str:
-        """The merged rows of contested ones, where a function merges both sides of a batch of rows."""
+    def _combined(self, payload: RecordPayload) -> str:
+        """The merged rows of contested ones, where a function merges both sides of a batch of rows.
+
+        The function gets the columns that the payload touches, and says of the others which side they are from.
+        """
+        passed = passed_schema(self._schema, payload)
         kind = row_type(self._schema)
         sides = (
             f"CAST(ROW({', '.join(self._shown_values(alias))}) AS {kind})"  # the cast names the fields
             for alias in ("b", "l")
         )
-        merged = ", ".join(f"c{position}" for position in self._positions)
+        places = [self._schema.get_field_index(name) for name in passed.names]
+        given = (f"ROW({', '.join(f'p.{side}.c{place}' for place in places)})" for side in ("base", "log"))
+        pairs = f"transform(g.pairs, p -> CAST(ROW({', '.join(given)}) AS {pair_type(passed)}))"
         columns = ",\n  ".join(
-            f"u.c{position} AS {identifier(field.name)}" for position, field in enumerate(self._schema)
+            f"{value} AS {identifier(field.name)}"
+            for value, field in zip(self._from_payload(places), self._schema, strict=True)
         )
         return (
             f"SELECT\n  {columns}\nFROM (\n"
             f"  SELECT array_agg(CAST(ROW({', '.join(sides)}) AS {pair_type(self._schema)})) AS pairs\n"
             "  FROM base b JOIN log l ON l.place = b.place AND l.record_key = b.record_key\n"
-            f"  WHERE l.is_contested\n  GROUP BY {batch(self._schema, self.publication.contested)}\n"
-            f") g CROSS JOIN UNNEST({self.names.of_part(MERGE)}(g.pairs)) AS u({merged})"
+            f"  WHERE l.is_contested\n  GROUP BY {batch(self._schema, passed, self.publication.contested)}\n"
+            f") g CROSS JOIN UNNEST(\n  g.pairs,\n  {self.names.of_part(MERGE)}({pairs})\n"
+            f") AS u(base, log, sides, merged)\nWHERE u.sides IS NOT NULL"
         )
+
+    def _from_payload(self, passed: list[int]) -> Iterator[str]:
+        """The values of the columns, where those at the positions ``passed`` are given by the function."""
+        mark = 0
+        for position in self._positions:
+            if position in passed:
+                yield f"u.merged.c{passed.index(position)}"
+                continue
+            mark += 1
+            sides = (f"WHEN {literal(side[0])} THEN u.{side}.c{position}" for side in ("base", "log"))
+            yield f"CASE substr(u.sides, {mark}, 1) {' '.join(sides)} END"
 
     def _missing_publication(self) -> str:
         """No rows, and an error if slices of the publication are missing."""

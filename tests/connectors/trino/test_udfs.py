@@ -4,13 +4,16 @@ import io
 import json
 import math
 import struct
+from collections import defaultdict
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 import fastavro
 import pytest
 
 from hudi_bridge.connectors.trino.decode_udf import decode_chunk
+from hudi_bridge.connectors.trino.functions import make_rows_text
 from hudi_bridge.connectors.trino.payload_udf import merged_rows
 from hudi_bridge.merge.custom_payload import RecordPayload, Row
 
@@ -21,10 +24,20 @@ class Adding(RecordPayload):
         return {**incoming, "n": total, "tags": [*current["tags"], *incoming["tags"]]} if total else None
 
 
+def merged_whole(payload: RecordPayload, pairs: Any, shapes: Any) -> list[Any]:
+    """The merged rows of a payload that gets all columns."""
+    names = tuple(name for name, _ in shapes)
+    space: dict[str, Any] = {}
+    exec(make_rows_text(list(names)), space)
+    rows = merged_rows(payload, pairs, names, shapes, space["make_rows"])
+    assert all(row is None or row[0] == "" for row in rows)
+    return [None if row is None else row[1] for row in rows]
+
+
 def test_a_payload_gets_names_and_gives_places() -> None:
-    shape = "row", (("n", None), ("tags", ("map", ("array", ("row", (("x", None),))))), ("left_out", None))
+    shapes = (("n", None), ("tags", ("map", ("array", ("row", (("x", None),))))), ("left_out", None))
     base, log = (1, {"a": [(1,)]}, 5), (2, {"b": [None, (2,)]}, 6)
-    assert merged_rows(Adding(), [(base, log)], shape) == [(3, {"a": [(1,)], "b": [None, (2,)]}, 6)]
+    assert merged_whole(Adding(), [(base, log)], shapes) == [(3, {"a": [(1,)], "b": [None, (2,)]}, 6)]
 
 
 class Taking(RecordPayload):
@@ -34,12 +47,25 @@ class Taking(RecordPayload):
         return {"note": current["note"], "n": incoming["n"]} if incoming["n"] % 2 else None
 
 
-def test_a_batch_is_merged_in_order_without_deleted_records() -> None:
-    shape = "row", (("n", None), ("left_out", None), ("note", None))
+def test_a_batch_is_merged_in_order_and_deleted_records_are_none() -> None:
+    shapes = (("n", None), ("left_out", None), ("note", None))
     pairs = [((0, 1, f"base {n}"), (n, 1, "log")) for n in range(6)]
-    assert merged_rows(Taking(), pairs, shape) == [(n, None, f"base {n}") for n in (1, 3, 5)]
-    assert merged_rows(Taking(), pairs[::2], shape) == []
-    assert merged_rows(Taking(), [], shape) == []
+    assert merged_whole(Taking(), pairs, shapes) == [(n, None, f"base {n}") if n % 2 else None for n in range(6)]
+    assert merged_whole(Taking(), pairs[::2], shapes) == [None] * 3
+    assert merged_whole(Taking(), [], shapes) == []
+
+
+class Mapped(RecordPayload):
+    """Gives a mapping that is no dictionary, or one that makes up what it lacks."""
+
+    def combine_and_get_update_value(self, current: Row, incoming: Row) -> Row | None:
+        del current
+        return MappingProxyType({"n": 1}) if incoming["n"] else defaultdict(int, {"note": "x"})
+
+
+def test_what_a_mapping_lacks_is_null() -> None:
+    shapes = (("n", None), ("note", None))
+    assert merged_whole(Mapped(), [((0, ""), (n, "")) for n in (0, 1)], shapes) == [(None, "x"), (1, None)]
 
 
 SCHEMA: dict[str, Any] = {
