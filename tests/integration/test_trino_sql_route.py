@@ -1,5 +1,6 @@
 """The views of ``trino sql`` on a real server, against the answers of Hudi."""
 
+import datetime as dt
 import json
 import re
 import uuid
@@ -126,6 +127,8 @@ def test_columns_that_a_payload_copies_keep_their_values(payload: RecordPayload,
     fields = (
         *FIELDS,
         ("moment", {"type": "long", "logicalType": "timestamp-micros"}),
+        ("local", {"type": "long", "logicalType": "local-timestamp-micros"}),
+        ("day", {"type": "int", "logicalType": "date"}),
         ("points", {"type": "array", "items": ["null", point]}),
         ("ratio", "double"),
         ("raw", "bytes"),
@@ -134,7 +137,10 @@ def test_columns_that_a_payload_copies_keep_their_values(payload: RecordPayload,
 
     def row(number: int, side: int) -> dict[str, Any]:
         given = {
-            "moment": 1_700_000_000_123_456 + side,
+            # Before 1902, and after 2037; microseconds before 1970.
+            "moment": dt.datetime(1801 + 300 * side, 1, 1, 1, 1, 1, 123456 + number, dt.UTC),
+            "local": -1 - number - side,
+            "day": dt.date(1801 + 300 * side, 1, 1 + number),
             "points": [{"x": side}, None],
             "ratio": -0.0 if side else float("nan"),
             "raw": bytes([side, 0, 255]),
@@ -152,6 +158,29 @@ def test_columns_that_a_payload_copies_keep_their_values(payload: RecordPayload,
     assert publication.contested == 15
     route.create(publication)
     assert route.differences_from(table.snapshot().to_table()) == []
+
+
+def test_dates_within_columns_are_merged_when_they_are_published(route: SqlRoute) -> None:
+    days = {"type": "array", "items": {"type": "int", "logicalType": "date"}}
+    options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "com.acme.Adding"}
+    writer = TableWriter(folder=route.folder / "t", fields=(*FIELDS, ("days", days)), options=options).create()
+    writer.base_file(at(1), [{"id": "a", "ts": 1, "n": 1, "note": "base", "days": [dt.date(1801, 1, 1)]}])
+    changes = [{"id": "a", "ts": 1, "n": 2, "note": "log", "days": [dt.date(2101, 1, 1)]}]
+    writer.log_file(at(2), [writer.data_block(at(2), changes)])
+    writer.commit(at(1))
+    writer.commit(at(2))
+    why = "Trino would pass other dates and timestamps within column days to the payload"
+    for payload, expected in ((AddingPayload(), None), (AddingAnyPayload(), why)):
+        table = HudiTable.open(str(writer.folder), payloads={"com.acme.Adding": payload})
+        here = replace(
+            route,
+            schema=f"{route.schema}_{type(payload).__name__.lower()}",
+            folder=route.folder / type(payload).__name__,
+        )
+        publication = here.publish(table)
+        assert publication.why_whole == expected
+        here.create(publication)
+        assert here.differences_from(table.snapshot().to_table()) == []
 
 
 def test_a_batch_without_rows_calls_nothing(route: SqlRoute) -> None:

@@ -7,12 +7,14 @@ Source: "User-defined functions, Python language" of Trino's documentation.
 """
 
 import inspect
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
 
 from hudi_bridge.connectors.trino import decode_udf, payload_udf
+from hudi_bridge.connectors.trino.compatibility import types_within
 from hudi_bridge.connectors.trino.payload_columns import touched_columns
 from hudi_bridge.connectors.trino.payload_text import INSTANCE, payload_text, without_imports
 from hudi_bridge.connectors.trino.sql_text import ObjectNames, body, identifier, python_literal
@@ -23,6 +25,7 @@ from hudi_bridge.splits.split import ReadContext
 
 MERGE = "merge"
 _HANDLER = "handler"
+_FUTURE = "from __future__ import annotations\n\n"
 _MOST_BYTES = 1 << 19
 
 
@@ -39,20 +42,26 @@ def create_payload_function(names: ObjectNames, context: ReadContext, payload: R
     shapes = tuple((field.name, _shape(field.type)) for field in passed)
     handler = (
         f"NAMES = {python_literal(tuple(context.schema.names))}\nPASSED = {python_literal(shapes)}\n\n\n"
-        f"{make_rows_text(passed.names)}\n\n\n"
-        f"def {_HANDLER}(pairs):\n    return merged_rows({INSTANCE}, pairs, NAMES, PASSED, make_rows)"
+        f"{make_rows_text(shapes)}\n\n\n"
+        f"def {_HANDLER}(pairs):\n    return merged_rows(SPACE[{INSTANCE!r}], pairs, NAMES, PASSED, make_rows)"
     )
-    text = "\n\n\n".join((payload_text(payload), _text_of(payload_udf), handler))
-    parameter = f"pairs array({pair_type(passed)})"
+    # The names of the user's module are its own.
+    space = f"SPACE = {{'__name__': 'payload'}}\nexec({python_literal(_FUTURE + payload_text(payload))}, SPACE)"
+    text = "\n\n\n".join((_text_of(payload_udf), space, handler))
+    parameter = f"pairs array({passed_pair_type(passed)})"
     returns = f"array(row(sides varchar, merged {row_type(passed)}))"
     return _create(names.of_part(MERGE), [parameter], returns, text)
 
 
-def make_rows_text(names: list[str]) -> str:
+def make_rows_text(shapes: Iterable[tuple[str, Any]]) -> str:
     """The text of a function that adds the values of columns to a dictionary, once for each row."""
-    entries = ", ".join(f"{python_literal(name)}: v{position}" for position, name in enumerate(names))
-    values = "".join(f"v{position}, " for position in range(len(names)))
-    return f"def make_rows(rows, marks):\n    return [{{**marks, {entries}}} for {values}in rows]"
+    values, entries = "", []
+    for position, (name, shape) in enumerate(shapes):
+        value = f"v{position}"
+        values += f"{value}, "
+        converted = value if shape is None else f"to_payload({value}, {python_literal(shape)})"
+        entries.append(f"{python_literal(name)}: {converted}")
+    return f"def make_rows(rows, marks):\n    return [{{**marks, {', '.join(entries)}}} for {values}in rows]"
 
 
 def passed_schema(schema: pa.Schema, payload: RecordPayload) -> pa.Schema:
@@ -82,8 +91,45 @@ def pair_type(schema: pa.Schema) -> str:
     return f"row(base {kind}, log {kind})"
 
 
+def passed_pair_type(passed: pa.Schema) -> str:
+    """The SQL row type of a base row and its log record as they are passed."""
+    fields = (
+        f"c{position} {'varchar' if _moment(field.type) else shown_type(field.type, field.name)}"
+        for position, field in enumerate(passed)
+    )
+    kind = f"row({', '.join(fields)})"
+    return f"row(base {kind}, log {kind})"
+
+
+def passed_value(expression: str, kind: Any) -> str:  # noqa: ANN401 - an Arrow type
+    """The SQL expression for a value of a view's column as it is passed."""
+    moment = _moment(kind)
+    if moment is None:
+        return expression
+    if moment == "instant":
+        return f"CAST(CAST({expression} AS timestamp(6)) AS varchar) || '+00:00'"
+    return f"CAST({expression} AS varchar)"
+
+
+def why_not_passed(schema: pa.Schema, payload: RecordPayload) -> str | None:
+    """Why Trino cannot pass rows to a payload; None if it can."""
+    for field in passed_schema(schema, payload):
+        if pa.types.is_nested(field.type) and any(map(_moment, types_within(field.type))):
+            return f"Trino would pass other dates and timestamps within column {field.name} to the payload"
+    return None
+
+
+def _moment(kind: Any) -> str | None:  # noqa: ANN401 - an Arrow type
+    """The name in ``payload_udf.MOMENTS`` for a type whose values are passed as text; None for others."""
+    if pa.types.is_date(kind):
+        return "date"
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz is None else "instant"
+    return None
+
+
 def _create(name: str, parameters: list[str], returns: str, text: str) -> str:
-    text = f"from __future__ import annotations\n\n{text}"
+    text = f"{_FUTURE}{text}"
     if len(text.encode()) > _MOST_BYTES:
         found = f"{len(text.encode())} bytes"
         raise UnsupportedTableError("text of a Python function", found, f"texts of up to {_MOST_BYTES} bytes")
@@ -107,4 +153,5 @@ def _shape(kind: Any) -> Any:  # noqa: ANN401 - an Arrow type; a shape of ``payl
         return "map", _shape(kind.item_type)
     if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
         return "array", _shape(kind.value_type)
-    return None
+    moment = _moment(kind)
+    return None if moment is None else (moment, None)

@@ -6,9 +6,12 @@ as dictionaries; the payload gets dictionaries and lists of pairs, as in a read 
 Values of columns that the payload only copies stay in Trino: both rows have a mark for them, which tells the side that
 the merged row takes the value from.
 
-A shape is None for a primitive value, ``("row", ((name, shape), ...))``, ``("array", shape)`` or ``("map", shape)``.
+A shape is None for a primitive value, ``("row", ((name, shape), ...))``, ``("array", shape)`` or ``("map", shape)``; or
+a name of ``MOMENTS`` with None, for values that come as text: Trino would pass wrong dates before 1902 and after 2037,
+and fail for microseconds before 1970.
 """
 
+import datetime as dt
 from itertools import repeat
 from operator import itemgetter
 from typing import Any
@@ -16,12 +19,21 @@ from typing import Any
 UNSET = "n"
 """The mark of a column that the merged row does not have; those of the base row and the log version are b and l."""
 
+MOMENTS = {
+    "date": dt.date.fromisoformat,
+    "timestamp": dt.datetime.fromisoformat,
+    "instant": dt.datetime.fromisoformat,
+}
+"""Values from their text."""
+
 
 def to_payload(value: Any, shape: Any) -> Any:  # noqa: ANN401 - any value and shape
     """A value of Trino as the payload expects it."""
     if value is None or shape is None:
         return value
     kind, inner = shape
+    if kind in MOMENTS:
+        return MOMENTS[kind](value)
     if kind == "row":
         return {name: to_payload(field, of_field) for (name, of_field), field in zip(inner, value, strict=True)}
     if kind == "map":
@@ -31,7 +43,7 @@ def to_payload(value: Any, shape: Any) -> Any:  # noqa: ANN401 - any value and s
 
 def from_payload(value: Any, shape: Any) -> Any:  # noqa: ANN401 - any value and shape
     """A value of the payload as Trino expects it."""
-    if value is None or shape is None:
+    if value is None or shape is None or shape[0] in MOMENTS:
         return value
     kind, inner = shape
     if kind == "row":
@@ -52,12 +64,11 @@ def merged_rows(payload: Any, pairs: Any, names: Any, passed: Any, make_rows: An
         return []
     columns = [name for name, _ in passed]
     shapes = [shape for _, shape in passed]
-    is_nested = any(shape is not None for shape in shapes)
+    is_nested = any(shape is not None and shape[0] not in MOMENTS for shape in shapes)
     marked = [name for name in names if name not in columns]
     sides = []
     for mark, values in zip("bl", zip(*pairs)):  # noqa: B905 - two of each
-        given = [tuple(map(to_payload, row, shapes)) for row in values] if is_nested else values
-        sides.append(make_rows(given, dict.fromkeys(names, mark)))
+        sides.append(make_rows(values, dict.fromkeys(names, mark)))
     answers = list(map(payload.combine_and_get_update_value, *sides))
     rows = [row for row in answers if row is not None]
     if set(map(type, rows)) - {dict}:

@@ -22,7 +22,14 @@ import pyarrow as pa
 from hudi_bridge.caching import cached_property
 from hudi_bridge.connectors.trino.batches import batch
 from hudi_bridge.connectors.trino.conditions import base_key, base_unset, log_wins
-from hudi_bridge.connectors.trino.functions import MERGE, pair_type, passed_schema, row_type
+from hudi_bridge.connectors.trino.functions import (
+    MERGE,
+    pair_type,
+    passed_pair_type,
+    passed_schema,
+    passed_value,
+    row_type,
+)
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.publication import LOG, SLICES, Publication, PublishedSlice, path_columns
 from hudi_bridge.connectors.trino.sql_text import Dialect, ObjectNames, identifier, literal
@@ -223,8 +230,14 @@ class RealtimeView:
             for alias in ("b", "l")
         )
         places = [self._schema.get_field_index(name) for name in passed.names]
-        given = (f"ROW({', '.join(f'p.{side}.c{place}' for place in places)})" for side in ("base", "log"))
-        pairs = f"transform(g.pairs, p -> CAST(ROW({', '.join(given)}) AS {pair_type(passed)}))"
+        given = (
+            ", ".join(
+                passed_value(f"p.{side}.c{place}", field.type) for place, field in zip(places, passed, strict=True)
+            )
+            for side in ("base", "log")
+        )
+        rows = ", ".join(f"ROW({values})" for values in given)
+        pairs = f"transform(g.pairs, p -> CAST(ROW({rows}) AS {passed_pair_type(passed)}))"
         columns = ",\n  ".join(
             f"{value} AS {identifier(field.name)}"
             for value, field in zip(self._from_payload(places), self._schema, strict=True)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.connectors.trino.compatibility import why_keys_unreadable, why_unreadable
+from hudi_bridge.connectors.trino.functions import why_not_passed
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.sql_text import Engine
 from hudi_bridge.dispatch import open_reader_in
@@ -114,8 +115,11 @@ class _SliceReader:
         """Why contested records need a function that the engine cannot run; None if they need none, or it can."""
         rule = self.split.context.merge_rule
         if self.columns.engine is Engine.TRINO:
-            is_large = rule is not None and rule.payload is not None and _widest_row(log.rows) > _MOST_ROW_BYTES
-            return "a log record is too large for a Python function" if is_large else None
+            if rule is None or rule.payload is None:
+                return None
+            if _widest_row(log.rows) > _MOST_ROW_BYTES:
+                return "a log record is too large for a Python function"
+            return why_not_passed(self.split.context.schema, rule.payload) if log.contested.any() else None
         if not log.contested.any():
             return None
         if self.columns.cut_times and any(_has_microseconds(one.type) for one in log.ordering):

@@ -2,18 +2,23 @@
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_bridge.connectors.trino.functions import make_rows_text
+from hudi_bridge import HudiTable
+from hudi_bridge.connectors.trino.functions import create_payload_function, make_rows_text
 from hudi_bridge.connectors.trino.payload_columns import touched_columns
 from hudi_bridge.connectors.trino.payload_udf import merged_rows
+from hudi_bridge.connectors.trino.sql_text import ObjectNames
 from hudi_bridge.merge.custom_payload import RecordPayload
 from tests.connectors.trino.test_payload_text import payload_in
+from tests.golden_cases import golden_table
 from tests.strength import examples
 
 HEAD = "import json\nfrom hudi_bridge import RecordPayload\n\n\nclass Joined(RecordPayload):\n"
@@ -137,9 +142,9 @@ def merged(payload: RecordPayload, pairs: Sequence[Any], passed: Sequence[str]) 
     """The merged rows, as Trino puts them together from marks and values."""
     places = [NAMES.index(name) for name in passed]
     space: dict[str, Any] = {}
-    exec(make_rows_text(list(passed)), space)
-    given_pairs = [tuple(tuple(row[place] for place in places) for row in pair) for pair in pairs]
     shapes = tuple((name, None) for name in passed)
+    exec(make_rows_text(shapes), space)
+    given_pairs = [tuple(tuple(row[place] for place in places) for row in pair) for pair in pairs]
     rows = []
     others = [name for name in NAMES if name not in passed]
     for pair, answer in zip(pairs, merged_rows(payload, given_pairs, NAMES, shapes, space["make_rows"]), strict=True):
@@ -151,6 +156,18 @@ def merged(payload: RecordPayload, pairs: Sequence[Any], passed: Sequence[str]) 
             row[name] = None if mark == "n" else pair["bl".index(mark)][NAMES.index(name)]
         rows.append(tuple(row[name] for name in NAMES))
     return rows
+
+
+def test_names_of_the_users_module_do_not_meet_those_of_the_function(tmp_path: Path) -> None:
+    head = HEAD.replace("import json", "from datetime import datetime as dt\n\nrepeat, SPACE, picked = '$$', 1, None")
+    payload = payload_of(tmp_path, "return {**incoming, 'a': repeat * dt.min.year}", head=head)
+    table = HudiTable.open(str(golden_table("b_event_time_120")))
+    schema = pa.schema([pa.field(name, pa.string()) for name in NAMES])
+    names = ObjectNames(catalog="c", schema="s", view="v", fingerprint="f")
+    statement = create_payload_function(names, replace(table.read_context(), schema=schema), payload)
+    space: dict[str, Any] = {}
+    exec(statement.split("$$")[1], space)
+    assert space["handler"]([(("base",), ("log",)), (("base",), (None,))]) == [("lll", ("$$",))] * 2
 
 
 VALUES = st.one_of(st.none(), st.integers(0, 2), st.sampled_from(["b", "l", "n"]))

@@ -1,5 +1,6 @@
 """What runs within Trino's Python, run here: a payload, and the decoder against Avro's own."""
 
+import datetime as dt
 import io
 import json
 import math
@@ -14,7 +15,7 @@ import pytest
 
 from hudi_bridge.connectors.trino.decode_udf import decode_chunk
 from hudi_bridge.connectors.trino.functions import make_rows_text
-from hudi_bridge.connectors.trino.payload_udf import merged_rows
+from hudi_bridge.connectors.trino.payload_udf import merged_rows, to_payload
 from hudi_bridge.merge.custom_payload import RecordPayload, Row
 
 
@@ -27,8 +28,8 @@ class Adding(RecordPayload):
 def merged_whole(payload: RecordPayload, pairs: Any, shapes: Any) -> list[Any]:
     """The merged rows of a payload that gets all columns."""
     names = tuple(name for name, _ in shapes)
-    space: dict[str, Any] = {}
-    exec(make_rows_text(list(names)), space)
+    space: dict[str, Any] = {"to_payload": to_payload}
+    exec(make_rows_text(shapes), space)
     rows = merged_rows(payload, pairs, names, shapes, space["make_rows"])
     assert all(row is None or row[0] == "" for row in rows)
     return [None if row is None else row[1] for row in rows]
@@ -53,6 +54,17 @@ def test_a_batch_is_merged_in_order_and_deleted_records_are_none() -> None:
     assert merged_whole(Taking(), pairs, shapes) == [(n, None, f"base {n}") if n % 2 else None for n in range(6)]
     assert merged_whole(Taking(), pairs[::2], shapes) == [None] * 3
     assert merged_whole(Taking(), [], shapes) == []
+
+
+def test_dates_and_timestamps_come_as_text() -> None:
+    shapes = (("n", None), ("tags", ("date", None)), ("t", ("timestamp", None)), ("i", ("instant", None)))
+    row = (1, "1801-02-03", "1801-02-03 04:05:06.000007", "2101-02-03 04:05:06.000007+00:00")
+    moment = dt.datetime.combine(dt.date(1801, 2, 3), dt.time(4, 5, 6, 7))
+    instant = dt.datetime(2101, 2, 3, 4, 5, 6, 7, tzinfo=dt.UTC)
+    assert merged_whole(RecordPayload(), [(row, row), (row, (2, None, None, None))], shapes) == [
+        (1, dt.date(1801, 2, 3), moment, instant),
+        (2, None, None, None),
+    ]
 
 
 class Mapped(RecordPayload):
