@@ -45,7 +45,7 @@ from hudi_bridge import (
     open_reader,
     slice_delta,
 )
-from hudi_bridge.connectors.duckdb import Attached, attach
+from hudi_bridge.connectors.duckdb import Attached, Lake, ViewPlan, attach, attach_all
 
 
 def read_a_table() -> pa.Table:
@@ -193,8 +193,13 @@ def query_with_duckdb(path: str) -> hudi_bridge.HudiReadError | None:
             attached.connection.execute(f"SELECT * FROM {names[0]} WHERE _hoodie_commit_time > '{instant}'")
         except duckdb.Error as error:
             return attached.cause_of(error)
+        plans: Mapping[str, ViewPlan] = attached.plan()
+        assert plans[names[0]].is_native
         attached.refresh()
         attached.detach()
+        lake: Lake = attach_all(connection, path, "lake", cache="merges")
+        tables: list[str] = lake.tables()
+        lake.sql(f"FROM lake.{tables[0]}")
     return None
 
 
