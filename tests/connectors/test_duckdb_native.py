@@ -1,5 +1,6 @@
 """How DuckDB reads a table: which base files it scans itself, what is merged for it, and what is kept."""
 
+import os
 import re
 import shutil
 from collections import deque
@@ -217,8 +218,17 @@ def test_a_path_that_looks_like_a_pattern_is_no_pattern(
     attached = attach(connection, table.folder, "trips")
     plan = attached.plan()["trips"]
     assert (plan.by_duckdb, plan.by_hudi_bridge) == (1, {"its path has a sign of patterns": 1})
-    assert not plan.is_native
     assert_shows(connection, table.folder)
+
+
+@pytest.mark.parametrize("sign", ["*", "?", "[a]", "{a,b}", "'", "%20", "\\", "~"])
+def test_a_folder_may_have_any_name(connection: duckdb.DuckDBPyConnection, tmp_path: Path, sign: str) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    table = partitioned(tmp_path / f"x{sign}y" / "t")
+    for path in (table.folder, other / ".." / f"x{sign}y" / "t", Path(os.path.relpath(table.folder))):
+        attach(connection, str(path), "trips")
+        assert_shows(connection, table.folder)
 
 
 @pytest.mark.parametrize("partition", ["it's", "100%", "a b", "ünï", "x=y", "a'); DROP TABLE kept; --"])

@@ -14,8 +14,6 @@ from hudi_bridge.splits.split import FloatWidening, RealtimeFileSplit
 
 _NULL = (Outcome.ADDED_LATER, Outcome.ANOTHER_COLUMN, Outcome.MISSING)
 _STORED = (Outcome.READ, Outcome.CAST)
-# DuckDB takes these for patterns of several paths.
-_PATTERN_SIGNS = "*?["
 _VIRTUAL = ("filename", "file_index", "file_row_number")
 """The columns that DuckDB adds to those of a file; a column of the same name would hide them."""
 _DECIMAL = re.compile(r"DECIMAL\((?P<digits>\d+),(?P<scale>\d+)\)")
@@ -46,8 +44,6 @@ def columns_of(split: RealtimeFileSplit, base: StoredBaseFile) -> BaseFileColumn
     Raises:
         NotByDuckDBError: some of them cannot be read by DuckDB.
     """
-    if any(sign in base.path for sign in _PATTERN_SIGNS):
-        raise NotByDuckDBError("its path has a sign of patterns")
     if (reason := base.reason_unreadable(ignores_case=True)) is not None:
         raise NotByDuckDBError(reason)
     if not {name.lower() for name in base.schema.names}.isdisjoint(_VIRTUAL):

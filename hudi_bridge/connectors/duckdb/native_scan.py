@@ -35,6 +35,8 @@ FILE, ROW = "__hudi_file", "__hudi_row"
 
 _THREADS = 16
 _UNREADABLE = "its base file cannot be read"
+_PATTERN_SIGNS = "*?[\\"
+"""DuckDB takes a path with one of these for a pattern, which more files may match later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,9 +132,16 @@ class NativeScanPlanner:
         reasons: Counter[str] = Counter()
         with_base = [split for split in splits if split.base_path is not None]
         self._open_files(with_base)
-        numbers = self._file_numbers(with_base)
+        numbers: dict[str, int] = {}
+        for split in with_base:
+            base_path = split.base_path or ""
+            try:
+                numbers[base_path] = self._file_number(base_path)
+            except NotByDuckDBError as reason:
+                reasons[str(reason)] += 1
         if len(set(numbers.values())) < len(numbers):
             return _by_hudi_bridge("two of its files have one number")
+        with_base = [split for split in with_base if split.base_path in numbers]
         found = self._columns_of(dataset, with_base)
         groups: defaultdict[BaseFileColumns, list[tuple[int, RealtimeFileSplit]]] = defaultdict(list)
         for split, columns in zip(with_base, found, strict=True):
@@ -205,12 +214,22 @@ class NativeScanPlanner:
         items += [f"hash(filename) AS {FILE}", f"file_row_number AS {ROW}"]
         return f"SELECT {', '.join(items)} FROM {read_parquet(paths)}"
 
-    def _file_numbers(self, splits: list[RealtimeFileSplit]) -> Mapping[str, int]:
-        """A number for each base file that DuckDB can find for a row without comparing paths."""
-        paths = [split.base_path or "" for split in splits]
-        full = [self.location(path) for path in paths]
-        hashed = self.connection.execute("SELECT hash(unnest($paths))", {"paths": full}).fetchall() if full else []
-        return dict(zip(paths, (number for (number,) in hashed), strict=True))
+    def _file_number(self, path: str) -> int:
+        """A number for a base file that DuckDB can find for each row without comparing paths.
+
+        Raises:
+            NotByDuckDBError: DuckDB would not name the file as it is told to.
+        """
+        name = self.location(path)
+        if any(sign in name for sign in _PATTERN_SIGNS):
+            raise NotByDuckDBError("its path has a sign of patterns")
+        try:
+            found = self.connection.execute("SELECT file, hash(file) FROM glob($name)", {"name": name}).fetchall()
+        except duckdb.Error as error:
+            raise NotByDuckDBError(str(error).partition("\n")[0].replace(name, "its base file")) from error
+        if [file for file, _ in found] != [name]:
+            raise NotByDuckDBError("DuckDB does not find its base file, or has another name for it")
+        return int(found[0][1])
 
 
 def _typical_first(counted: Sequence[tuple[int, RealtimeFileSplit]]) -> list[RealtimeFileSplit]:
