@@ -10,5 +10,6 @@ with needing_extra("spark", "pyspark"):
     from hudi_bridge.connectors.spark.frames import read
     from hudi_bridge.connectors.spark.key_lookup import locate_keys
     from hudi_bridge.connectors.spark.registration import register
+    from hudi_bridge.connectors.spark.routes import SliceRoutes, slice_routes
 
-__all__ = ["cause_of", "locate_keys", "read", "register"]
+__all__ = ["SliceRoutes", "cause_of", "locate_keys", "read", "register", "slice_routes"]

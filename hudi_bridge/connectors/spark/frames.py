@@ -3,27 +3,22 @@
 Spark does not tell data sources in Python which columns a query uses, so ``read`` takes them as an argument.
 """
 
-import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
-from pyspark.sql.types import BinaryType, StructField, StructType
 
 from hudi_bridge.connectors.spark.conditions import ParsedFilter, parse_filter
-from hudi_bridge.connectors.spark.options import QUERY_TYPE, parse_options
-from hudi_bridge.connectors.spark.plan import PinnedQuery, Plan, selected
-from hudi_bridge.connectors.spark.tasks import read_task
+from hudi_bridge.connectors.spark.jobs import frame_of, quoted
+from hudi_bridge.connectors.spark.native_read import snapshot_frame
+from hudi_bridge.connectors.spark.options import QUERY_TYPE, SparkQuery, parse_options
+from hudi_bridge.connectors.spark.plan import PinnedQuery, selected
+from hudi_bridge.connectors.spark.routes import note_routes
 from hudi_bridge.connectors.spark.types import spark_schema
 from hudi_bridge.connectors.spark.worker_python import require_same_python
 from hudi_bridge.storage import PathLike, path_text
 
-T = TypeVar("T")
-
-_TASKS = StructType([StructField("task", BinaryType(), nullable=False)])
+_OF_SNAPSHOTS = (SparkQuery.SNAPSHOT, SparkQuery.READ_OPTIMIZED)
 _NO_FILTER = ParsedFilter(columns=(), conditions=())
 
 
@@ -58,37 +53,14 @@ def read(
     if filter is not None:
         parsed = parse_filter(spark, spark_schema(query.full_schema), filter)
     needed = list(dict.fromkeys((*wanted, *parsed.columns)))
-    rows = frame_of(spark, query.plan(needed, parsed.conditions, spark.sparkContext.defaultParallelism))
-    if filter is not None:
-        rows = rows.where(filter)
-    return rows if needed == wanted else rows.select([col(quoted(name)) for name in wanted])
+    listing = query.listing(needed, parsed.conditions)
+    if query.options.query not in _OF_SNAPSHOTS:
+        rows = frame_of(spark, listing.plan(spark.sparkContext.defaultParallelism))
+        return _narrowed(rows, filter, wanted)
+    rows, routes = snapshot_frame(spark, listing)
+    return note_routes(_narrowed(rows, filter, wanted), routes)
 
 
-def frame_of(spark: SparkSession, plan: Plan) -> DataFrame:
-    """The rows of a plan; each of its tasks runs as one Spark task."""
-    return map_one_per_task(spark, plan.tasks, partial(read_task, plan.reading), spark_schema(plan.reading.schema))
-
-
-def map_one_per_task(
-    spark: SparkSession,
-    tasks: Sequence[T],
-    run: Callable[[T], Iterator[pa.RecordBatch]],
-    schema: StructType | str,
-) -> DataFrame:
-    """The rows that ``run`` returns for each of ``tasks``, one Spark task for each."""
-    pickled = [(bytearray(pickle.dumps(task)),) for task in tasks]
-    rows = spark.createDataFrame(spark.sparkContext.parallelize(pickled, max(1, len(pickled))), _TASKS)
-    return rows.mapInArrow(partial(_run_each, run), schema)
-
-
-def _run_each(
-    run: Callable[[T], Iterator[pa.RecordBatch]], batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for task in batch.column(0):
-            yield from run(pickle.loads(task.as_py()))  # noqa: S301 - from the driver of this job
-
-
-def quoted(name: str) -> str:
-    """A name quoted for Spark SQL."""
-    return "`" + name.replace("`", "``") + "`"
+def _narrowed(rows: DataFrame, condition: str | None, columns: Sequence[str]) -> DataFrame:
+    kept = rows if condition is None else rows.where(condition)
+    return kept if kept.columns == columns else kept.select([col(quoted(name)) for name in columns])

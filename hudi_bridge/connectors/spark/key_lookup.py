@@ -13,7 +13,7 @@ from functools import partial
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col
 
-from hudi_bridge.connectors.spark.frames import map_one_per_task, quoted
+from hudi_bridge.connectors.spark.jobs import map_one_per_task, quoted
 from hudi_bridge.connectors.spark.key_ranges import KeyRange, KeyRangeTree
 from hudi_bridge.connectors.spark.key_tasks import (
     ANYWHERE,

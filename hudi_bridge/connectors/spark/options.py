@@ -27,8 +27,11 @@ MAX_PARTITION_BYTES = "maxPartitionBytes"
 MAX_INSTANTS_PER_TRIGGER = "maxInstantsPerTrigger"
 LOG_MEMORY_BYTES = "logMemoryBytes"
 PUSH_FILTERS = "pushFilters"
+MAX_NATIVE_FILES = "maxNativeFiles"
 
 DEFAULT_PARTITION_BYTES = 128 << 20
+# Spark looks for each file of a scan on its own, and holds all their names in the plan.
+DEFAULT_NATIVE_FILES = 10_000
 _LATEST_STATE = "latest_state"
 
 _KNOWN_OPTIONS = (
@@ -43,6 +46,7 @@ _KNOWN_OPTIONS = (
     MAX_INSTANTS_PER_TRIGGER,
     LOG_MEMORY_BYTES,
     PUSH_FILTERS,
+    MAX_NATIVE_FILES,
     "path",
     *READ_OPTION_KEYS,
 )
@@ -74,7 +78,8 @@ class SparkOptions:
     """What to read, and how to divide it into tasks.
 
     ``columns`` is None for all. ``begin`` (exclusive) and ``end`` (inclusive) bound an incremental query; with a
-    ``change_format`` it returns changes. ``table_options`` go to ``HudiTable.open``.
+    ``change_format`` it returns changes. A table with more than ``native_files`` base files is read by this package's
+    reader alone. ``table_options`` go to ``HudiTable.open``.
     """
 
     path: str
@@ -89,6 +94,7 @@ class SparkOptions:
     max_instants_per_trigger: int | None = None
     log_memory_bytes: int | None = None
     pushes_filters: bool = False
+    native_files: int = DEFAULT_NATIVE_FILES
     table_options: tuple[tuple[str, str], ...] = ()
 
 
@@ -122,6 +128,7 @@ def parse_options(options: Mapping[str, str]) -> SparkOptions:
         max_instants_per_trigger=_number(given, MAX_INSTANTS_PER_TRIGGER),
         log_memory_bytes=_number(given, LOG_MEMORY_BYTES),
         pushes_filters=_flag(given, PUSH_FILTERS),
+        native_files=_native_files(given),
         table_options=tuple((name, given[name]) for name in READ_OPTION_KEYS if name in given),
     )
 
@@ -168,13 +175,18 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(next(csv.reader([text], skipinitialspace=True), []))
 
 
-def _number(given: Mapping[str, str], name: str) -> int | None:
+def _number(given: Mapping[str, str], name: str, least: int = 1) -> int | None:
     text = given.get(name.lower())
     if text is None:
         return None
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise QueryError(name, repr(text), "a whole number above 0")
+    if not text.isascii() or not text.isdigit() or int(text) < least:
+        raise QueryError(name, repr(text), f"a whole number above {least - 1}" if least else "a whole number")
     return int(text)
+
+
+def _native_files(given: Mapping[str, str]) -> int:
+    number = _number(given, MAX_NATIVE_FILES, least=0)
+    return DEFAULT_NATIVE_FILES if number is None else number
 
 
 def _flag(given: Mapping[str, str], name: str) -> bool:

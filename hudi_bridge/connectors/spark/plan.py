@@ -7,12 +7,11 @@ import heapq
 import io
 import os
 import pickle
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -52,6 +51,33 @@ class Plan:
 
     reading: Reading
     tasks: tuple[tuple[bytes, ...], ...]
+
+
+class ListedSplit(NamedTuple):
+    """A split of a query; ``weight`` is in bytes, ``base_path`` relative to the table, None unless it is one slice with
+    a base file.
+    """
+
+    pickled: bytes
+    weight: int
+    base_path: str | None
+    has_logs: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """All splits of a query."""
+
+    reading: Reading
+    splits: tuple[ListedSplit, ...]
+    options: SparkOptions
+
+    def plan(self, parallelism: int | None = None) -> Plan:
+        """The tasks that read all splits."""
+        groups = pack([split.weight for split in self.splits], self.options.partition_bytes, parallelism)
+        return Plan(
+            reading=self.reading, tasks=tuple(tuple(self.splits[place].pickled for place in group) for group in groups)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,13 +135,21 @@ class PinnedQuery:
         Raises:
             InstantNotReadableError: files of the query have been removed since the table was pinned.
         """
+        return self.listing(columns, conditions).plan(parallelism)
+
+    def listing(self, columns: Sequence[str] | None = None, conditions: Sequence[Condition] = ()) -> Listing:
+        """The splits that hold ``columns`` (those of the options by default) of the rows that meet ``conditions``.
+
+        Raises:
+            InstantNotReadableError: files of the query have been removed since the table was pinned.
+        """
         dataset = self.dataset
         row_filter = _filter(conditions, self.full_schema)
         pickles = SplitPickles()
-        weights, pickled = array("q"), []
-        for split in dataset.splits(None if self._describes_splits else row_filter):
-            weights.append(_weight(split))
-            pickled.append(pickles.dump(split))
+        splits = tuple(
+            _listed(split, pickles.dump(split))
+            for split in dataset.splits(None if self._describes_splits else row_filter)
+        )
         if dataset.query_type in (QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED):
             # The plan of an incremental query has already checked for the files that its commits name.
             self.table.require_files_of(dataset.instant)
@@ -125,8 +159,7 @@ class PinnedQuery:
             row_filter=row_filter,
             describes_splits=self._describes_splits,
         )
-        groups = pack(weights, self.options.partition_bytes, parallelism)
-        return Plan(reading=reading, tasks=tuple(tuple(pickled[place] for place in group) for group in groups))
+        return Listing(reading=reading, splits=splits, options=self.options)
 
     @property
     def _between_commits(self) -> HudiDataset:
@@ -178,8 +211,14 @@ def pack(weights: Sequence[int], task_bytes: int, parallelism: int | None) -> li
     return groups
 
 
-def _weight(split: Split) -> int:
-    return sum(piece.base_size_bytes + _LOG_WEIGHT * piece.log_size_bytes for piece in split.slices)
+def _listed(split: Split, pickled: bytes) -> ListedSplit:
+    only = split.slices[0] if len(split.slices) == 1 else None
+    return ListedSplit(
+        pickled=pickled,
+        weight=sum(piece.base_size_bytes + _LOG_WEIGHT * piece.log_size_bytes for piece in split.slices),
+        base_path=None if only is None else only.base_path,
+        has_logs=any(piece.log_paths for piece in split.slices),
+    )
 
 
 class SplitPickles:

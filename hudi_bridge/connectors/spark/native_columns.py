@@ -1,0 +1,156 @@
+"""Whether Spark's own Parquet reader returns the same rows of a base file as Hudi.
+
+It finds columns by name, so that a file is read otherwise if its columns were renamed or have changed types since. The
+reasons are for users.
+
+Source: ``ParquetReadSupport``, ``ParquetFilters`` and ``DataSourceUtils`` of Spark.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_bridge.engines import Outcome, StoredBaseFile, in_path_and_file, is_variant
+from hudi_bridge.splits.split import RealtimeFileSplit
+
+_FLAT_TYPES = (
+    pa.bool_(),
+    pa.int32(),
+    pa.int64(),
+    pa.float32(),
+    pa.float64(),
+    pa.string(),
+    pa.binary(),
+    pa.date32(),
+    pa.timestamp("us"),
+    pa.timestamp("us", "UTC"),
+)
+_MILLISECONDS = (pa.timestamp("ms"), pa.timestamp("ms", "UTC"))
+# Names that Spark gives to columns of its own in a scan of files.
+_NAMES_OF_SPARK = ("_metadata", "_tmp_metadata_row_index")
+_NULL_IN_BOTH = (Outcome.ADDED_LATER, Outcome.MISSING)
+_WRITTEN_BY_JAVA = "parquet-mr"
+_OLD_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+_VERSION_OF_SPARK = b"org.apache.spark.version"
+
+
+def why_none_is_native(needed: pa.Schema) -> str | None:
+    """The reason why Spark can read these columns from no file; None if there is none."""
+    names = [field.name for field in needed]
+    if _differ_in_case_only(needed) or len({name.lower() for name in names}) < len(names):
+        return "names of columns differ in nothing but case"
+    for field in needed:
+        if field.name.lower() in _NAMES_OF_SPARK:
+            return f"Spark has a column named {field.name} of its own"
+        if is_variant(field) or not (field.type in _MILLISECONDS or _is_native(field.type)):
+            return f"column {field.name} is of type {'variant' if is_variant(field) else field.type}"
+    return None
+
+
+def why_not_native(split: RealtimeFileSplit, base: StoredBaseFile, needed: pa.Schema) -> str | None:
+    """The reason why Spark does not return the rows of Hudi for an open base file; None if it does."""
+    return (
+        base.reason_unreadable(ignores_case=True)
+        or _why_misread(base, needed)
+        or _why_columns_differ(base, needed)
+        or _why_path_differs(split, base, needed)
+    )
+
+
+def has_floats(kind: Any) -> bool:  # noqa: ANN401 - a type of Arrow
+    """Whether a type is one of floating-point numbers, or has some within."""
+    return any(pa.types.is_floating(one) for one in _types_within(kind))
+
+
+def _is_native(kind: Any) -> bool:  # noqa: ANN401
+    if pa.types.is_fixed_size_list(kind):
+        return False
+    if pa.types.is_nested(kind):
+        return all(_is_native(child.type) for child in _children(kind))
+    return kind in _FLAT_TYPES or pa.types.is_decimal128(kind)
+
+
+def _why_misread(base: StoredBaseFile, needed: pa.Schema) -> str | None:
+    """What Spark would read other values from, whatever the names and types of the columns."""
+    stored = [field for field in base.schema if field.name in needed.names]
+    if _differ_in_case_only(stored):
+        return "names of its columns differ in nothing but case"
+    if any(has_floats(field.type) for field in stored) and not _is_by_java(base):
+        # Spark skips row groups by bounds that leave NaN out, although NaN is above all numbers.
+        return "bounds of its floating-point columns may leave NaN out"
+    facts = base.footer.metadata or {}
+    is_old = facts.get(_VERSION_OF_SPARK, b"3").split(b".")[0] in (b"1", b"2")
+    if is_old or any(key in facts for key in _OLD_CALENDAR):
+        return "its dates may be those of the Julian calendar"
+    return None
+
+
+def _why_columns_differ(base: StoredBaseFile, needed: pa.Schema) -> str | None:
+    names, wanted = {name.lower() for name in base.schema.names}, set(needed.names)
+    for one in base.columns:
+        if one.column is None:
+            continue
+        top = one.column if one.column in wanted else one.column.partition(".")[0]
+        if top not in wanted:
+            continue
+        is_read = one.outcome is Outcome.READ and one.column == one.file_column
+        is_null = one.outcome in _NULL_IN_BOTH and one.column == top and top.lower() not in names
+        if not (is_read or is_null):
+            return f"column {one.column}: {one}"
+    for field in needed:
+        if field.name in base.schema.names:
+            stored = base.schema.field(field.name).type
+            if not _same(stored, field.type):
+                return f"column {field.name}: stored as {stored}"
+    return None
+
+
+def _why_path_differs(split: RealtimeFileSplit, base: StoredBaseFile, needed: pa.Schema) -> str | None:
+    known = in_path_and_file(split, base.schema, base.footer)
+    for name in split.path_values:
+        if name in needed.names and not (known[name] and name in base.schema.names):
+            return f"column {name}: its value is only in the path"
+    return None
+
+
+def _is_by_java(base: StoredBaseFile) -> bool:
+    return (base.footer.created_by or "").startswith(_WRITTEN_BY_JAVA)
+
+
+def _same(stored: Any, wanted: Any) -> bool:  # noqa: ANN401
+    """Whether types are the same, but for the names of the elements of lists and maps."""
+    if pa.types.is_struct(stored) and pa.types.is_struct(wanted):
+        pairs = list(zip(stored, wanted, strict=False))
+        return stored.num_fields == wanted.num_fields and all(
+            one.name == other.name and _same(one.type, other.type) for one, other in pairs
+        )
+    for is_kind in (pa.types.is_list, pa.types.is_map):
+        if is_kind(stored) and is_kind(wanted):
+            pairs = list(zip(_children(stored), _children(wanted), strict=True))
+            return all(_same(one.type, other.type) for one, other in pairs)
+    return bool(stored == wanted)
+
+
+def _children(kind: Any) -> "list[pa.Field[Any]]":  # noqa: ANN401
+    if pa.types.is_map(kind):
+        return [kind.key_field, kind.item_field]
+    if pa.types.is_list(kind):
+        return [kind.value_field]
+    return list(kind) if pa.types.is_struct(kind) else []
+
+
+def _types_within(kind: Any) -> Iterator[Any]:  # noqa: ANN401
+    yield kind
+    for child in _children(kind):
+        yield from _types_within(child.type)
+
+
+def _differ_in_case_only(fields: "Iterable[pa.Field[Any]]") -> bool:
+    """Whether two fields of one struct have the same name but for case, within any of the fields."""
+    for field in fields:
+        for kind in _types_within(field.type):
+            names = [child.name.lower() for child in kind] if pa.types.is_struct(kind) else []
+            if len(set(names)) < len(names):
+                return True
+    return False

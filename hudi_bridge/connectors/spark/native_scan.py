@@ -1,0 +1,50 @@
+"""The base files of a table as a scan that Spark plans itself: with column pruning, and with filters on row groups.
+
+Options of the read take the place of settings of the session that would change what is read.
+
+Source: ``ParquetFileFormat``, ``FileScanRDD`` and ``ParquetFilters`` of Spark.
+"""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.functions import col, expr
+
+from hudi_bridge.connectors.spark.delta_columns import FILE, POSITION
+from hudi_bridge.connectors.spark.jobs import quoted
+from hudi_bridge.connectors.spark.native_columns import has_floats
+from hudi_bridge.connectors.spark.types import spark_schema
+
+_OPTIONS = {
+    # Hudi's dates and times are those of the proleptic Gregorian calendar.
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    # No columns from folder names.
+    "recursiveFileLookup": "true",
+    "mergeSchema": "false",
+    "parquet.page.verify-checksum.enabled": "true",
+}
+# Dictionaries and Bloom filters know 0.0 and -0.0 as two numbers, of which Spark would find only one.
+_OPTIONS_WITH_FLOATS = {"parquet.filter.dictionary.enabled": "false", "parquet.filter.bloom.enabled": "false"}
+
+
+def base_file_scan(spark: SparkSession, paths: Sequence[str], schema: pa.Schema) -> DataFrame:
+    """The rows of base files, with the columns of ``schema``, then ``FILE`` and ``POSITION`` of each row.
+
+    ``paths`` are as Hadoop takes them.
+    """
+    given = _OPTIONS | (_OPTIONS_WITH_FLOATS if any(has_floats(field.type) for field in schema) else {})
+    rows = spark.read.schema(spark_schema(schema)).options(**given).parquet(*paths)
+    own = [col("_metadata.file_name").alias(FILE), col("_metadata.row_index").alias(POSITION)]
+    return rows.select(*[_column(field) for field in schema], *own)
+
+
+def _column(field: "pa.Field[pa.DataType]") -> Column:
+    if field.type == pa.timestamp("ms", "UTC"):
+        # Spark rounds the bounds of a filter on such a column to milliseconds and loses rows; a function hides the
+        # column from it.
+        return expr(f"timestamp_micros(unix_micros({quoted(field.name)}))").alias(field.name)
+    return col(quoted(field.name))
