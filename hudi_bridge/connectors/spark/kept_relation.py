@@ -11,12 +11,22 @@ from functools import reduce
 from typing import Any
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 
-def kept_while_used(frame: DataFrame) -> DataFrame:
-    """The same rows, computed once, in the memory of executors and otherwise on their disks."""
-    spark = frame.sparkSession
+def session_to_keep_from(spark: SparkSession) -> SparkSession:
+    """A session with settings of its own, for DataFrames that are to be kept."""
+    session = spark.newSession()
+    # Compression takes longer than all other steps together.
+    session.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")
+    return session
+
+
+def kept_while_used(frame: DataFrame, spark: SparkSession) -> DataFrame:
+    """The rows of a DataFrame of ``session_to_keep_from``, as one of the user's session.
+
+    They are computed once, into the memory of executors and otherwise onto their disks.
+    """
     context = spark.sparkContext
     jvm: Any = context._jvm  # noqa: SLF001 - PySpark has no other access
     java: Any = frame._jdf  # noqa: SLF001
@@ -25,4 +35,4 @@ def kept_while_used(frame: DataFrame) -> DataFrame:
     relation = getattr(relations, "MODULE$").apply(level, java.queryExecution(), jvm.scala.Option.empty())
     # Of another package in Spark 4.
     datasets = reduce(getattr, java.getClass().getName().split("."), jvm)
-    return DataFrame(datasets.ofRows(java.sparkSession(), relation), spark)
+    return DataFrame(datasets.ofRows(spark._jsparkSession, relation), spark)  # noqa: SLF001

@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Self
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from hudi_bridge.masking import without_secrets
@@ -78,7 +79,8 @@ def _why_not_found(spark: SparkSession, file: str) -> str | None:
         path = jvm.org.apache.hadoop.fs.Path(file)
         if path.getFileSystem(settings).exists(path):
             return None
-    except Py4JJavaError as error:
+    except (Py4JJavaError, PySparkException) as error:
         # Its text may hold secrets.
-        return f"Spark cannot reach the table: {error.java_exception.getClass().getSimpleName()}"
+        java = getattr(error, "java_exception", None)
+        return f"Spark cannot reach the table: {type(error).__name__ if java is None else java.getClass().getName()}"
     return "Spark cannot reach the table: it finds none there"

@@ -13,22 +13,26 @@ from functools import partial, reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col
+from pyspark.sql.functions import broadcast, col, shiftright
 
 from hudi_bridge.connectors.spark.delta_columns import (
     ADDED,
+    BITS,
+    BLOCK,
+    BLOCK_ROWS,
     DELETED,
     FILE,
     LEFT,
-    PIECE,
     PLACE,
     POSITION,
     REASON,
     Piece,
     delta_schema,
+    is_deleted,
+    is_piece,
 )
 from hudi_bridge.connectors.spark.jobs import frame_of, map_one_per_task, quoted
-from hudi_bridge.connectors.spark.kept_relation import kept_while_used
+from hudi_bridge.connectors.spark.kept_relation import kept_while_used, session_to_keep_from
 from hudi_bridge.connectors.spark.native_choice import folder_if_native, reasons_by_place
 from hudi_bridge.connectors.spark.native_location import NotNativeError, SparkFolder
 from hudi_bridge.connectors.spark.native_scan import base_file_scan
@@ -40,6 +44,9 @@ _LOG = logging.getLogger(__name__)
 
 # About what opening a base file costs, as bytes of a task.
 _WEIGHT_OF_FOOTER = 1 << 18
+# Blocks of deleted positions, of about 400 bytes each in the memory of each executor.
+_MOST_BROADCAST = 100_000
+_BLOCK_SHIFT = BLOCK_ROWS.bit_length() - 1
 
 
 def snapshot_frame(spark: SparkSession, listing: Listing) -> tuple[DataFrame, SliceRoutes]:
@@ -58,7 +65,7 @@ def snapshot_frame(spark: SparkSession, listing: Listing) -> tuple[DataFrame, Sl
         places = [place for place in range(len(listing.splits)) if place not in reasons]
         if places:
             merged = _merged(spark, listing, places)
-            slices = merged.where(_is(Piece.SLICE)).select(PLACE, REASON, DELETED, LEFT, ADDED).collect()
+            slices = merged.where(is_piece(Piece.SLICE)).select(PLACE, REASON, DELETED, LEFT, ADDED).collect()
             reasons = {**reasons, **{row[PLACE]: row[REASON] for row in slices if row[REASON] is not None}}
             parts += _native_parts(spark, listing, folder, merged, slices)
     if reasons or not parts:
@@ -77,7 +84,8 @@ def _merged(spark: SparkSession, listing: Listing, places: Sequence[int]) -> Dat
     groups = pack(weights, listing.options.partition_bytes, spark.sparkContext.defaultParallelism)
     tasks: list[DeltaTask] = [tuple((places[index], splits[index].pickled) for index in group) for group in groups]
     run = partial(delta_task, listing.reading)
-    return kept_while_used(map_one_per_task(spark, tasks, run, delta_schema(listing.reading.schema)))
+    rows = map_one_per_task(session_to_keep_from(spark), tasks, run, delta_schema(listing.reading.schema))
+    return kept_while_used(rows, spark)
 
 
 def _native_parts(
@@ -92,11 +100,17 @@ def _native_parts(
     if paths[False]:
         yield base_file_scan(spark, paths[False], schema).select(names)
     if paths[True]:
-        positions = merged.where(_is(Piece.POSITION)).select(FILE, POSITION)
-        yield base_file_scan(spark, paths[True], schema).join(positions, [FILE, POSITION], "left_anti").select(names)
+        blocks = merged.where(is_piece(Piece.BLOCK)).select(FILE, BLOCK, BITS)
+        most = sum(min(row[DELETED], (row[DELETED] + row[LEFT]) // BLOCK_ROWS + 1) for row in slices if row[LEFT])
+        scan = base_file_scan(spark, paths[True], schema)
+        yield _without(scan, broadcast(blocks) if most <= _MOST_BROADCAST else blocks).select(names)
     if any(row[ADDED] for row in slices):
-        yield merged.where(_is(Piece.ROW)).select(names)
+        yield merged.where(is_piece(Piece.ROW)).select(names)
 
 
-def _is(piece: Piece) -> Any:  # noqa: ANN401 - a Column
-    return col(PIECE) == int(piece)
+def _without(scan: DataFrame, blocks: DataFrame) -> DataFrame:
+    """The rows of a scan without those whose bit in ``blocks`` is set."""
+    numbered = scan.withColumn(BLOCK, shiftright(POSITION, _BLOCK_SHIFT))
+    left, right = numbered.alias("base"), blocks.alias("deleted")
+    same = (col(f"base.{FILE}") == col(f"deleted.{FILE}")) & (col(f"base.{BLOCK}") == col(f"deleted.{BLOCK}"))
+    return left.join(right, same & is_deleted(POSITION), "left_anti")

@@ -4,18 +4,23 @@ import os
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.connectors.spark.delta_columns import (
     ADDED,
+    BITS,
+    BLOCK,
+    BLOCK_ROWS,
     DELETED,
     FILE,
     LEFT,
     PIECE,
     PLACE,
-    POSITION,
     REASON,
     Piece,
+    Positions,
+    deleted_blocks,
     delta_layout,
 )
 from hudi_bridge.connectors.spark.errors import noting_error_details
@@ -29,7 +34,8 @@ from hudi_bridge.storage import Storage
 DeltaTask: TypeAlias = tuple[tuple[int, bytes], ...]
 """The slices that one Spark task merges: the place of each among all, and the pickled split."""
 
-_POSITIONS_PER_BATCH = 131_072
+# Of the base file.
+_ROWS_PER_BATCH = BLOCK_ROWS * 1024
 
 
 def delta_task(reading: Reading, task: DeltaTask) -> Iterator[pa.RecordBatch]:
@@ -64,12 +70,18 @@ def _merged(reading: Reading, delta: SliceDelta, layout: pa.Schema, place: int) 
     if delta.base_file is not None:
         positions = delta.deleted_positions
         deleted, left = len(positions), delta.base_file.rows - len(positions)
-        file = delta.base_file.path.rpartition("/")[2]
         # Without any row left, the file is not read.
-        for start in range(0, deleted if left else 0, _POSITIONS_PER_BATCH):
-            some = pa.array(positions[start : start + _POSITIONS_PER_BATCH], pa.int64())
-            yield _batch(layout, len(some), Piece.POSITION, {FILE: file, POSITION: some})
+        if deleted and left:
+            yield from _blocks(delta.base_file.path.rpartition("/")[2], positions, layout)
     yield _batch(layout, 1, Piece.SLICE, {PLACE: place, DELETED: deleted, LEFT: left, ADDED: added})
+
+
+def _blocks(file: str, positions: Positions, layout: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for start in range(0, int(positions[-1]) + 1, _ROWS_PER_BATCH):
+        first, end = np.searchsorted(positions, (start, start + _ROWS_PER_BATCH))
+        blocks, bits = deleted_blocks(positions[first:end])
+        if len(blocks):
+            yield _batch(layout, len(blocks), Piece.BLOCK, {FILE: file, BLOCK: blocks, BITS: bits})
 
 
 def _passing(reading: Reading, delta: SliceDelta) -> Iterator[pa.RecordBatch]:
