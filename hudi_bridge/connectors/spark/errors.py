@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import hudi_bridge.errors
+from hudi_bridge.connectors.spark.native_files import cause_in
 from hudi_bridge.errors import HudiReadError
 
 _NOTE = "hudi_bridge: "
@@ -33,7 +34,8 @@ def noting_error_details() -> Iterator[None]:
 def cause_of(error: BaseException) -> HudiReadError | None:
     """The error of a table that caused an error of Spark, with all its attributes; None if there is no such cause.
 
-    Spark raises its own error classes, on the driver and for a streaming query, with the text of the original.
+    Spark raises its own error classes, on the driver and for a streaming query, with the text of the original. If the
+    error names a base file that Spark has read itself, the file is read again to find what is wrong with it.
     """
     if isinstance(error, HudiReadError):
         return error
@@ -46,4 +48,4 @@ def cause_of(error: BaseException) -> HudiReadError | None:
             continue
         if isinstance(found, HudiReadError):
             return found
-    return None
+    return cause_in(str(error))

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast, col, shiftright
 
@@ -31,9 +32,11 @@ from hudi_bridge.connectors.spark.delta_columns import (
     is_deleted,
     is_piece,
 )
+from hudi_bridge.connectors.spark.errors import cause_of
 from hudi_bridge.connectors.spark.jobs import frame_of, map_one_per_task, quoted
 from hudi_bridge.connectors.spark.kept_relation import kept_while_used, session_to_keep_from
 from hudi_bridge.connectors.spark.native_choice import folder_if_native, reasons_by_place
+from hudi_bridge.connectors.spark.native_files import NativeFiles, remember
 from hudi_bridge.connectors.spark.native_location import NotNativeError, SparkFolder
 from hudi_bridge.connectors.spark.native_scan import base_file_scan
 from hudi_bridge.connectors.spark.plan import Listing, pack
@@ -54,6 +57,7 @@ def snapshot_frame(spark: SparkSession, listing: Listing) -> tuple[DataFrame, Sl
 
     Raises:
         pyspark.errors.PySparkException: the job has failed; ``cause_of`` has the cause.
+        DataFileGoneError: a base file has been removed.
     """
     parts: list[DataFrame] = []
     try:
@@ -67,7 +71,12 @@ def snapshot_frame(spark: SparkSession, listing: Listing) -> tuple[DataFrame, Sl
             merged = _merged(spark, listing, places)
             slices = merged.where(is_piece(Piece.SLICE)).select(PLACE, REASON, DELETED, LEFT, ADDED).collect()
             reasons = {**reasons, **{row[PLACE]: row[REASON] for row in slices if row[REASON] is not None}}
-            parts += _native_parts(spark, listing, folder, merged, slices)
+            remember(_native_files(listing, slices))
+            try:
+                parts += _native_parts(spark, listing, folder, merged, slices)
+            except AnalysisException as error:
+                # Spark looks for the files at once.
+                raise cause_of(error) or error from error
     if reasons or not parts:
         others = replace(listing, splits=tuple(listing.splits[place] for place in sorted(reasons)))
         parts.append(frame_of(spark, others.plan(spark.sparkContext.defaultParallelism)))
@@ -86,6 +95,12 @@ def _merged(spark: SparkSession, listing: Listing, places: Sequence[int]) -> Dat
     run = partial(delta_task, listing.reading)
     rows = map_one_per_task(session_to_keep_from(spark), tasks, run, delta_schema(listing.reading.schema))
     return kept_while_used(rows, spark)
+
+
+def _native_files(listing: Listing, slices: Sequence[Any]) -> NativeFiles:
+    splits = [listing.splits[row[PLACE]] for row in slices if row[LEFT]]
+    by_name = {(split.base_path or "").rpartition("/")[2]: split.pickled for split in splits}
+    return NativeFiles(contexts=listing.reading.contexts, slices=by_name)
 
 
 def _native_parts(

@@ -1,0 +1,317 @@
+"""DataFrames of ``read`` whose base files Spark reads itself."""
+
+import contextlib
+import datetime as dt
+import gc
+import io
+import re
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pytest
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from hudi_bridge import CorruptBaseFileError, DataFileGoneError, HudiTable, QueryError
+from hudi_bridge.connectors.spark import cause_of, read, slice_routes
+from tests.compare import differences
+from tests.golden_cases import golden_table
+from tests.table_writer import KEY_AND_VALUE, TableWriter, at
+
+# Spark's own errors about files reach Python as they are.
+ERRORS = (PySparkException, Py4JJavaError)
+PARTITIONED = (*KEY_AND_VALUE, ("part", "string"))
+
+
+def row(key: str, ts: int, value: str | None, part: str | None = "p") -> dict[str, Any]:
+    return {"id": key, "ts": ts, "value": value, "part": part}
+
+
+def written(folder: Path, partition: str = "p", **options: Any) -> TableWriter:
+    """A table of three rows of which the log replaces one, deletes another and adds two."""
+    writer = TableWriter(folder=folder / "table", fields=PARTITIONED, partition_fields=("part",), **options).create()
+    part = unquote(partition).removeprefix("part=")
+    base = [row("a", 1, "x", part), row("b", 1, "y", part), row("c", 1, None, part)]
+    writer.base_file(at(1), base, partition=partition)
+    writer.commit(at(1))
+    log = [row("b", 2, "new", part), row("d", 2, "x", part), row("e", 2, None, part)]
+    block = writer.data_block(at(2), log, partition=partition)
+    deletes = writer.delete_block(at(2), [("a", 2)], partition=partition)
+    writer.log_file(at(2), [block, deletes], partition=partition)
+    writer.commit(at(2))
+    return writer
+
+
+MERGED = [("b", "new"), ("c", None), ("d", "x"), ("e", None)]
+
+
+def values(frame: DataFrame) -> list[Any]:
+    return sorted((one["id"], one["value"]) for one in frame.collect())
+
+
+def plan_of(frame: DataFrame) -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        frame.explain(extended=False)
+    return shown.getvalue()
+
+
+@contextlib.contextmanager
+def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    before = spark.conf.get(name, None)
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, before)
+
+
+def test_spark_prunes_columns_and_pushes_filters_into_the_scan(spark: SparkSession, tmp_path: Path) -> None:
+    frame = read(spark, str(written(tmp_path).folder))
+    assert values(frame) == MERGED
+    shown = plan_of(frame.where("value = 'new'").select("id"))
+    assert re.search(r"ReadSchema: struct<id:string,value:string,[^,]*row_index:bigint>", shown)
+    assert "EqualTo(value,new)" in shown
+    assert "LeftAnti" in shown
+    assert shown.count("MapInArrow") == shown.count("InMemoryRelation")
+    routes = slice_routes(frame)
+    assert (routes.native, dict(routes.others)) == (1, {})
+
+
+def test_every_use_of_a_frame_has_its_own_columns_and_filters(spark: SparkSession, tmp_path: Path) -> None:
+    frame = read(spark, str(written(tmp_path).folder))
+    assert frame.where("value = 'x'").count() == 1
+    assert frame.count() == 4
+    assert frame.alias("l").join(frame.where("value IS NULL").alias("r"), "id").count() == 2
+    assert [one["id"] for one in frame.exceptAll(frame.where("id < 'd'")).select("id").sort("id").collect()] == [
+        "d",
+        "e",
+    ]
+    frame.createOrReplaceTempView("native_trips")
+    counted = spark.sql("SELECT count(*) AS n, count(value) AS v FROM native_trips").collect()[0]
+    assert (counted.n, counted.v) == (4, 2)
+
+
+def test_logs_are_merged_once_for_all_uses_of_a_frame(spark: SparkSession, tmp_path: Path) -> None:
+    writer = written(tmp_path)
+    frame = read(spark, str(writer.folder))
+    for log in writer.folder.glob("p/.*.log.*"):
+        log.unlink()
+    assert values(frame) == MERGED
+    assert values(frame.where("ts = 2 AND value = 'new'")) == [("b", "new")]
+
+
+def test_a_filter_that_is_given_prunes_what_is_merged(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(written(tmp_path).folder)
+    assert values(read(spark, path, filter="value = 'x'")) == [("d", "x")]
+    narrow = read(spark, path, columns=["id"], filter="length(value) = 3")
+    assert [tuple(one) for one in narrow.collect()] == [("b",)]
+    assert slice_routes(narrow).native == 1
+    assert slice_routes(read(spark, path, filter="part = 'q'")).native == 0
+
+
+def test_what_is_kept_is_freed_with_the_last_frame(spark: SparkSession, tmp_path: Path) -> None:
+    def kept() -> set[int]:
+        gc.collect()
+        spark.sparkContext._jvm.System.gc()  # type: ignore[union-attr]
+        return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())
+
+    path = str(written(tmp_path).folder)
+    before = kept()
+    derived = read(spark, path).where("value IS NOT NULL")
+    assert derived.count() == 2
+    own = kept() - before
+    assert own
+    assert derived.count() == 2
+    assert own <= kept()
+    del derived
+    deadline = time.monotonic() + 60
+    while own & kept() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not own & kept()
+
+
+@pytest.mark.parametrize(
+    "partition", ["a b", "50%", "a%20b", "\u00e9\u4e2d", "x:y", "p+q", "part=z", "a&b;c", "a#b", "a,b", "'q'", "a|b"]
+)
+def test_odd_folders(spark: SparkSession, tmp_path: Path, partition: str) -> None:
+    frame = read(spark, str(written(tmp_path, partition).folder))
+    assert slice_routes(frame).native == 1
+    assert values(frame) == MERGED
+    assert {one["part"] for one in frame.collect()} == {unquote(partition).removeprefix("part=")}
+
+
+@pytest.mark.parametrize("partition", ["[x]", "a*", "{b}", "what?"])
+def test_folders_that_spark_would_take_for_patterns(spark: SparkSession, tmp_path: Path, partition: str) -> None:
+    frame = read(spark, str(written(tmp_path, partition).folder))
+    assert slice_routes(frame).others == {"its folder has signs that Spark takes for a pattern": 1}
+    assert values(frame) == MERGED
+
+
+def test_base_files_of_one_name(spark: SparkSession, tmp_path: Path) -> None:
+    writer = written(tmp_path)
+    writer.base_file(at(1), [row("z", 1, "other", "q"), row("y", 1, "other", "q")], partition="q")
+    frame = read(spark, str(writer.folder))
+    assert slice_routes(frame).others == {"another base file has the same name": 2}
+    assert values(frame) == [*MERGED, ("y", "other"), ("z", "other")]
+
+
+def test_log_files_alone_and_base_files_of_which_nothing_is_left(spark: SparkSession, tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path / "table").create()
+    writer.base_file(at(1), [{"id": "a", "ts": 1, "value": "x"}], file_id="f1-0")
+    writer.base_file(at(1), [{"id": "b", "ts": 1, "value": "y"}], file_id="f2-0")
+    writer.commit(at(1))
+    writer.log_file(at(2), [writer.delete_block(at(2), [("a", 2)])], file_id="f1-0")
+    added = writer.data_block(at(2), [{"id": "c", "ts": 2, "value": "z"}], file_id="f3-0")
+    writer.log_file(at(2), [added], file_id="f3-0")
+    writer.commit(at(2))
+    frame = read(spark, str(writer.folder))
+    assert values(frame) == [("b", "y"), ("c", "z")]
+    assert slice_routes(frame).native == 3
+    assert "LeftAnti" not in plan_of(frame)
+    assert "f1-0" not in plan_of(frame)
+
+
+def test_a_table_whose_rows_are_all_deleted(spark: SparkSession) -> None:
+    frame = read(spark, str(golden_table("i_all_deleted_120")))
+    assert frame.count() == 0
+    assert frame.columns == HudiTable.open(str(golden_table("i_all_deleted_120"))).schema.names
+
+
+def test_slices_with_another_schema_are_read_otherwise_in_the_same_frame(spark: SparkSession) -> None:
+    path = str(golden_table("g_logs_rename_0150"))
+    frame = read(spark, path)
+    routes = slice_routes(frame)
+    assert (routes.native, dict(routes.others)) == (1, {"column aa: renamed": 3})
+    assert differences(HudiTable.open(path).snapshot().to_table(), frame.toArrow()) == []
+
+
+def test_a_column_that_is_not_read_does_not_matter(spark: SparkSession) -> None:
+    path = str(golden_table("g_logs_rename_0150"))
+    frame = read(spark, path, columns=["_hoodie_record_key"])
+    assert dict(slice_routes(frame).others) == {}
+    assert frame.count() == HudiTable.open(path).snapshot().count_rows()
+
+
+def test_the_option_that_bounds_the_plan(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(written(tmp_path).folder)
+    frame = read(spark, path, options={"maxNativeFiles": "0"})
+    assert slice_routes(frame).others == {"the query has more than 0 base files (maxNativeFiles)": 1}
+    assert values(frame) == MERGED
+    with pytest.raises(QueryError, match="maxNativeFiles"):
+        read(spark, path, options={"maxNativeFiles": "-1"})
+
+
+def test_routes_are_those_of_frames_that_read_has_returned(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(written(tmp_path).folder)
+    with pytest.raises(QueryError, match="read"):
+        slice_routes(read(spark, path).where("id = 'a'"))
+    with pytest.raises(QueryError, match="snapshot"):
+        slice_routes(read(spark, path, query_type="splits"))
+
+
+def test_read_optimized_queries_and_time_travel(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(written(tmp_path).folder)
+    base = [("a", "x"), ("b", "y"), ("c", None)]
+    for frame in (read(spark, path, query_type="read_optimized"), read(spark, path, options={"as.of.instant": at(1)})):
+        assert values(frame) == base
+        assert slice_routes(frame).native == 1
+        assert "LeftAnti" not in plan_of(frame)
+
+
+SETTINGS: Mapping[str, Sequence[str]] = {
+    "spark.sql.caseSensitive": ("true",),
+    "spark.sql.parquet.binaryAsString": ("true",),
+    "spark.sql.parquet.int96AsTimestamp": ("false",),
+    "spark.sql.parquet.datetimeRebaseModeInRead": ("LEGACY", "EXCEPTION"),
+    "spark.sql.parquet.enableVectorizedReader": ("false",),
+    "spark.sql.parquet.enableNestedColumnVectorizedReader": ("false",),
+    "spark.sql.parquet.inferTimestampNTZ.enabled": ("false",),
+    "spark.sql.parquet.fieldId.read.enabled": ("true",),
+    "spark.sql.parquet.recordLevelFilter.enabled": ("true",),
+    "spark.sql.ansi.enabled": ("true", "false"),
+    "spark.sql.sources.useV1SourceList": ("",),
+    "spark.sql.autoBroadcastJoinThreshold": ("-1",),
+    "spark.sql.adaptive.enabled": ("false",),
+    "spark.sql.codegen.wholeStage": ("false",),
+    "spark.sql.session.timeZone": ("America/Los_Angeles",),
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, some in SETTINGS.items() for value in some])
+def test_settings_of_the_session_change_nothing(spark: SparkSession, name: str, value: str) -> None:
+    path = str(golden_table("f_types_120"))
+    table = HudiTable.open(path)
+    expected = table.snapshot().to_table()
+    with setting(spark, name, value):
+        assert differences(expected, read(spark, path).toArrow()) == []
+        wanted = [column.name for column in table.schema if not pa.types.is_nested(column.type)]
+        assert differences(expected.select(wanted), read(spark, path, columns=wanted).toArrow()) == []
+
+
+def test_a_file_that_is_gone_is_an_error_whatever_the_settings(spark: SparkSession, tmp_path: Path) -> None:
+    writer = written(tmp_path)
+    frame = read(spark, str(writer.folder))
+    (file,) = writer.folder.glob("p/*.parquet")
+    content = file.read_bytes()
+    for name in ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles"):
+        with setting(spark, name, "true"):
+            again = read(spark, str(writer.folder))
+            file.unlink()
+            for one in (frame, again):
+                with pytest.raises(ERRORS) as caught:
+                    one.collect()
+                cause = cause_of(caught.value)
+                assert isinstance(cause, DataFileGoneError)
+                assert (cause.path, cause.newest_instant) == (f"p/{file.name}", at(2))
+            file.write_bytes(content)
+            again = read(spark, str(writer.folder))
+            file.write_bytes(content[:4] + b"\xff" * (len(content) // 2) + content[4 + len(content) // 2 :])
+            with pytest.raises(ERRORS) as caught:
+                again.collect()
+            assert isinstance(cause_of(caught.value), CorruptBaseFileError)
+            file.write_bytes(content)
+
+
+def by_java(spark: SparkSession, file: Path, folder: Path) -> None:
+    """Let Spark write a file anew, as Parquet's own writer leaves out the bounds of columns that hold NaN."""
+    spark.read.parquet(str(file)).coalesce(1).write.parquet(str(folder))
+    (written_anew,) = folder.glob("*.parquet")
+    shutil.copy(written_anew, file)
+
+
+def test_floating_point_numbers_that_filters_of_spark_would_miss(spark: SparkSession, tmp_path: Path) -> None:
+    """A dictionary of Parquet knows 0.0 and -0.0 as two numbers, and bounds may leave NaN out."""
+    writer = TableWriter(folder=tmp_path / "table", fields=(("id", "string"), ("ts", "long"), ("x", "double"))).create()
+    numbers = {"a": -0.0, "b": 5.0, "c": float("nan")}
+    file = writer.base_file(at(1), [{"id": key, "ts": 1, "x": x} for key, x in numbers.items()])
+    writer.commit(at(1))
+    conditions = {"x = 0.0D": ["a"], "x IN (0.0D, 7.0D)": ["a"], "x > 6.0D": ["c"], "x = double('NaN')": ["c"]}
+    for native in (0, 1):
+        frame = read(spark, str(writer.folder))
+        assert slice_routes(frame).native == native
+        found = {where: [one["id"] for one in frame.where(where).collect()] for where in conditions}
+        assert found == conditions
+        if not native:
+            by_java(spark, file, tmp_path / "java")
+
+
+def test_times_that_filters_of_spark_would_cut(spark: SparkSession, tmp_path: Path) -> None:
+    millis = {"type": "long", "logicalType": "timestamp-millis"}
+    writer = TableWriter(folder=tmp_path / "table", fields=(("id", "string"), ("ts", "long"), ("t", millis))).create()
+    moments = {key: dt.datetime(1970, 1, 1, 0, 0, second, tzinfo=dt.UTC) for second, key in enumerate("abc")}
+    writer.base_file(at(1), [{"id": key, "ts": 1, "t": moment} for key, moment in moments.items()], row_group_size=1)
+    writer.commit(at(1))
+    frame = read(spark, str(writer.folder))
+    assert slice_routes(frame).native == 1
+    before = frame.where("t < timestamp'1970-01-01 00:00:01.000500'")
+    assert sorted(one["id"] for one in before.collect()) == ["a", "b"]
+    assert [one["id"] for one in frame.where("t = timestamp'1970-01-01 00:00:02'").collect()] == ["c"]
