@@ -39,6 +39,7 @@ def contenders() -> list[Contender]:
     return [
         Contender(name="bundle", reader="bundle", python=PYTHON35, jar=hudi_bundle()),
         Contender(name="hudi-bridge, 3.5", reader="bridge", python=PYTHON35),
+        Contender(name="hudi-bridge through Python, 3.5", reader="passing", python=PYTHON35),
         Contender(name="hudi-bridge, 4.x", reader="bridge", python=Path(sys.executable)),
     ]
 
@@ -67,8 +68,11 @@ def markdown(scenario: Scenario, results: dict[str, dict[str, Any]], cores: int,
         "| read | reader | Spark | rows/s, best | rows/s, median | of the bundle's best |",
         "|---|---|---|---:|---:|---:|",
     ]
-    for read, theirs in bundle["seconds"].items():
+    again = [f"{read}, again" for read in bundle["seconds"]]
+    for read, theirs in (*bundle["seconds"].items(), *zip(again, bundle["seconds"].values(), strict=True)):
         for name, one in results.items():
+            if read not in one["seconds"]:
+                continue
             seconds, same = one["seconds"][read], one["answers"] == bundle["answers"] and one["rows"] == bundle["rows"]
             ratio = f"{min(theirs) / min(seconds):.2f}x" if same else "void"
             best, median = one["rows"] / min(seconds), one["rows"] / statistics.median(seconds)
@@ -76,7 +80,7 @@ def markdown(scenario: Scenario, results: dict[str, dict[str, Any]], cores: int,
     about = (
         f"{bundle['rows']:,} rows x 13 columns; a row counts as read whether or not it passes the filter. "
         f"`local[{cores}]`, {rounds} rounds after one that is not measured, one session after another; the bundle is "
-        f"`{NAME}`. Load average {os.getloadavg()[0]:.2f}."
+        f"`{NAME}`. Reads `again` are those of a DataFrame that is open already. Load average {os.getloadavg()[0]:.2f}."
     )
     lines += ["", about, ""]
     return "\n".join(lines)

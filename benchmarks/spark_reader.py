@@ -1,7 +1,9 @@
 """Times reads in one Spark session; prints JSON: ``spark_reader READER TABLE ROUNDS CORES [BUNDLE]``.
 
-READER is ``bundle`` for Hudi's own bundle, ``bridge`` for ``hudi_bridge``. Each read runs once as a warm-up and is then
-timed from planning to the last row. Rows go to Spark's ``noop`` sink or into an aggregate.
+READER is ``bundle`` for Hudi's own bundle, ``bridge`` for ``hudi_bridge``, ``passing`` for the latter with all rows
+passing through Python. Each read runs once as a warm-up and is then timed from opening the table to the last row; with
+``hudi_bridge``, once more on a DataFrame that is open already (``again``). Rows go to Spark's ``noop`` sink, into an
+aggregate, or to Python.
 """
 
 import json
@@ -14,10 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, count
 from pyspark.sql.functions import sum as total
 
+from benchmarks.scenarios import row_key
 from hudi_bridge.connectors.spark import read
 
 ONE_PERCENT = "qty < 10"
-Open = Callable[[list[str] | None, str | None], DataFrame]
+ONE_KEY = f"id = '{row_key(123_450)}'"
+Open = Callable[[], DataFrame]
 
 
 def session(cores: str, bundle: str | None) -> SparkSession:
@@ -41,52 +45,62 @@ def session(cores: str, bundle: str | None) -> SparkSession:
 
 
 def opener(spark: SparkSession, reader: str, table: str) -> Open:
-    """The function that opens the table with some columns and a filter, as a user of the reader would."""
-
-    def with_bundle(columns: list[str] | None, where: str | None) -> DataFrame:
-        frame = spark.read.format("hudi").load(table)
-        frame = frame if where is None else frame.where(where)
-        return frame if columns is None else frame.select(columns)
-
-    def with_bridge(columns: list[str] | None, where: str | None) -> DataFrame:
-        return read(spark, table, columns=columns, filter=where)
-
-    return with_bundle if reader == "bundle" else with_bridge
+    """The function that opens the table, as a user of the reader would."""
+    if reader == "bundle":
+        return lambda: spark.read.format("hudi").load(table)
+    if reader == "passing":
+        # All rows pass through Python.
+        return lambda: read(spark, table, options={"maxNativeFiles": "0"})
+    return lambda: read(spark, table)
 
 
-def full_scan(frames: Open) -> object:
-    frames(None, None).write.format("noop").mode("overwrite").save()
+def full_scan(rows: DataFrame) -> object:
+    rows.write.format("noop").mode("overwrite").save()
     return None
 
 
-def aggregate(frames: Open) -> object:
-    rows = frames(["part", "price", "qty"], None)
-    result = rows.groupBy("part").agg(count("*"), total("qty"), total(col("price").cast("decimal(20,2)"))).collect()
-    return sorted(map(str, result))
+def aggregate(rows: DataFrame) -> object:
+    sums = total("qty"), total(col("price").cast("decimal(20,2)")), total("ts")
+    return sorted(map(str, rows.groupBy("part").agg(count("*"), *sums).collect()))
 
 
-def selective_filter(frames: Open) -> object:
-    result = frames(["id", "qty"], ONE_PERCENT).agg(count("*"), total("qty")).collect()
-    return list(map(str, result))
+def selective_filter(rows: DataFrame) -> object:
+    return list(map(str, rows.where(ONE_PERCENT).select("id", "qty").agg(count("id"), total("qty")).collect()))
 
 
-READS = {"full scan": full_scan, "aggregate of three columns": aggregate, "filter, 1 % of rows": selective_filter}
+def one_key(rows: DataFrame) -> object:
+    return list(map(str, rows.where(ONE_KEY).select("id", "price", "qty", "note").collect()))
+
+
+READS = {
+    "full scan": full_scan,
+    "aggregate of four columns": aggregate,
+    "filter, 1 % of rows": selective_filter,
+    "one key": one_key,
+}
 
 
 def main(reader: str, table: str, rounds: int, cores: str, bundle: str | None) -> None:
     spark = session(cores, bundle)
     spark.sparkContext.setLogLevel("OFF")
-    frames = opener(spark, reader, table)
+    opened = opener(spark, reader, table)
     answers: dict[str, object] = {}
     seconds: dict[str, list[float]] = {}
     for name, run in READS.items():
-        answers[name] = run(frames)
+        answers[name] = run(opened())
         seconds[name] = []
         for _ in range(rounds):
             start = time.perf_counter()
-            run(frames)
+            run(opened())
             seconds[name].append(time.perf_counter() - start)
-    rows = frames(["id"], None).count()
+    frame = opened()
+    rows = frame.count()
+    for name, run in READS.items() if reader == "bridge" else ():
+        seconds[f"{name}, again"] = []
+        for _ in range(rounds):
+            start = time.perf_counter()
+            run(frame)
+            seconds[f"{name}, again"].append(time.perf_counter() - start)
     print(json.dumps({"spark": pyspark.__version__, "rows": rows, "answers": answers, "seconds": seconds}))
     spark.stop()
 

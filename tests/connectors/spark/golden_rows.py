@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from hudi_bridge.connectors.spark import locate_keys, read, register
+from hudi_bridge.connectors.spark import locate_keys, read, register, slice_routes
 from hudi_bridge.errors import QueryError
 
 
@@ -21,12 +21,14 @@ def main(folder: Path) -> None:
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .getOrCreate()
     )
+    native = 0
     for query in json.loads((folder / "queries.json").read_text()):
         frame = read(spark, query["path"], filter=query["filter"], options=query["options"])
+        native += slice_routes(frame).native if query["is_snapshot"] else 0
         frame.coalesce(1).write.parquet(str(folder / query["name"]))
     table = query["path"]
     keys = read(spark, table, columns=["_hoodie_record_key"])
-    print(keys.count(), locate_keys(spark, table, keys).where("file_id IS NOT NULL").count())  # noqa: T201 - what the test reads
+    print(native, keys.count(), locate_keys(spark, table, keys).where("file_id IS NOT NULL").count())  # noqa: T201 - what the test reads
     try:
         register(spark)
     except QueryError as error:
