@@ -49,7 +49,7 @@ def cause_in(text: str) -> HudiReadError | None:
 
 def _slices_in(text: str) -> Iterator[tuple[bytes, tuple[ReadContext, ...]]]:
     for name in dict.fromkeys(_FILE_NAME.findall(text)):
-        for files in _RECENT:
+        for files in tuple(_RECENT):
             if name in files.slices:
                 yield files.slices[name], files.contexts
                 break

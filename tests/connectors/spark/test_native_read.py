@@ -241,6 +241,7 @@ SETTINGS: Mapping[str, Sequence[str]] = {
     "spark.sql.sources.useV1SourceList": ("",),
     "spark.sql.autoBroadcastJoinThreshold": ("-1",),
     "spark.sql.adaptive.enabled": ("false",),
+    "spark.sql.files.maxPartitionBytes": ("1000",),
     "spark.sql.codegen.wholeStage": ("false",),
     "spark.sql.session.timeZone": ("America/Los_Angeles",),
 }
@@ -255,6 +256,32 @@ def test_settings_of_the_session_change_nothing(spark: SparkSession, name: str, 
         assert differences(expected, read(spark, path).toArrow()) == []
         wanted = [column.name for column in table.schema if not pa.types.is_nested(column.type)]
         assert differences(expected.select(wanted), read(spark, path, columns=wanted).toArrow()) == []
+
+
+def test_positions_that_are_too_many_to_broadcast(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hudi_bridge.connectors.spark.native_read._MOST_BROADCAST", 0)
+    path = str(written(tmp_path).folder)
+    with setting(spark, "spark.sql.autoBroadcastJoinThreshold", "-1"):
+        frame = read(spark, path)
+        assert "BroadcastHashJoin" not in plan_of(frame)
+        assert values(frame) == MERGED
+        assert values(frame.where("id = 'b'")) == [("b", "new")]
+    assert "BroadcastHashJoin" in plan_of(read(spark, path, query_type="snapshot").where("id > 'a'"))
+
+
+def test_bits_of_deleted_positions(spark: SparkSession, tmp_path: Path) -> None:
+    """More rows than a block has, with deletes at the ends of words and blocks."""
+    deleted = {0, 63, 64, 127, 2047, 2048, 4095, 4096, 5000}
+    writer = TableWriter(folder=tmp_path / "table").create()
+    keys = [f"k{number:04d}" for number in range(5001)]
+    writer.base_file(at(1), [{"id": key, "ts": 1, "value": "x"} for key in keys], row_group_size=700)
+    writer.commit(at(1))
+    writer.log_file(at(2), [writer.delete_block(at(2), [(keys[number], 2) for number in deleted])])
+    writer.commit(at(2))
+    found = read(spark, str(writer.folder)).select("id").collect()
+    assert sorted(one["id"] for one in found) == [key for number, key in enumerate(keys) if number not in deleted]
 
 
 def test_a_file_that_is_gone_is_an_error_whatever_the_settings(spark: SparkSession, tmp_path: Path) -> None:
