@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from hudi_bridge.connectors.spark import read
 from tests.compare import differences
 from tests.golden_cases import GoldenQuery
 from tests.test_golden import ANSWERED, QUERIES, Key, answer_of, parametrize_keys
@@ -27,13 +28,22 @@ def test_spark_rows_are_those_of_hudi(spark: SparkSession, key: Key) -> None:
     assert differences(answer_of(query), rows.toArrow()) == []
 
 
+@pytest.mark.engine("spark read")
+def test_rows_of_read_are_those_of_hudi(spark: SparkSession, key: Key) -> None:
+    query = QUERIES[key]
+    frame = read(spark, str(query.table), options=query.reader_options)
+    assert differences(answer_of(query), frame.where(query.where_in_spark).toArrow()) == []
+    given = read(spark, str(query.table), filter=query.where_in_spark, options=query.reader_options)
+    assert differences(answer_of(query), given.toArrow()) == []
+
+
 @pytest.mark.parametrize(
     "case", ["f_types_120", "f_types_0150", "f_types_ntz_120", "g_sor_mixed_120", "e_ts_keygen_120"]
 )
 def test_columns_have_the_types_that_the_bundle_gives_them(spark: SparkSession, case: str) -> None:
     query = QUERIES[case, 0]
     found = spark.read.format("hudi_bridge").load(str(query.table)).schema
-    assert found == types_of_the_bundle(query)
+    assert found == types_of_the_bundle(query) == read(spark, str(query.table)).schema
 
 
 def types_of_the_bundle(query: GoldenQuery) -> StructType:
