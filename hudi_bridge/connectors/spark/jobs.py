@@ -15,6 +15,8 @@ from hudi_bridge.connectors.spark.types import spark_schema
 
 T = TypeVar("T")
 
+# All workers get all tasks if these are part of the function. Rows with one task each pass through one more worker.
+_MOST_IN_FUNCTION = 1 << 20
 _TASKS = StructType([StructField("task", BinaryType(), nullable=False)])
 
 
@@ -30,9 +32,22 @@ def map_one_per_task(
     schema: StructType | str,
 ) -> DataFrame:
     """The rows that ``run`` returns for each of ``tasks``, one Spark task for each."""
-    pickled = [(bytearray(pickle.dumps(task)),) for task in tasks]
-    rows = spark.createDataFrame(spark.sparkContext.parallelize(pickled, max(1, len(pickled))), _TASKS)
+    pickled = [pickle.dumps(task) for task in tasks]
+    if sum(map(len, pickled)) <= _MOST_IN_FUNCTION:
+        numbers = spark.range(0, len(pickled), 1, max(1, len(pickled)))
+        return numbers.mapInArrow(partial(_run_numbered, run, pickled), schema)
+    rows = spark.createDataFrame(
+        spark.sparkContext.parallelize([(bytearray(one),) for one in pickled], len(pickled)), _TASKS
+    )
     return rows.mapInArrow(partial(_run_each, run), schema)
+
+
+def _run_numbered(
+    run: Callable[[T], Iterator[pa.RecordBatch]], pickled: Sequence[bytes], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for number in map(int, batch.column(0).to_numpy()):
+            yield from run(pickle.loads(pickled[number]))  # noqa: S301 - from the driver of this job
 
 
 def _run_each(
