@@ -271,6 +271,15 @@ def test_positions_that_are_too_many_to_broadcast(
     assert "BroadcastHashJoin" in plan_of(read(spark, path, query_type="snapshot").where("id > 'a'"))
 
 
+def test_tasks_that_are_too_large_for_a_function(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hudi_bridge.connectors.spark.jobs._MOST_IN_FUNCTION", 0)
+    path = str(written(tmp_path).folder)
+    assert values(read(spark, path)) == MERGED
+    assert values(read(spark, path, options={"maxNativeFiles": "0"})) == MERGED
+
+
 def test_bits_of_deleted_positions(spark: SparkSession, tmp_path: Path) -> None:
     """More rows than a block has, with deletes at the ends of words and blocks."""
     deleted = {0, 63, 64, 127, 2047, 2048, 4095, 4096, 5000}
