@@ -92,7 +92,7 @@ def attach(
         raise QueryError("up_to", repr(up_to), "an after as well, where the range begins")
     merges = MemoryStore(cache_bytes) if cache is None else FolderStore(cache, cache_bytes)
     attached = Attached(connection, table, name, as_of, None if after is None else (after, up_to), merges)
-    attached._create()  # noqa: SLF001 - the only caller
+    attached._create()  # noqa: SLF001 - of this module
     return attached
 
 
@@ -181,13 +181,12 @@ class Attached:
         return dict(self._plans)
 
     def _create(self) -> None:
-        sources, datasets = self._sources(), self._datasets()
         self._scanned = {}
+        sources, datasets = self._sources(), self._datasets()
         self._view_schema.refuse_tables(self.connection, self.names)
-        for name, source in sources.items():
-            self._view_schema.create(self.connection, name, self.connection.from_arrow(source))
-        for name, dataset in datasets.items():
-            self._view_schema.create(self.connection, name, self._rows(name, dataset))
+        views = {name: self._rows(name, dataset) for name, dataset in datasets.items()}
+        views |= {name: self.connection.from_arrow(source) for name, source in sources.items()}
+        self._view_schema.create(self.connection, views)
         self._instant = datasets[self.name].instant
 
     def _datasets(self) -> dict[str, HudiDataset]:

@@ -21,7 +21,7 @@ from hudi_bridge.connectors.duckdb.file_system import TableFiles
 from hudi_bridge.connectors.duckdb.sources import Errors
 from hudi_bridge.connectors.duckdb.sql_text import quote_identifier
 from hudi_bridge.dataset import HudiDataset
-from hudi_bridge.engines import context_identity, slice_delta_in
+from hudi_bridge.engines import identity, slice_delta_in
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
@@ -172,7 +172,9 @@ class NativeScanPlanner:
 
     def _columns_of(self, dataset: HudiDataset, splits: list[RealtimeFileSplit]) -> "list[BaseFileColumns | str]":
         """The columns of each base file, or the reason why DuckDB cannot read it; opens files that are not known."""
-        query = context_identity(dataset.context)
+        context = dataset.context
+        # The snapshot and the read-optimized query have these in common, as a rule.
+        query = identity(dataset.schema, context.schema_ids, context.schema_history, context.path_columns)
         keys = [(query, split.base_path or "") for split in splits]
         known = {key: self._known[key] for key in keys if key in self._known}
         unknown = [(key, split) for key, split in zip(keys, splits, strict=True) if key not in known]

@@ -3,7 +3,7 @@
 A database file must not hold a view over a Python object: the view would outlive the object.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -45,13 +45,15 @@ class ViewSchema:
                 "name", f"the table {taken[0][0]!r} of the connection", f"no table named {', '.join(names)}"
             )
 
-    def create(self, connection: duckdb.DuckDBPyConnection, name: str, rows: duckdb.DuckDBPyRelation) -> None:
-        """Makes a view of rows, in place of a view of that name."""
+    def create(self, connection: duckdb.DuckDBPyConnection, views: Mapping[str, duckdb.DuckDBPyRelation]) -> None:
+        """Makes views by name, in place of views of these names."""
         if self.is_in_memory:
             with self._entered(connection):
-                rows.create_view(name, replace=True)
+                for name, rows in views.items():
+                    rows.create_view(name, replace=True)
         else:
-            connection.register(name, rows)
+            for name, rows in views.items():
+                connection.register(name, rows)
 
     def drop(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
         """Removes a view, if it is there."""
