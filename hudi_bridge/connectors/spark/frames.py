@@ -1,6 +1,7 @@
-"""Reads a table as a DataFrame, with column pruning and filter pushdown (PySpark 3.5 or later).
+"""Reads a table as a DataFrame (PySpark 3.5 or later).
 
-Spark does not tell data sources in Python which columns a query uses, so ``read`` takes them as an argument.
+Snapshots and read-optimized queries are planned by Spark. In other queries Spark does not tell which columns it uses,
+so ``read`` takes them as an argument.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +33,10 @@ def read(
 ) -> DataFrame:
     """A table as a DataFrame of ``columns`` (all by default) and of the rows that meet ``filter``, a SQL condition.
 
-    The condition prunes partitions and row groups and filters rows on the executors; Spark checks it again.
+    The condition prunes partitions and row groups and filters rows on the executors; Spark checks it again. A snapshot
+    is a scan of base files by Spark, with the rows that logs change: their merge is a Spark job that ends before this
+    returns, and is kept as long as a DataFrame uses it. ``slice_routes`` tells which slices Spark reads.
+
     ``query_type`` is ``snapshot``, ``read_optimized``, ``incremental`` or ``splits``; ``options`` are those of
     ``spark.read.format("hudi_bridge")``.
 
@@ -41,7 +45,9 @@ def read(
             Python.
         TableNotFoundError: there is no Hudi table.
         UnsupportedTableError: the table uses something that cannot be read correctly.
+        DataFileGoneError: a base file has been removed.
         pyspark.errors.AnalysisException: the condition does not fit the table.
+        pyspark.errors.PySparkException: the merge has failed; ``cause_of`` has the cause.
     """
     # On a cluster, the Python of this machine says nothing about that of the executors.
     if (spark.sparkContext.master or "").startswith("local"):
