@@ -4,25 +4,19 @@ Every answer has to be that of the table as of some instant, never a mixture of 
 """
 
 import contextlib
-from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
-from typing import Any
-
-import pyarrow.compute as pc
 
 from hudi_bridge import DataFileGoneError, HudiTable, InstantNotReadableError
 from hudi_bridge.timeline.instant import Action
 from tests.connectors.iceberg.iceberg_service import running, service_options
+from tests.connectors.spark.answers_beside_writer import Answer, answers_at_instants, ask_while, write_and_note
 from tests.connectors.spark.test_spark_writer import running_writer, write_round
 from tests.integration.test_trino_sql_route import hive_catalog, route_in
 from tests.integration.trino_catalogs import iceberg_properties
 from tests.integration.trino_server import Trino
 
-Answer = tuple[int, int, int]
 ROUNDS = 5
-PAUSE_SECONDS = 0.5
-"""Between questions, for the writer to get on."""
 
 
 def test_every_answer_is_that_of_an_instant(trino: Trino, tmp_path: Path) -> None:
@@ -32,7 +26,7 @@ def test_every_answer_is_that_of_an_instant(trino: Trino, tmp_path: Path) -> Non
     with running_writer(table, ROUNDS) as writer:
         write_round(writer)
         expected = answers_at_instants(table)
-        rounds = Thread(target=write_and_note, args=(writer, table, expected))
+        rounds = Thread(target=write_and_note, args=(writer, table, expected, ROUNDS))
         with (
             running(options) as service,
             trino.catalog("written", "iceberg", iceberg_properties(service.url)) as live,
@@ -57,33 +51,6 @@ def test_every_answer_is_that_of_an_instant(trino: Trino, tmp_path: Path) -> Non
     assert {Action.COMMIT, Action.DELTA_COMMIT, Action.CLEAN, Action.REPLACE_COMMIT} <= actions
 
 
-def ask_while(thread: Thread, ask: Callable[[], None]) -> None:
-    """Ask as long as a thread runs, and once after it has ended."""
-    thread.start()
-    while thread.is_alive():
-        ask()
-        thread.join(PAUSE_SECONDS)
-    ask()
-
-
 def answer(trino: Trino, name: str) -> Answer:
     ((rows, ts, cents),) = trino.query(f"SELECT count(*), sum(ts), sum(CAST(fare * 100 AS bigint)) FROM {name}")
     return rows, ts, cents
-
-
-def write_and_note(writer: Any, table: Path, expected: dict[str, Answer]) -> None:
-    for _ in range(ROUNDS - 1):
-        write_round(writer)
-        expected |= answers_at_instants(table)
-
-
-def answers_at_instants(folder: Path) -> dict[str, Answer]:
-    """The answer as of each instant that can be read."""
-    table = HudiTable.open(str(folder))
-    answers = {}
-    for commit in table.timeline.commits():
-        with contextlib.suppress(InstantNotReadableError):
-            rows = table.snapshot(commit.requested_time).to_table(columns=["ts", "fare"])
-            cents = pc.sum(pc.round(pc.multiply(rows["fare"], 100))).as_py()
-            answers[commit.requested_time] = (rows.num_rows, pc.sum(rows["ts"]).as_py(), int(cents))
-    return answers

@@ -7,8 +7,8 @@ import duckdb
 
 from hudi_bridge import DataFileGoneError, HudiReadError
 from hudi_bridge.connectors.duckdb import Attached, attach
+from tests.connectors.spark.answers_beside_writer import Answer, answers_at_instants, ask_while, write_and_note
 from tests.connectors.spark.test_spark_writer import running_writer, write_round
-from tests.integration.test_trino_beside_writer import Answer, answers_at_instants, ask_while, write_and_note
 
 ROUNDS = 6
 QUERY = "SELECT count(*), sum(ts), sum(CAST(round(fare * 100) AS BIGINT)) FROM {}"
@@ -31,7 +31,7 @@ def test_every_answer_is_that_of_the_instant_that_the_views_show(tmp_path: Path)
                 if (answer := answer_of(connection, attached)) is not None:
                     answers.append((attached.instant, answer))
 
-        ask_while(Thread(target=write_and_note, args=(writer, table, expected)), ask)
+        ask_while(Thread(target=write_and_note, args=(writer, table, expected, ROUNDS)), ask)
     for answers in found.values():
         assert [(instant, expected[instant]) for instant, _ in answers] == answers
         assert answers[-1][0] == max(expected)
