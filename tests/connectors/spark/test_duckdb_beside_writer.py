@@ -4,16 +4,18 @@ from pathlib import Path
 from threading import Thread
 
 import duckdb
+import pytest
 
 from hudi_bridge import DataFileGoneError, HudiReadError
 from hudi_bridge.connectors.duckdb import Attached, attach
 from tests.connectors.spark.answers_beside_writer import Answer, answers_at_instants, ask_while, write_and_note
 from tests.connectors.spark.test_spark_writer import running_writer, write_round
 
-ROUNDS = 6
+ROUNDS = 5
 QUERY = "SELECT count(*), sum(ts), sum(CAST(round(fare * 100) AS BIGINT)) FROM {}"
 
 
+@pytest.mark.jvm
 def test_every_answer_is_that_of_the_instant_that_the_views_show(tmp_path: Path) -> None:
     table = tmp_path / "trips"
     with running_writer(table, ROUNDS) as writer, duckdb.connect() as connection:

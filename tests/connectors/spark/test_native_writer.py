@@ -12,7 +12,7 @@ from hudi_bridge.connectors.spark import cause_of, read, slice_routes
 from tests.compare import differences
 from tests.connectors.spark.test_spark_writer import running_writer, write_round
 
-ROUNDS = 8
+ROUNDS = 5
 GONE = (DataFileGoneError, InstantNotReadableError)
 
 

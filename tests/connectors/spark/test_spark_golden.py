@@ -13,11 +13,14 @@ from tests.golden_cases import GoldenQuery
 from tests.test_golden import ANSWERED, QUERIES, Key, answer_of, parametrize_keys
 
 CASES_PER_GROUP = 3
+READ_PER_GROUP = 1
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "key" in metafunc.fixturenames:
+    if metafunc.function is test_spark_rows_are_those_of_hudi:
         parametrize_keys(metafunc, ANSWERED, CASES_PER_GROUP)
+    if metafunc.function is test_rows_of_read_are_those_of_hudi:
+        parametrize_keys(metafunc, ANSWERED, READ_PER_GROUP)
 
 
 @pytest.mark.engine("spark")
