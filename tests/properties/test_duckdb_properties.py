@@ -25,7 +25,7 @@ CONDITIONS = 4
 
 @pytest.mark.parametrize("name", TABLES)
 def test_conditions_mean_what_they_mean_on_rows_in_memory(name: str) -> None:
-    @settings(max_examples=examples(8), deadline=None)
+    @settings(max_examples=examples(5), deadline=None)
     @given(pieces=tables(), seed=st.integers(0, 1 << 32))
     def check(pieces: Any, seed: int) -> None:
         choice = random.Random(seed)
@@ -51,7 +51,7 @@ def test_conditions_mean_what_they_mean_on_rows_in_memory(name: str) -> None:
 def test_views_follow_a_table_and_merge_again_what_has_changed(name: str, *, is_in_folder: bool) -> None:
     version, options = histories.TABLES[name]
 
-    @settings(max_examples=examples(5), deadline=None)
+    @settings(max_examples=examples(3), deadline=None)
     @given(steps=STEPS)
     def check(steps: list[Step]) -> None:
         with tempfile.TemporaryDirectory() as folder, duckdb.connect() as connection:

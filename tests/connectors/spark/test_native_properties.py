@@ -106,7 +106,7 @@ def in_spark(spark: SparkSession, rows: pa.Table) -> DataFrame:
 
 
 def test_random_tables_and_conditions(spark: SparkSession) -> None:
-    @settings(max_examples=examples(6), deadline=None)
+    @settings(max_examples=examples(4), deadline=None)
     @given(groups=st.lists(GROUPS, min_size=1, max_size=3), conditions=st.lists(CONDITIONS, min_size=1, max_size=4))
     def check(groups: list[Any], conditions: list[str]) -> None:
         with tempfile.TemporaryDirectory() as folder:
