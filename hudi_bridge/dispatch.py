@@ -1,5 +1,6 @@
 """Chooses the reader of a split."""
 
+from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from functools import partial
 from typing import Any, Protocol, Self
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.changes.reader import ChangeReader
 from hudi_bridge.changes.split import ChangeSplit
-from hudi_bridge.errors import QueryError
+from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.readers.base_file import BaseFileReader
 from hudi_bridge.readers.realtime_compacted import RealtimeCompactedReader
 from hudi_bridge.readers.request import RowRequest
@@ -130,6 +131,15 @@ def open_reader_in(
     """
     request = RowRequest.of(split.context.schema, columns, row_filter)
     return SplitReader(reader_for(storage, split, request, use_threads=use_threads, at_once=at_once))
+
+
+def reading_error(storage: Storage, split: Split) -> HudiReadError | None:
+    """What is wrong with the files of a split, which are read for it; None if they can be read."""
+    try:
+        deque(open_reader_in(storage, split).batches(), 0)
+    except HudiReadError as error:
+        return error
+    return None
 
 
 def reader_for(

@@ -22,15 +22,15 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hudi_bridge.changes.split import ChangeFormat, change_schema
-from hudi_bridge.connectors.duckdb.merge_folder import FolderStore
+from hudi_bridge.connectors.duckdb.merge_folder import merge_store
 from hudi_bridge.connectors.duckdb.native_scan import NativeScanPlanner, ViewPlan
 from hudi_bridge.connectors.duckdb.native_view import native_view
 from hudi_bridge.connectors.duckdb.sources import Errors, Read, Source
 from hudi_bridge.connectors.duckdb.view_schema import ViewSchema
 from hudi_bridge.dataset import HudiDataset
-from hudi_bridge.dispatch import open_reader_in
+from hudi_bridge.dispatch import reading_error
 from hudi_bridge.display import html_of_properties
-from hudi_bridge.engines import MemoryStore, MergeStore
+from hudi_bridge.engines import MergeStore
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.inspection import (
     FILE_SLICES_SCHEMA,
@@ -41,7 +41,7 @@ from hudi_bridge.inspection import (
     inspect_timeline,
 )
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import PathLike, Storage
+from hudi_bridge.storage import PathLike
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import EARLIEST, InstantLike
 
@@ -90,7 +90,7 @@ def attach(
     table = path_or_table if isinstance(path_or_table, HudiTable) else HudiTable.open(path_or_table, filesystem)
     if up_to is not None and after is None:
         raise QueryError("up_to", repr(up_to), "an after as well, where the range begins")
-    merges = MemoryStore(cache_bytes) if cache is None else FolderStore(cache, cache_bytes)
+    merges = merge_store(cache, cache_bytes)
     attached = Attached(connection, table, name, as_of, None if after is None else (after, up_to), merges)
     attached._create()  # noqa: SLF001 - of this module
     return attached
@@ -174,7 +174,7 @@ class Attached:
         if known is not None or not isinstance(error, duckdb.Error):
             return known
         named = next((split for path, split in self._scanned.items() if path in str(error)), None)
-        return None if named is None else _error_of(self.table.storage, named)
+        return None if named is None else reading_error(self.table.storage, named)
 
     def plan(self) -> Mapping[str, ViewPlan]:
         """How DuckDB reads the rows of the snapshot and of the read-optimized view, by the name of the view."""
@@ -237,12 +237,3 @@ def _read_table(inspect: Callable[[], pa.Table]) -> Read:
         return ds.dataset(inspect()).to_batches(columns=list(columns), filter=row_filter)
 
     return read
-
-
-def _error_of(storage: Storage, split: RealtimeFileSplit) -> HudiReadError | None:
-    """The error of reading a slice; None if it can be read."""
-    try:
-        deque(open_reader_in(storage, split).batches(), 0)
-    except HudiReadError as error:
-        return error
-    return None

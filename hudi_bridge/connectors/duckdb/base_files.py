@@ -37,6 +37,11 @@ class BaseFileColumns:
 class NotByDuckDBError(Exception):
     """The reason why DuckDB cannot read a base file as Hudi does."""
 
+    @classmethod
+    def of(cls, error: duckdb.Error, path: str) -> "NotByDuckDBError":
+        """The reason for a base file that DuckDB has refused."""
+        return cls(str(error).partition("\n")[0].replace(path, "its base file"))
+
 
 def columns_of(split: RealtimeFileSplit, base: StoredBaseFile) -> BaseFileColumns:
     """Where the columns of the query come from.
@@ -94,7 +99,7 @@ def stored_types(connection: duckdb.DuckDBPyConnection, path: str) -> dict[str, 
     try:
         return types_of(connection.sql(f"FROM {read_parquet([path])}"))
     except duckdb.Error as error:
-        raise NotByDuckDBError(str(error).partition("\n")[0].replace(path, "its base file")) from error
+        raise NotByDuckDBError.of(error, path) from error
 
 
 def read_parquet(paths: Sequence[str]) -> str:

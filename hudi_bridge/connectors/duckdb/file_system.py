@@ -1,6 +1,5 @@
 """The file system of a table for DuckDB's own Parquet reader, where that has none of its own for it."""
 
-import copy
 import errno
 import os
 import threading
@@ -13,7 +12,7 @@ from typing import Any
 import fsspec
 import pyarrow as pa
 
-from hudi_bridge.connectors.duckdb.sources import Errors
+from hudi_bridge.connectors.duckdb.sources import Errors, recording
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.storage import Storage
 
@@ -60,10 +59,8 @@ class TableFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]  # fsspec has
         del mode
         name = self._path(path)
         try:
-            return TableFile(self._storage.open_input(name), self.sizes[name], self._storage, name, self._errors)
-        except HudiReadError as error:
-            self._errors.append(copy.copy(error))
-            raise
+            with recording(self._errors):
+                return TableFile(self._storage.open_input(name), self.sizes[name], self._storage, name, self._errors)
         except FileNotFoundError as error:
             # ``Attached.cause_of`` looks for the name that DuckDB knows.
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.url(name)) from error
@@ -104,24 +101,24 @@ class TableFile:
             StorageError: they cannot be read in time.
         """
         offset = self.tell()
-        try:
-            content = self._storage.wait_for("read", self._path, partial(self._read_at, size, offset))
-        except HudiReadError as error:
-            self._errors.append(copy.copy(error))
-            raise
-        except Exception as error:
-            failure = self._storage.failure("read", self._path, error)
-            self._errors.append(copy.copy(failure))
-            raise failure from error
-        if len(content) < min(size, self._size - offset):
-            # DuckDB does not look at how many bytes it gets.
-            reason = f"{len(content)} bytes at {offset} of {self._size}, and {size} were asked for"
-            failure = self._storage.failure("read", self._path, OSError(errno.EIO, reason))
-            self._errors.append(copy.copy(failure))
-            raise failure
+        with recording(self._errors):
+            content = self._read(size, offset)
         self.seek(offset + len(content))
         return content
 
     def close(self) -> None:
         """Closes the file."""
         self._file.close()
+
+    def _read(self, size: int, offset: int) -> bytes:
+        try:
+            content = self._storage.wait_for("read", self._path, partial(self._read_at, size, offset))
+        except HudiReadError:
+            raise
+        except Exception as error:
+            raise self._storage.failure("read", self._path, error) from error
+        if len(content) < min(size, self._size - offset):
+            # DuckDB does not look at how many bytes it gets.
+            reason = f"{len(content)} bytes at {offset} of {self._size}, and {size} were asked for"
+            raise self._storage.failure("read", self._path, OSError(errno.EIO, reason))
+        return content

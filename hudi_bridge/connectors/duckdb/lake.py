@@ -27,7 +27,7 @@ from hudi_bridge.connectors.duckdb.attached import (
     TIMELINE,
     Attached,
 )
-from hudi_bridge.connectors.duckdb.merge_folder import FolderStore
+from hudi_bridge.connectors.duckdb.merge_folder import merge_store
 from hudi_bridge.connectors.duckdb.native_scan import ViewPlan
 from hudi_bridge.connectors.duckdb.sql_text import quote_identifier
 from hudi_bridge.connectors.duckdb.statement_names import Chain, name_chains, parse_name
@@ -35,7 +35,7 @@ from hudi_bridge.connectors.lakes.merge_settings import MergingByTable
 from hudi_bridge.connectors.lakes.names import parse_table_name
 from hudi_bridge.connectors.lakes.roots import DEFAULT_NAMESPACE, Namespace, Roots, is_table
 from hudi_bridge.display import html_of_properties
-from hudi_bridge.engines import MemoryStore, MergeStore, RecordPayload
+from hudi_bridge.engines import MergeStore, RecordPayload
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
 from hudi_bridge.storage import PathLike, Storage
 from hudi_bridge.table import HudiTable
@@ -78,7 +78,7 @@ def attach_all(
     if is_table(folder):
         raise QueryError("root", f"the table {folder.shown_path}", "a folder of tables; attach takes a table")
     merging = MergingByTable(options=options or {}, payloads=payloads or {})
-    merges = MemoryStore(cache_bytes) if cache is None else FolderStore(cache, cache_bytes)
+    merges = merge_store(cache, cache_bytes)
     return Lake(connection, Roots(folders=(folder,), tables={}), name, merging, merges, as_of)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hudi_bridge.engines import MergedSlice
+from hudi_bridge.engines import MemoryStore, MergedSlice, MergeStore
 from hudi_bridge.storage import PathLike
 
 _SUFFIX = ".arrow"
@@ -85,6 +85,11 @@ class FolderStore:
                     path.parent.rmdir()
             else:
                 self._size_bytes += size
+
+
+def merge_store(folder: PathLike | None, max_bytes: int) -> MergeStore:
+    """A store of merges in a folder, or in memory without one."""
+    return MemoryStore(max_bytes) if folder is None else FolderStore(folder, max_bytes)
 
 
 def _write(path: Path, merged: MergedSlice, counted: str) -> None:

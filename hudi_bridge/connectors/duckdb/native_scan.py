@@ -228,7 +228,7 @@ class NativeScanPlanner:
         try:
             found = self.connection.execute("SELECT file, hash(file) FROM glob($name)", {"name": name}).fetchall()
         except duckdb.Error as error:
-            raise NotByDuckDBError(str(error).partition("\n")[0].replace(name, "its base file")) from error
+            raise NotByDuckDBError.of(error, name) from error
         if [file for file, _ in found] != [name]:
             raise NotByDuckDBError("DuckDB does not find its base file, or has another name for it")
         return int(found[0][1])

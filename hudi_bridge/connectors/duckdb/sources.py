@@ -17,6 +17,17 @@ Read = Callable[[Sequence[str], pc.Expression | None], Iterable[pa.RecordBatch]]
 """Reads some columns of the rows that pass a condition, which is checked exactly: DuckDB does not check it again."""
 
 
+@contextmanager
+def recording(errors: Errors) -> Iterator[None]:
+    """A context whose errors of the table are recorded, for ``Attached.cause_of``."""
+    try:
+        yield
+    except HudiReadError as error:
+        # A copy has no traceback, which would keep the batches of the failed scan alive.
+        errors.append(copy.copy(error))
+        raise
+
+
 class Source(ds.Dataset):
     """A dataset for DuckDB that records errors of the table."""
 
@@ -52,14 +63,5 @@ class Source(ds.Dataset):
         return BatchScanner(schema, lambda: self._batches(names, filter))
 
     def _batches(self, names: Sequence[str], row_filter: pc.Expression | None) -> BatchGenerator:
-        with self._recording_errors():
+        with recording(self._errors):
             yield from self._read(names, row_filter)
-
-    @contextmanager
-    def _recording_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except HudiReadError as error:
-            # A copy has no traceback, which would keep the batches of the failed scan alive.
-            self._errors.append(copy.copy(error))
-            raise

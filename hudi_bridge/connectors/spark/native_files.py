@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from hudi_bridge.connectors.spark.plan import load_split
-from hudi_bridge.dispatch import open_reader_in
+from hudi_bridge.dispatch import reading_error
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.storage import Storage
@@ -39,10 +39,8 @@ def cause_in(text: str) -> HudiReadError | None:
     """What is wrong with a file that the text of an error names; None if it names none, or if all can be read."""
     for split, contexts in _slices_in(text):
         context = contexts[0]
-        try:
-            for _ in open_reader_in(Storage.open(context.table_path), load_split(split, contexts)).batches():
-                pass
-        except HudiReadError as error:
+        error = reading_error(Storage.open(context.table_path), load_split(split, contexts))
+        if error is not None:
             return error
     return None
 
