@@ -18,7 +18,7 @@ LOWEST := .venv-lowest
 LIBRARIES := .venv-libraries
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check full lint types test jdks spark trino presto integration golden matrix bench format clean docs dist lowest libraries
+.PHONY: help demo check full lint types test coverage jdks spark trino presto integration golden matrix bench format clean docs dist lowest libraries
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -30,9 +30,9 @@ check: lint types ## Check style, types, units, properties, and the golden table
 	$(PYTEST) -m "not engine and not jvm" --hypothesis-profile=quick
 
 full: jdks lint types docs $(SPARK35_INSTALLED) $(LIBRARIES)/.installed ## All that has to pass: more examples, and every engine (JDKs); CI runs this
-	$(PYTEST) -m "not jvm" --cov --cov-report=
-	$(BIN)/python -m pytest $(SPARK_TESTS) -m jvm --cov --cov-append --cov-report=
-	$(BIN)/python -m pytest $(TRINO_TESTS) -m jvm --cov --cov-append --cov-report=term:skip-covered
+	$(PYTEST) -m "not jvm"
+	$(BIN)/python -m pytest $(SPARK_TESTS) -m jvm
+	$(BIN)/python -m pytest $(TRINO_TESTS) -m jvm
 
 lint: $(INSTALLED) ## Check format, style and who imports whom
 	$(BIN)/ruff format --check
@@ -63,6 +63,9 @@ integration: $(INSTALLED) ## Run the tests with a Trino and a Presto server, fet
 	@$(BIN)/python -m tests.jdks trino presto
 	@$(MAKE) --no-print-directory $(SPARK35_INSTALLED) $(LIBRARIES)/.installed
 	$(BIN)/python -m pytest $(TRINO_TESTS)
+
+coverage: $(INSTALLED) ## Show the lines and branches that no test without a JVM reaches
+	$(PYTEST) -m "not jvm" --cov --cov-report=term:skip-covered
 
 golden: $(INSTALLED) ## Compare the golden tables with the answers of Hudi, as Arrow
 	$(PYTEST) tests/test_golden.py -m "not engine"
