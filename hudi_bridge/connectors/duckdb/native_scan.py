@@ -133,12 +133,11 @@ class NativeScanPlanner:
         with_base = [split for split in splits if split.base_path is not None]
         self._open_files(with_base)
         numbers: dict[str, int] = {}
-        for split in with_base:
-            base_path = split.base_path or ""
-            try:
-                numbers[base_path] = self._file_number(base_path)
-            except NotByDuckDBError as reason:
-                reasons[str(reason)] += 1
+        for base_path, number in self._file_numbers([split.base_path or "" for split in with_base]).items():
+            if isinstance(number, str):
+                reasons[number] += 1
+            else:
+                numbers[base_path] = number
         if len(set(numbers.values())) < len(numbers):
             return _by_hudi_bridge("two of its files have one number")
         with_base = [split for split in with_base if split.base_path in numbers]
@@ -216,22 +215,29 @@ class NativeScanPlanner:
         items += [f"hash(filename) AS {FILE}", f"file_row_number AS {ROW}"]
         return f"SELECT {', '.join(items)} FROM {read_parquet(paths)}"
 
-    def _file_number(self, path: str) -> int:
-        """A number for a base file that DuckDB can find for each row without comparing paths.
+    def _file_numbers(self, paths: Sequence[str]) -> dict[str, int | str]:
+        """For each base file a number that DuckDB can find for each row without comparing paths, or a reason.
 
-        Raises:
-            NotByDuckDBError: DuckDB would not name the file as it is told to.
+        The reason is that DuckDB would not name the file as it is told to.
         """
-        name = self.location(path)
-        if any(sign in name for sign in _PATTERN_SIGNS):
-            raise NotByDuckDBError("its path has a sign of patterns")
+        names = {path: self.location(path) for path in paths}
+        plain = [name for name in names.values() if not any(sign in name for sign in _PATTERN_SIGNS)]
+        found: dict[str, int | str] = dict.fromkeys(names.values(), "its path has a sign of patterns")
+        found.update(dict.fromkeys(plain, "DuckDB does not find its base file, or has another name for it"))
         try:
-            found = self.connection.execute("SELECT file, hash(file) FROM glob($name)", {"name": name}).fetchall()
-        except duckdb.Error as error:
-            raise NotByDuckDBError.of(error, name) from error
-        if [file for file, _ in found] != [name]:
-            raise NotByDuckDBError("DuckDB does not find its base file, or has another name for it")
-        return int(found[0][1])
+            found.update(self._hashes_of_files(plain))
+        except duckdb.Error:
+            # One of the names is to blame.
+            for name in plain:
+                try:
+                    found.update(self._hashes_of_files([name]))
+                except duckdb.Error as error:
+                    found[name] = str(NotByDuckDBError.of(error, name))
+        return {path: found[name] for path, name in names.items()}
+
+    def _hashes_of_files(self, names: Sequence[str]) -> list[tuple[str, int]]:
+        """The files that DuckDB finds by names, as it calls them, with a hash of the name."""
+        return self.connection.execute("SELECT file, hash(file) FROM glob($names)", {"names": names}).fetchall()
 
 
 def _typical_first(counted: Sequence[tuple[int, RealtimeFileSplit]]) -> list[RealtimeFileSplit]:
