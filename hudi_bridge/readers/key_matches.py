@@ -18,6 +18,9 @@ from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from hudi_bridge.splits.split import ReadContext
 
+# Each match costs a hash of all log keys.
+_BATCHES_PER_MATCH = 4
+
 
 class KeyMatchFinder:
     """Reads the record keys and ordering values of a base file, and matches its rows with the log records."""
@@ -64,10 +67,12 @@ class KeyMatchFinder:
 
     def match(self, stored: pa.RecordBatch, start: int) -> KeyMatches:
         """The matches of a batch that begins at row ``start`` of the file."""
-        rows = self._columns.evolve(stored)
+        return self._match(self._columns.evolve(stored), start)
+
+    def _match(self, rows: pa.RecordBatch, start: int) -> KeyMatches:
         ordering = [ordering_values(name, rows) for name in self._ordering]
         if self._by_position:
-            return self._merger.match_positions(start, stored.num_rows, ordering)
+            return self._merger.match_positions(start, rows.num_rows, ordering)
         keys = record_keys(rows, self._context)
         if self._commit_times is not None:
             # A row without a key matches nothing.
@@ -81,6 +86,30 @@ class KeyMatchFinder:
         for stored in self._columns.stored_batches(group, self._rows_per_batch):
             yield self.match(stored, start)
             start += stored.num_rows
+
+    def iter_matches_of_file(self) -> Iterator[tuple[int, KeyMatches]]:
+        """The matches of all rows, with the position of the first row for each group of them.
+
+        Only key columns are read, of more rows at a time than there are log records.
+        """
+        start = 0
+        for rows in self._key_rows():
+            yield start, self._match(rows, start)
+            start += rows.num_rows
+
+    def _key_rows(self) -> Iterator[pa.RecordBatch]:
+        batches = (rows for group in self._base.row_groups for rows in self._columns.batches(group))
+        if self._by_position:
+            yield from batches
+            return
+        waiting: list[pa.RecordBatch] = []
+        for rows in batches:
+            waiting.append(rows)
+            if sum(one.num_rows for one in waiting) >= _BATCHES_PER_MATCH * self._rows_per_batch:
+                yield pa.concat_batches(waiting)  # type: ignore[attr-defined]
+                waiting = []
+        if waiting:
+            yield pa.concat_batches(waiting)  # type: ignore[attr-defined]
 
 
 class _MatchesInBatches:

@@ -81,11 +81,8 @@ class MergeInParts:
 
     def _match_keys(self, base: OpenBaseFile, merger: FileSliceMerger, positions: list[Positions]) -> None:
         finder = KeyMatchFinder(base, merger, self._rule, self._split.context)
-        for group in base.row_groups:
-            start = int(base.row_group_starts[group])
-            for matches in finder.iter_matches(group):
-                positions.append(merger.superseded(matches) + start)
-                start += matches.base_rows
+        for start, matches in finder.iter_matches_of_file():
+            positions.append(merger.superseded(matches) + start)
 
 
 def _ascending(positions: list[Positions]) -> Positions:
