@@ -118,6 +118,18 @@ def test_a_condition_on_a_partition_saves_merging_the_others(
     assert_shows(connection, table.folder)
 
 
+def test_a_condition_that_no_partition_meets_merges_nothing(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, merged: list[str]
+) -> None:
+    attach(connection, partitioned(tmp_path / "t", ("a",)).folder, "trips")
+    # There is nothing to choose between, so positions are not joined by partition.
+    assert "part = part" not in plan_of(connection, "FROM trips")
+    for condition in ("part = 'b'", "part > 'b'", "part IS NULL"):
+        assert connection.execute(f"FROM trips WHERE {condition}").fetchall() == []
+    assert merged == []
+    assert connection.execute("SELECT count(*) FROM trips WHERE part = 'a'").fetchall() == [(3,)]
+
+
 def test_a_partition_may_be_null(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     table = partitioned(tmp_path / "t", ("a", None))
     attached = attach(connection, table.folder, "trips")

@@ -50,12 +50,16 @@ class MergedRows:
 
     @property
     def path_columns(self) -> tuple[str, ...]:
-        """The columns of the partition path that are equal, and not null, in a row and in its position."""
+        """The columns of the partition path that are equal, and not null, in a row and in its position.
+
+        Without those that have one value in all slices: by their conditions, DuckDB reads all positions or none.
+        """
         values = [dict(split.partition_values) for split in self._merged]
         return tuple(
             name
             for name in self._dataset.schema.names
-            if name in self._scan.path_columns and all(name in one and one[name].is_valid for one in values)
+            if name in self._scan.path_columns - self._scan.constant_columns
+            and all(name in one and one[name].is_valid for one in values)
         )
 
     def announce(self, columns: Sequence[str]) -> None:

@@ -67,7 +67,7 @@ class NativeScan:
 
     ``sql`` selects the columns of the query, ``FILE`` and ``ROW``; it is None if there are no such files.
     ``file_numbers`` has the values of ``FILE`` by path. ``path_columns`` are those whose values come from the partition
-    path in all files.
+    path in all files, ``constant_columns`` those of them that have one value.
     """
 
     plan: ViewPlan
@@ -75,6 +75,7 @@ class NativeScan:
     sql: str | None
     file_numbers: Mapping[str, int]
     path_columns: frozenset[str]
+    constant_columns: frozenset[str]
 
     def reads(self, split: RealtimeFileSplit) -> bool:
         """Whether DuckDB scans the base file of a slice, or the slice has none."""
@@ -167,6 +168,7 @@ class NativeScanPlanner:
             sql=" UNION ALL ".join(selects) or None,
             file_numbers={path: numbers[path] for split in scanned if (path := split.base_path) is not None},
             path_columns=frozenset(path_columns) if scanned else frozenset(),
+            constant_columns=frozenset(name for name in path_columns if _is_constant(name, scanned)),
         )
 
     def _columns_of(self, dataset: HudiDataset, splits: list[RealtimeFileSplit]) -> "list[BaseFileColumns | str]":
@@ -250,6 +252,12 @@ def _typical_first(counted: Sequence[tuple[int, RealtimeFileSplit]]) -> list[Rea
     return [first[1], *(split for _, split in counted if split is not first[1])]
 
 
+def _is_constant(name: str, splits: Sequence[RealtimeFileSplit]) -> bool:
+    return len({dict(split.partition_values)[name].as_py() for split in splits}) == 1
+
+
 def _by_hudi_bridge(reason: str) -> NativeScan:
     plan = ViewPlan(by_duckdb=0, by_hudi_bridge={}, merged=0, reason=reason)
-    return NativeScan(plan=plan, splits=(), sql=None, file_numbers={}, path_columns=frozenset())
+    return NativeScan(
+        plan=plan, splits=(), sql=None, file_numbers={}, path_columns=frozenset(), constant_columns=frozenset()
+    )
