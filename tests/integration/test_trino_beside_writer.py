@@ -10,8 +10,14 @@ from threading import Thread
 from hudi_bridge import DataFileGoneError, HudiTable, InstantNotReadableError
 from hudi_bridge.timeline.instant import Action
 from tests.connectors.iceberg.iceberg_service import running, service_options
-from tests.connectors.spark.answers_beside_writer import Answer, answers_at_instants, ask_while, write_and_note
-from tests.connectors.spark.test_spark_writer import running_writer, write_round
+from tests.connectors.spark.answers_beside_writer import (
+    Answer,
+    answers_at_instants,
+    ask_while,
+    running_writer,
+    write_and_note,
+    write_round,
+)
 from tests.integration.test_trino_sql_route import hive_catalog, route_in
 from tests.integration.trino_catalogs import iceberg_properties
 from tests.integration.trino_server import Trino
@@ -26,7 +32,7 @@ def test_every_answer_is_that_of_an_instant(trino: Trino, tmp_path: Path) -> Non
     with running_writer(table, ROUNDS) as writer:
         write_round(writer)
         expected = answers_at_instants(table)
-        rounds = Thread(target=write_and_note, args=(writer, table, expected, ROUNDS))
+        rounds = Thread(target=write_and_note, args=(writer, table, expected, ROUNDS - 1))
         with (
             running(options) as service,
             trino.catalog("written", "iceberg", iceberg_properties(service.url)) as live,

@@ -2,19 +2,43 @@
 
 import contextlib
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
 
 import pyarrow.compute as pc
 
+from benchmarks.hudi_bundle import hudi_bundle
 from hudi_bridge import HudiTable, InstantNotReadableError
-from tests.connectors.spark.test_spark_writer import write_round
+from tests.connectors.spark.processes import HERE, PYTHON35, environment
 
 Answer = tuple[int, int, int]
 """The number of rows, and the sums of ``ts`` and of ``fare`` in cents."""
 PAUSE_SECONDS = 0.5
 """Between questions, for the writer to get on."""
+
+
+@contextlib.contextmanager
+def running_writer(table: Path, rounds: int) -> Iterator["subprocess.Popen[str]"]:
+    """A writer of Hudi, which upserts, deletes, compacts, clusters, cleans and archives, a round at a time."""
+    command = [str(PYTHON35), str(HERE / "hudi_writer.py"), str(hudi_bundle()), str(table), str(rounds)]
+    with subprocess.Popen(
+        command, env=environment(PYTHON35), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as writer:
+        try:
+            yield writer
+        finally:
+            writer.kill()
+
+
+def write_round(writer: "subprocess.Popen[str]") -> None:
+    """Let a writer do its next round."""
+    assert writer.stdin is not None
+    assert writer.stdout is not None
+    writer.stdin.write("\n")
+    writer.stdin.flush()
+    # Hudi prints, too.
+    assert "written\n" in writer.stdout, "the writer has failed"
 
 
 def ask_while(thread: Thread, ask: Callable[[], None]) -> None:
@@ -27,8 +51,8 @@ def ask_while(thread: Thread, ask: Callable[[], None]) -> None:
 
 
 def write_and_note(writer: "subprocess.Popen[str]", table: Path, expected: dict[str, Answer], rounds: int) -> None:
-    """Let a writer do the rounds after its first, and note the answers as of each instant."""
-    for _ in range(rounds - 1):
+    """Let a writer do some more rounds, and note the answers as of each instant."""
+    for _ in range(rounds):
         write_round(writer)
         expected |= answers_at_instants(table)
 

@@ -12,6 +12,8 @@ HERE = Path(__file__).parent
 PYTHON35 = ROOT / ".venv-spark35" / "bin" / "python"
 """PySpark 3.5; ``make spark`` installs it."""
 TIMEOUT_SECONDS = 600
+JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For JVMs of short lives on few cores: their second compiler would take more time than it saves."""
 
 
 def environment(python: Path) -> dict[str, str]:
@@ -19,6 +21,7 @@ def environment(python: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYSPARK_GATEWAY_PORT")}
     return kept | {
         "JAVA_HOME": str(jdk_home(SPARK35 if python == PYTHON35 else SPARK)),
+        "JDK_JAVA_OPTIONS": JVM_OPTIONS,
         "PYSPARK_PYTHON": str(python),
         "PYSPARK_DRIVER_PYTHON": str(python),
         "PYTHONPATH": str(ROOT),

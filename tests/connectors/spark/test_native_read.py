@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from hudi_bridge import CorruptBaseFileError, DataFileGoneError, HudiTable, QueryError
 from hudi_bridge.connectors.spark import cause_of, read, slice_routes
 from tests.compare import differences
+from tests.connectors.spark.conditions import ids_by_condition
 from tests.golden_cases import golden_table
 from tests.table_writer import KEY_AND_VALUE, TableWriter, at
 
@@ -33,19 +34,28 @@ def row(key: str, ts: int, value: str | None, part: str | None = "p") -> dict[st
     return {"id": key, "ts": ts, "value": value, "part": part}
 
 
-def written(folder: Path, partition: str = "p", **options: Any) -> TableWriter:
+def written(folder: Path) -> TableWriter:
     """A table of three rows of which the log replaces one, deletes another and adds two."""
-    writer = TableWriter(folder=folder / "table", fields=PARTITIONED, partition_fields=("part",), **options).create()
-    part = unquote(partition).removeprefix("part=")
-    base = [row("a", 1, "x", part), row("b", 1, "y", part), row("c", 1, None, part)]
-    writer.base_file(at(1), base, partition=partition)
-    writer.commit(at(1))
-    log = [row("b", 2, "new", part), row("d", 2, "x", part), row("e", 2, None, part)]
-    block = writer.data_block(at(2), log, partition=partition)
-    deletes = writer.delete_block(at(2), [("a", 2)], partition=partition)
-    writer.log_file(at(2), [block, deletes], partition=partition)
-    writer.commit(at(2))
+    writer = TableWriter(folder=folder / "table", fields=PARTITIONED, partition_fields=("part",)).create()
+    write_group(writer, "p", "f1-0")
+    for version in (1, 2):
+        writer.commit(at(version))
     return writer
+
+
+def write_group(writer: TableWriter, partition: str, file_id: str) -> None:
+    """A base file and a log file in a partition."""
+    part = value_in(partition)
+    base = [row("a", 1, "x", part), row("b", 1, "y", part), row("c", 1, None, part)]
+    writer.base_file(at(1), base, partition=partition, file_id=file_id)
+    log = [row("b", 2, "new", part), row("d", 2, "x", part), row("e", 2, None, part)]
+    block = writer.data_block(at(2), log, partition=partition, file_id=file_id)
+    deletes = writer.delete_block(at(2), [("a", 2)], partition=partition)
+    writer.log_file(at(2), [block, deletes], partition=partition, file_id=file_id)
+
+
+def value_in(partition: str) -> str:
+    return unquote(partition).removeprefix("part=")
 
 
 MERGED = [("b", "new"), ("c", None), ("d", "x"), ("e", None)]
@@ -139,21 +149,38 @@ def test_what_is_kept_is_freed_with_the_last_frame(spark: SparkSession, tmp_path
     assert not own & kept()
 
 
-@pytest.mark.parametrize(
-    "partition", ["a b", "50%", "a%20b", "\u00e9\u4e2d", "x:y", "p+q", "part=z", "a&b;c", "a#b", "a,b", "'q'", "a|b"]
+ODD_FOLDERS = (
+    "a b",
+    "50%",
+    "a%20b",
+    "\u00e9\u4e2d",
+    "x:y",
+    "p+q",
+    "part=z",
+    "a&b;c",
+    "a#b",
+    "a,b",
+    "'q'",
+    "a|b",
 )
-def test_odd_folders(spark: SparkSession, tmp_path: Path, partition: str) -> None:
-    frame = read(spark, str(written(tmp_path, partition).folder))
-    assert slice_routes(frame).native == 1
-    assert values(frame) == MERGED
-    assert {one["part"] for one in frame.collect()} == {unquote(partition).removeprefix("part=")}
+PATTERNS = ("[x]", "a*", "{b}", "what?")
 
 
-@pytest.mark.parametrize("partition", ["[x]", "a*", "{b}", "what?"])
-def test_folders_that_spark_would_take_for_patterns(spark: SparkSession, tmp_path: Path, partition: str) -> None:
-    frame = read(spark, str(written(tmp_path, partition).folder))
-    assert slice_routes(frame).others == {"its folder has signs that Spark takes for a pattern": 1}
-    assert values(frame) == MERGED
+def test_odd_folders_and_those_that_spark_would_take_for_patterns(spark: SparkSession, tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path / "table", fields=PARTITIONED, partition_fields=("part",)).create()
+    for number, partition in enumerate((*ODD_FOLDERS, *PATTERNS)):
+        write_group(writer, partition, f"f{number}-0")
+    for version in (1, 2):
+        writer.commit(at(version))
+    frame = read(spark, str(writer.folder))
+    routes = slice_routes(frame)
+    assert routes.native == len(ODD_FOLDERS)
+    assert routes.others == {"its folder has signs that Spark takes for a pattern": len(PATTERNS)}
+    found: dict[str, list[Any]] = {}
+    for one in frame.collect():
+        assert one["part"] == value_in(one["_hoodie_partition_path"])
+        found.setdefault(one["_hoodie_partition_path"], []).append((one["id"], one["value"]))
+    assert {folder: sorted(rows) for folder, rows in found.items()} == dict.fromkeys((*ODD_FOLDERS, *PATTERNS), MERGED)
 
 
 def test_base_files_of_one_name(spark: SparkSession, tmp_path: Path) -> None:
@@ -228,34 +255,46 @@ def test_read_optimized_queries_and_time_travel(spark: SparkSession, tmp_path: P
 
 
 SETTINGS: Mapping[str, Sequence[str]] = {
-    "spark.sql.caseSensitive": ("true",),
+    "spark.sql.caseSensitive": ("true", "false"),
     "spark.sql.parquet.binaryAsString": ("true",),
     "spark.sql.parquet.int96AsTimestamp": ("false",),
     "spark.sql.parquet.datetimeRebaseModeInRead": ("LEGACY", "EXCEPTION"),
-    "spark.sql.parquet.enableVectorizedReader": ("false",),
-    "spark.sql.parquet.enableNestedColumnVectorizedReader": ("false",),
+    "spark.sql.parquet.enableNestedColumnVectorizedReader": ("true", "false"),
     "spark.sql.parquet.inferTimestampNTZ.enabled": ("false",),
     "spark.sql.parquet.fieldId.read.enabled": ("true",),
     "spark.sql.parquet.recordLevelFilter.enabled": ("true",),
     "spark.sql.ansi.enabled": ("true", "false"),
-    "spark.sql.sources.useV1SourceList": ("",),
     "spark.sql.autoBroadcastJoinThreshold": ("-1",),
-    "spark.sql.adaptive.enabled": ("false",),
+    "spark.sql.adaptive.enabled": ("true", "false"),
     "spark.sql.files.maxPartitionBytes": ("1000",),
-    "spark.sql.codegen.wholeStage": ("false",),
+    "spark.sql.codegen.wholeStage": ("true", "false"),
     "spark.sql.session.timeZone": ("America/Los_Angeles",),
+    "spark.sql.parquet.enableVectorizedReader": ("true", "false"),
 }
+"""What might change the rows, each setting with the values that it takes in turns."""
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, some in SETTINGS.items() for value in some])
-def test_settings_of_the_session_change_nothing(spark: SparkSession, name: str, value: str) -> None:
+@pytest.mark.parametrize("turn", [0, 1])
+def test_settings_of_the_session_change_nothing(spark: SparkSession, turn: int) -> None:
     path = str(golden_table("f_types_120"))
     table = HudiTable.open(path)
     expected = table.snapshot().to_table()
-    with setting(spark, name, value):
-        assert differences(expected, read(spark, path).toArrow()) == []
-        wanted = [column.name for column in table.schema if not pa.types.is_nested(column.type)]
-        assert differences(expected.select(wanted), read(spark, path, columns=wanted).toArrow()) == []
+    wanted = [column.name for column in table.schema if not pa.types.is_nested(column.type)]
+    with contextlib.ExitStack() as settings:
+        for name, some in SETTINGS.items():
+            settings.enter_context(setting(spark, name, some[turn % len(some)]))
+        frame, flat = read(spark, path), read(spark, path, columns=wanted)
+        assert slice_routes(frame).others == slice_routes(flat).others == {}
+        assert differences(expected, frame.toArrow()) == []
+        assert differences(expected.select(wanted), flat.toArrow()) == []
+
+
+def test_a_session_without_the_files_that_can_be_read_so(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(written(tmp_path).folder)
+    with setting(spark, "spark.sql.sources.useV1SourceList", ""):
+        frame = read(spark, path)
+        assert values(frame) == MERGED
+    assert slice_routes(frame).others == {"spark.sql.sources.useV1SourceList leaves out parquet": 1}
 
 
 def test_positions_that_are_too_many_to_broadcast(
@@ -298,23 +337,24 @@ def test_a_file_that_is_gone_is_an_error_whatever_the_settings(spark: SparkSessi
     frame = read(spark, str(writer.folder))
     (file,) = writer.folder.glob("p/*.parquet")
     content = file.read_bytes()
-    for name in ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles"):
-        with setting(spark, name, "true"):
-            again = read(spark, str(writer.folder))
-            file.unlink()
-            for one in (frame, again):
-                with pytest.raises(ERRORS) as caught:
-                    one.collect()
-                cause = cause_of(caught.value)
-                assert isinstance(cause, DataFileGoneError)
-                assert (cause.path, cause.newest_instant) == (f"p/{file.name}", at(2))
-            file.write_bytes(content)
-            again = read(spark, str(writer.folder))
-            file.write_bytes(content[:4] + b"\xff" * (len(content) // 2) + content[4 + len(content) // 2 :])
+    with (
+        setting(spark, "spark.sql.files.ignoreMissingFiles", "true"),
+        setting(spark, "spark.sql.files.ignoreCorruptFiles", "true"),
+    ):
+        again = read(spark, str(writer.folder))
+        file.unlink()
+        for one in (frame, again):
             with pytest.raises(ERRORS) as caught:
-                again.collect()
-            assert isinstance(cause_of(caught.value), CorruptBaseFileError)
-            file.write_bytes(content)
+                one.collect()
+            cause = cause_of(caught.value)
+            assert isinstance(cause, DataFileGoneError)
+            assert (cause.path, cause.newest_instant) == (f"p/{file.name}", at(2))
+        file.write_bytes(content)
+        again = read(spark, str(writer.folder))
+        file.write_bytes(content[:4] + b"\xff" * (len(content) // 2) + content[4 + len(content) // 2 :])
+        with pytest.raises(ERRORS) as caught:
+            again.collect()
+        assert isinstance(cause_of(caught.value), CorruptBaseFileError)
 
 
 def by_java(spark: SparkSession, file: Path, folder: Path) -> None:
@@ -334,8 +374,7 @@ def test_floating_point_numbers_that_filters_of_spark_would_miss(spark: SparkSes
     for native in (0, 1):
         frame = read(spark, str(writer.folder))
         assert slice_routes(frame).native == native
-        found = {where: [one["id"] for one in frame.where(where).collect()] for where in conditions}
-        assert found == conditions
+        assert ids_by_condition(dict.fromkeys(conditions, frame)) == conditions
         if not native:
             by_java(spark, file, tmp_path / "java")
 

@@ -12,7 +12,7 @@ from tests.compare import differences
 from tests.golden_cases import GoldenQuery
 from tests.test_golden import ANSWERED, QUERIES, Key, answer_of, parametrize_keys
 
-CASES_PER_GROUP = 3
+CASES_PER_GROUP = 2
 READ_PER_GROUP = 1
 
 
@@ -36,8 +36,9 @@ def test_rows_of_read_are_those_of_hudi(spark: SparkSession, key: Key) -> None:
     query = QUERIES[key]
     frame = read(spark, str(query.table), options=query.reader_options)
     assert differences(answer_of(query), frame.where(query.where_in_spark).toArrow()) == []
-    given = read(spark, str(query.table), filter=query.where_in_spark, options=query.reader_options)
-    assert differences(answer_of(query), given.toArrow()) == []
+    if query.where_in_spark != "true":
+        given = read(spark, str(query.table), filter=query.where_in_spark, options=query.reader_options)
+        assert differences(answer_of(query), given.toArrow()) == []
 
 
 @pytest.mark.parametrize(

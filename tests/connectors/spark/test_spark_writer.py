@@ -1,17 +1,30 @@
-"""A stream beside a writer of Hudi, which commits, compacts, clusters, cleans, archives and deletes meanwhile."""
+"""Streams, snapshots that Spark reads itself, and DuckDB's views, all beside one writer of Hudi.
 
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+It upserts, deletes, compacts, clusters, cleans and archives meanwhile.
+"""
+
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
+import duckdb
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.hudi_bundle import hudi_bundle
-from hudi_bridge import HudiTable
+from hudi_bridge import DataFileGoneError, HudiReadError, HudiTable, InstantNotReadableError
+from hudi_bridge.connectors.duckdb import Attached, attach
+from hudi_bridge.connectors.spark import cause_of, read, slice_routes
 from hudi_bridge.timeline.instant import Action
-from tests.connectors.spark.processes import HERE, PYTHON35, environment
+from tests.compare import differences
+from tests.connectors.spark.answers_beside_writer import (
+    Answer,
+    answers_at_instants,
+    ask_while,
+    running_writer,
+    write_and_note,
+    write_round,
+)
 
 ROUNDS = 8
 COLUMNS = ("ts", "fare", "city", "_hoodie_commit_time")
@@ -19,6 +32,8 @@ AS_CHANGES = {
     "hoodie.datasource.query.type": "incremental",
     "hoodie.datasource.query.incremental.format": "rows",
 }
+QUERY = "SELECT count(*), sum(ts), sum(CAST(round(fare * 100) AS BIGINT)) FROM {}"
+GONE = (DataFileGoneError, InstantNotReadableError)
 
 Row = dict[str, Any]
 
@@ -54,69 +69,130 @@ class LatestState:
             self.seen.append((row.id, row["_hoodie_commit_time"]))
 
 
-@contextmanager
-def running_writer(table: Path, rounds: int = ROUNDS) -> Iterator[subprocess.Popen[str]]:
-    command = [str(PYTHON35), str(HERE / "hudi_writer.py"), str(hudi_bundle()), str(table), str(rounds)]
-    with subprocess.Popen(
-        command, env=environment(PYTHON35), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as writer:
+class Streams:
+    """Two streams, each in its own time, which are stopped and started again from their checkpoints."""
+
+    def __init__(self, spark: SparkSession, table: Path, checkpoints: Path) -> None:
+        self._spark = spark
+        self._table = table
+        self._checkpoints = checkpoints
+        self._queries: list[Any] = []
+        self.changes, self.latest = Changes(), LatestState()
+
+    def start(self) -> None:
+        self._queries = [
+            self._started("changes", self.changes, **AS_CHANGES),
+            self._started("latest", self.latest),
+        ]
+
+    def _started(self, name: str, sink: Any, **options: str) -> Any:
+        reader = self._spark.readStream.format("hudi_bridge").options(maxInstantsPerTrigger="2", **options)
+        writer = reader.load(str(self._table)).writeStream
+        return writer.option("checkpointLocation", str(self._checkpoints / name)).foreachBatch(sink).start()
+
+    def catch_up(self) -> None:
+        for query in self._queries:
+            query.processAllAvailable()
+
+    def stop(self) -> None:
+        for query in self._queries:
+            query.stop()
+
+    def compare(self) -> None:
+        """Compare the final state with the final snapshot."""
+        rows = HudiTable.open(str(self._table)).snapshot().to_table().to_pylist()
+        expected = {row["id"]: tuple(row[name] for name in COLUMNS) for row in rows}
+        assert self.changes.rows == expected
+        # Rows in their latest state do not tell of deletes, as in Hudi.
+        assert {key: row for key, row in self.latest.rows.items() if key in expected} == expected
+        assert len(self.latest.seen) == len(set(self.latest.seen)), "a version has arrived twice"
+
+
+class Views:
+    """DuckDB's views, with merges in memory and in a folder, and their answers with the instants that they show."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, table: Path, cache: Path) -> None:
+        self._connection = connection
+        self._answers: dict[Attached, list[tuple[str, Answer]]] = {
+            attach(connection, table, "in_memory"): [],
+            attach(connection, table, "in_folder", cache=cache): [],
+        }
+
+    def ask(self) -> None:
+        for attached, answers in self._answers.items():
+            attached.refresh()
+            assert attached.plan()[attached.name].is_native
+            if (answer := self._answer(attached)) is not None:
+                answers.append((attached.instant, answer))
+
+    def _answer(self, attached: Attached) -> Answer | None:
+        """The answer; None if the cleaner was faster."""
         try:
-            yield writer
-        finally:
-            writer.kill()
+            ((rows, ts, cents),) = self._connection.execute(QUERY.format(attached.name)).fetchall()
+        except duckdb.Error as error:
+            cause: HudiReadError | None = attached.cause_of(error)
+            if not isinstance(cause, DataFileGoneError):
+                raise
+            return None
+        return rows, ts, cents
+
+    def compare(self, expected: dict[str, Answer]) -> None:
+        for answers in self._answers.values():
+            assert [(instant, expected[instant]) for instant, _ in answers] == answers
+            assert answers[-1][0] == max(expected)
+            assert len({instant for instant, _ in answers}) > ROUNDS // 2
 
 
-def write_round(writer: "subprocess.Popen[str]") -> None:
-    assert writer.stdin is not None
-    assert writer.stdout is not None
-    writer.stdin.write("\n")
-    writer.stdin.flush()
-    # Hudi prints, too.
-    assert "written\n" in writer.stdout, "the writer has failed"
+def is_same_or_gone(spark: SparkSession, path: str) -> bool:
+    """Whether ``read`` has returned the rows of its instant; not if the cleaner was faster."""
+    opened = HudiTable.open(path)
+    assert opened.latest_instant is not None
+    try:
+        expected = opened.snapshot().to_table()
+        frame = read(spark, path, options={"as.of.instant": opened.latest_instant})
+        found = frame.toArrow()
+        counted = frame.where("fare > 30").count()
+    except (*GONE, PySparkException, Py4JJavaError) as error:
+        cause = cause_of(error)
+        if isinstance(cause, GONE):
+            return False
+        raise
+    assert slice_routes(frame).others == {}
+    assert differences(expected, found) == []
+    assert counted == sum((fare or 0) > 30 for fare in expected.column("fare").to_pylist())
+    return True
 
 
-def start(spark: SparkSession, table: Path, checkpoint: Path, sink: Any, **options: str) -> Any:
-    frame = spark.readStream.format("hudi_bridge").options(maxInstantsPerTrigger="2", **options).load(str(table))
-    return frame.writeStream.option("checkpointLocation", str(checkpoint)).foreachBatch(sink).start()
-
-
-def catch_up(queries: list[Any]) -> None:
-    for query in queries:
-        query.processAllAvailable()
-
-
-def stop(queries: list[Any]) -> None:
-    for query in queries:
-        query.stop()
-
-
-def test_the_state_of_a_stream_is_the_final_snapshot(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_answer_is_that_of_an_instant_and_the_state_of_a_stream_that_of_the_last(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     table = tmp_path / "trips"
-    changes, latest = Changes(), LatestState()
-    with running_writer(table) as writer:
+    streams = Streams(spark, table, tmp_path)
+    compared: list[bool] = []
+    with running_writer(table, ROUNDS) as writer, duckdb.connect() as connection:
         write_round(writer)
+        expected = answers_at_instants(table)
+        views = Views(connection, table, tmp_path / "cache")
+
+        def ask() -> None:
+            views.ask()
+            compared.append(is_same_or_gone(spark, str(table)))
+
         for number in range(1, ROUNDS):
-            # A stream in its own time, stopped and started again from its checkpoint in the middle of writing.
             if number in (1, ROUNDS // 2):
-                queries = [
-                    start(spark, table, tmp_path / "changes", changes, **AS_CHANGES),
-                    start(spark, table, tmp_path / "latest", latest),
-                ]
-            write_round(writer)
+                streams.start()
+            ask_while(Thread(target=write_and_note, args=(writer, table, expected, 1)), ask)
             if number % 2:
-                # Not so far behind that the cleaner overtakes it.
-                catch_up(queries)
+                # Not so far behind that the cleaner overtakes them.
+                streams.catch_up()
             if number == ROUNDS // 2 - 1:
-                stop(queries)
-        catch_up(queries)
-        stop(queries)
+                streams.stop()
+        streams.catch_up()
+        streams.stop()
+    streams.compare()
+    views.compare(expected)
+    assert sum(compared) > ROUNDS
     opened = HudiTable.open(str(table))
-    rows = opened.snapshot().to_table().to_pylist()
-    expected = {row["id"]: tuple(row[name] for name in COLUMNS) for row in rows}
-    assert changes.rows == expected
-    # Rows in their latest state do not tell of deletes, as in Hudi.
-    assert {key: row for key, row in latest.rows.items() if key in expected} == expected
-    assert len(latest.seen) == len(set(latest.seen)), "a version has arrived twice"
     actions = {instant.action for instant in opened.timeline.completed()}
     assert {Action.COMMIT, Action.DELTA_COMMIT, Action.CLEAN, Action.REPLACE_COMMIT} <= actions
     assert opened.timeline.start is not None
