@@ -15,7 +15,7 @@ Source: ``HoodieTableConfig`` of Hudi 0.12 to 1.2; ``ConfigUtils.fetchConfigs`` 
 import re
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 from typing import TypeVar
 
@@ -110,7 +110,8 @@ class TableConfig:
     ``timeline_path`` and ``archived_path`` are relative to the table. ``key_generator`` is Hudi's name of the type
     (``SIMPLE``), the class name of a user's own, or None if the file names none. ``partition_field_kinds`` has one kind
     for each of ``partition_fields``. ``timebased_properties`` (``hoodie.keygen.timebased.*``) and ``merge_properties``
-    (``hoodie.record.merge.property.*``) are pairs of a key without its prefix and a value. ``merge_mode`` is None
+    (``hoodie.record.merge.property.*``) are pairs of a key without its prefix and a value. ``metadata_partitions`` are
+    the indexes that are complete, ``metadata_partitions_inflight`` those that are being built. ``merge_mode`` is None
     unless the file states one. ``written_by_1x`` says whether Hudi 1.x maintains the table, which also writes table
     version 6, ``written_by_11`` whether Hudi 1.1 or later does; releases differ in how some columns are read.
 
@@ -143,6 +144,7 @@ class TableConfig:
     cdc_enabled: bool
     cdc_mode: CdcMode | None
     metadata_partitions: tuple[str, ...]
+    metadata_partitions_inflight: tuple[str, ...]
     merge_mode: MergeMode | None
     merge_strategy_id: str | None
     payload_class: str | None
@@ -222,6 +224,7 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
         cdc_enabled=cdc_enabled,
         cdc_mode=_cdc_mode(properties) if cdc_enabled else None,
         metadata_partitions=comma_separated(properties.get("hoodie.table.metadata.partitions")),
+        metadata_partitions_inflight=comma_separated(properties.get("hoodie.table.metadata.partitions.inflight")),
         merge_mode=_merge_mode(properties),
         merge_strategy_id=_first(properties, _MERGE_STRATEGY_KEYS),
         payload_class=properties.get("hoodie.compaction.payload.class") or None,
@@ -232,6 +235,12 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
         written_by_1x=version >= FIRST_VERSION_OF_1X or any(key in properties for key in _KEYS_OF_1X),
         written_by_11=version >= _FIRST_VERSION_OF_11 or any(key in properties for key in _KEYS_OF_11),
     )
+
+
+def config_of_metadata_table(config: TableConfig) -> TableConfig:
+    """The configuration of a table's metadata table, whose timeline has the same layout, in the default folders."""
+    timeline_path, archived_path = _timeline_paths({}, config.timeline_layout)
+    return replace(config, timeline_path=timeline_path, archived_path=archived_path, base_file_format="HFILE")
 
 
 def _parse_whole_file(content: bytes, path: str) -> dict[str, str]:

@@ -232,6 +232,19 @@ class Storage:
                 self._fill(view[start : start + _CHUNK_BYTES], path, file)
         return content
 
+    def read_range(self, file: pa.NativeFile, path: str, start: int, size: int) -> pa.Buffer:
+        """The ``size`` bytes from ``start`` on of a file that is open for random access.
+
+        Raises:
+            StorageError: the file cannot be read, or ends early.
+        """
+        content = pa.allocate_buffer(size)
+        view = memoryview(content).cast("B")
+        self._request("read", path, partial(file.seek, start))
+        for begin in range(0, size, _CHUNK_BYTES):
+            self._fill(view[begin : begin + _CHUNK_BYTES], path, file)
+        return content
+
     def copy_to_disk(self, path: str) -> pa.Buffer:
         """The whole file, as a memory map of a temporary copy, which nobody can truncate.
 

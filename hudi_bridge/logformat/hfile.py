@@ -10,8 +10,9 @@ The root index begins at the trailer's "load on open" offset; the meta index fol
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_bridge.logformat.hfile_blocks import (
+    Block,
     Codec,
     HFileSource,
     HFileTrailer,
@@ -36,6 +38,8 @@ _CELL_LENGTHS_SIZE = 8
 _MVCC_SIZE = 1
 _META_MAGIC = b"METABLKc"
 _ROOT_INDEX_MAGIC = b"IDXROOT2"
+_LOWER_INDEX_MAGICS = (b"IDXINTE2", b"IDXLEAF2")
+_COUNT = struct.Struct(">i")
 _FILE_INFO_MAGIC = b"FILEINF2"
 _FILE_INFO_PREFIX = b"PBUF"
 _INDEX_ENTRY = struct.Struct(">qi")
@@ -47,16 +51,22 @@ _MIN_POSITIVE_VINT = -120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HFile:
-    """All cells of an HFile in key order; value ``i`` is ``values[value_starts[i]:value_ends[i]]``.
+class HFileCells:
+    """Cells in key order; value ``i`` is ``values[value_starts[i]:value_ends[i]]``.
 
-    Without compression, ``values`` is the buffer of the HFile itself, not a copy.
+    Without compression, ``values`` is the buffer that was read, not a copy.
     """
 
     keys: pa.StringArray
     values: pa.Buffer
     value_starts: npt.NDArray[np.int64]
     value_ends: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HFile(HFileCells):
+    """All cells of an HFile, and its file info."""
+
     file_info: Mapping[str, bytes]
 
 
@@ -70,13 +80,32 @@ def read_hfile(data: bytes | memoryview | pa.Buffer, path: str, offset: int = 0)
     source = HFileSource(buffer=data if isinstance(data, pa.Buffer) else pa.py_buffer(data), path=path, offset=offset)
     trailer = parse_trailer(source)
     file_info = read_file_info(source, trailer)
+    cells = read_cells(source, trailer, iter_data_blocks(source, trailer))
+    if len(cells.keys) != trailer.entry_count:
+        raise source.corrupt(0, f"{len(cells.keys)} entries", f"{trailer.entry_count}, as the trailer says")
+    return HFile(
+        keys=cells.keys,
+        values=cells.values,
+        value_starts=cells.value_starts,
+        value_ends=cells.value_ends,
+        file_info=file_info,
+    )
+
+
+def read_cells(source: HFileSource, trailer: HFileTrailer, data_blocks: Iterable[Block]) -> HFileCells:
+    """The cells of some data blocks, which are in the source, in the order of the blocks.
+
+    Raises:
+        CorruptTableError: the cells do not fill the blocks, or a key is not text.
+    """
     cells = _Cells()
     if trailer.codec is Codec.NONE:
         values = source.buffer
-        for block in iter_data_blocks(source, trailer):
-            cells.collect(source.buffer, block.data_start, block.data_end, source, block.position)
+        for block in data_blocks:
+            start, end = block.data_start - source.start, block.data_end - source.start
+            cells.collect(source.buffer, start, end, source, block.position)
     else:
-        blocks = list(iter_data_blocks(source, trailer))
+        blocks = list(data_blocks)
         announced = sum(max(block.uncompressed_size, 0) for block in blocks)
         limit = max_inflated_bytes(source.buffer.size)
         if announced > limit:
@@ -89,14 +118,11 @@ def read_hfile(data: bytes | memoryview | pa.Buffer, path: str, offset: int = 0)
             pieces.append(piece)
             start += len(piece)
         values = pa.py_buffer(b"".join(pieces))
-    if len(cells.keys) != trailer.entry_count:
-        raise source.corrupt(0, f"{len(cells.keys)} entries", f"{trailer.entry_count}, as the trailer says")
-    return HFile(
+    return HFileCells(
         keys=_key_array(cells.keys, source),
         values=values,
         value_starts=np.array(cells.starts, dtype=np.int64),
         value_ends=np.array(cells.ends, dtype=np.int64),
-        file_info=file_info,
     )
 
 
@@ -147,7 +173,10 @@ def _key_array(keys: list[bytes], source: HFileSource) -> pa.StringArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexEntry:
-    """An entry of an index; ``key`` is the block's first record key, or the name of a meta block."""
+    """An entry of an index: a block, and a key up to its first one and after those of the block before it.
+
+    In the meta index, ``key`` is the name of the block.
+    """
 
     key: bytes
     offset: int
@@ -158,8 +187,37 @@ def read_root_index(source: HFileSource, trailer: HFileTrailer) -> tuple[IndexEn
     """The root index, in key order; it lists the data blocks if the file has one index level."""
     block = block_at(source, trailer.load_on_open_offset, _ROOT_INDEX_MAGIC)
     entries = _index_entries(block_data(source, block, trailer.codec), trailer.data_index_count, source, block.position)
+    return _with_row_keys(entries, source, block.position)
+
+
+def read_lower_index(source: HFileSource, trailer: HFileTrailer, position: int) -> tuple[IndexEntry, ...]:
+    """The intermediate or leaf index block at a position, in key order.
+
+    Unlike the root index, it has the number of its entries, the offset of each from the first, and the offset after the
+    last; the entries have no lengths.
+    """
+    block = block_at(source, position)
+    if block.magic not in _LOWER_INDEX_MAGICS:
+        raise source.corrupt(position, repr(block.magic), " or ".join(map(repr, _LOWER_INDEX_MAGICS)))
+    data = block_data(source, block, trailer.codec)
+    count = int.from_bytes(data[: _COUNT.size], signed=True)
+    first = _COUNT.size * (count + 2)
+    if not count >= 0 or first > len(data):
+        raise source.corrupt(position, f"{count} index entries", f"as many as fit {len(data)} bytes")
+    offsets = [offset for (offset,) in _COUNT.iter_unpack(data[_COUNT.size : first])]
+    entries = []
+    for start, end in pairwise(offsets):
+        if not 0 <= start <= end - _INDEX_ENTRY.size or first + end > len(data):
+            raise source.corrupt(position, f"an index entry from {start} to {end}", "entries that fit the index block")
+        offset, size = _INDEX_ENTRY.unpack_from(data, first + start)
+        key = data[first + start + _INDEX_ENTRY.size : first + end]
+        entries.append(IndexEntry(key=key, offset=offset, size_bytes=size))
+    return _with_row_keys(entries, source, position)
+
+
+def _with_row_keys(entries: Iterable[IndexEntry], source: HFileSource, position: int) -> tuple[IndexEntry, ...]:
     return tuple(
-        IndexEntry(key=_row_key(entry.key, source, block.position), offset=entry.offset, size_bytes=entry.size_bytes)
+        IndexEntry(key=_row_key(entry.key, source, position), offset=entry.offset, size_bytes=entry.size_bytes)
         for entry in entries
     )
 

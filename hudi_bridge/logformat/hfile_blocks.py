@@ -25,7 +25,8 @@ import pyarrow as pa
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
 from hudi_bridge.logformat.inflating import GZIP, inflate, max_inflated_bytes
 
-_TRAILER_SIZE = 4096
+TRAILER_SIZE = 4096
+"""The size of the trailer in bytes."""
 _TRAILER_MAGIC = b'TRABLK"$'
 _MAJOR_VERSION = 3
 # The last four bytes of the trailer: one byte of minor version, three of major version.
@@ -34,7 +35,7 @@ _VERSION = struct.Struct(">i")
 
 _BLOCK_HEADER = struct.Struct(">8siiqbii")
 
-_DATA_MAGIC = b"DATABLK*"
+DATA_MAGIC = b"DATABLK*"
 
 # Field numbers of the trailer's message.
 _FILE_INFO_OFFSET = 1
@@ -87,11 +88,25 @@ class HFileTrailer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HFileSource:
-    """The bytes of one HFile; it begins at ``offset`` in the file ``path``."""
+    """The bytes of one HFile, which begins at ``offset`` in the file ``path``, or a part of them.
+
+    A part has the ``buffer`` from ``start`` on, of an HFile of ``total_bytes``; by default the buffer is all of it.
+    """
 
     buffer: pa.Buffer
     path: str
     offset: int
+    start: int = 0
+    total_bytes: int = -1
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the whole HFile."""
+        return self.buffer.size if self.total_bytes < 0 else self.total_bytes
+
+    def slice(self, start: int, end: int) -> pa.Buffer:
+        """The bytes between two positions of the HFile, which have to be in the buffer."""
+        return self.buffer.slice(start - self.start, end - start)
 
     def corrupt(self, position: int, found: str, expected: str) -> CorruptTableError:
         """The error for what was found at a position of the HFile."""
@@ -100,7 +115,7 @@ class HFileSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One block of an HFile; its data, maybe compressed, lies between ``data_start`` and ``data_end``."""
+    """One block of an HFile; its data, maybe compressed, lies between ``data_start`` and ``data_end`` of the HFile."""
 
     magic: bytes
     position: int
@@ -117,14 +132,14 @@ def parse_trailer(source: HFileSource) -> HFileTrailer:
         CorruptTableError: the trailer is missing or cannot be parsed.
         UnsupportedTableError: the version or the compression is not supported.
     """
-    size = source.buffer.size
-    position = size - _TRAILER_SIZE
-    if position < 0:
-        raise source.corrupt(0, f"{size} bytes", f"an HFile, whose trailer alone has {_TRAILER_SIZE}")
-    trailer = source.buffer.slice(position).to_pybytes()
+    size = source.size_bytes
+    position = size - TRAILER_SIZE
+    if position < source.start:
+        raise source.corrupt(0, f"{size} bytes", f"an HFile, whose trailer alone has {TRAILER_SIZE}")
+    trailer = source.slice(position, size).to_pybytes()
     if not trailer.startswith(_TRAILER_MAGIC):
         raise source.corrupt(position, repr(trailer[: len(_TRAILER_MAGIC)]), f"the HFile trailer {_TRAILER_MAGIC!r}")
-    version = _VERSION.unpack_from(trailer, _TRAILER_SIZE - _VERSION.size)[0] & _MAJOR_VERSION_MASK
+    version = _VERSION.unpack_from(trailer, TRAILER_SIZE - _VERSION.size)[0] & _MAJOR_VERSION_MASK
     if version != _MAJOR_VERSION:
         raise UnsupportedTableError("HFile version", f"{version} in {source.path}", str(_MAJOR_VERSION))
     try:
@@ -166,10 +181,11 @@ def block_at(source: HFileSource, position: int, magic: bytes | None = None) -> 
     Raises:
         CorruptTableError: the block does not fit into the HFile, or has another ``magic``.
     """
-    end = source.buffer.size - _TRAILER_SIZE
-    if not 0 <= position <= end - _BLOCK_HEADER.size:
-        raise source.corrupt(0, f"a block at byte {position}", f"one before the trailer at byte {end}")
-    found, on_disk, uncompressed, _, _, _, with_header = _BLOCK_HEADER.unpack_from(source.buffer, position)
+    end = min(source.start + source.buffer.size, source.size_bytes - TRAILER_SIZE)
+    if not source.start <= position <= end - _BLOCK_HEADER.size:
+        raise source.corrupt(0, f"a block at byte {position}", f"one from byte {source.start} to {end}")
+    start = position - source.start
+    found, on_disk, uncompressed, _, _, _, with_header = _BLOCK_HEADER.unpack_from(source.buffer, start)
     if magic is not None and found != magic:
         raise source.corrupt(position, repr(found), repr(magic))
     data_start = position + _BLOCK_HEADER.size
@@ -188,7 +204,7 @@ def block_at(source: HFileSource, position: int, magic: bytes | None = None) -> 
 
 def block_data(source: HFileSource, block: Block, codec: Codec) -> bytes:
     """The data of a block, decompressed."""
-    stored = source.buffer.slice(block.data_start, block.data_end - block.data_start)
+    stored = source.slice(block.data_start, block.data_end)
     if codec is Codec.NONE:
         return stored.to_pybytes()
     size = block.uncompressed_size
@@ -210,7 +226,7 @@ def iter_data_blocks(source: HFileSource, trailer: HFileTrailer) -> Iterator[Blo
     position = trailer.first_data_offset
     while position <= trailer.last_data_offset:
         block = block_at(source, position)
-        if block.magic == _DATA_MAGIC:
+        if block.magic == DATA_MAGIC:
             yield block
         position = block.next_position
 

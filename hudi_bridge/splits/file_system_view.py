@@ -109,11 +109,13 @@ class _CompletionTimes:
         return {instant.requested_time: instant.completion_time for instant in instants if instant.completion_time}
 
 
-def build_file_groups(partition_path: str, files: Iterable[FileInfo], timeline: TimelineView) -> tuple[FileGroup, ...]:
+def build_file_groups(
+    partition_path: str, files: Iterable[FileInfo], timeline: TimelineView, base_extension: str = "parquet"
+) -> tuple[FileGroup, ...]:
     """The file groups of a partition's files, with slices after the query's instant too; skips files of other kinds.
 
     Raises:
-        UnsupportedTableError: a base file is not Parquet, or a log file is of a later Hudi.
+        UnsupportedTableError: a base file has another extension, or a log file is of a later Hudi.
     """
     base_files: dict[str, dict[str, BaseFile]] = defaultdict(dict)
     log_files: dict[str, list[LogFile]] = defaultdict(list)
@@ -129,8 +131,8 @@ def build_file_groups(partition_path: str, files: Iterable[FileInfo], timeline: 
         if base_name is None:
             parse_log_file_name(info.name)
             continue
-        if base_name.extension != "parquet":
-            raise UnsupportedTableError("base file format", info.path, "Parquet base files")
+        if base_name.extension != base_extension:
+            raise UnsupportedTableError("base file format", info.path, f"base files named *.{base_extension}")
         base_files[base_name.file_id][base_name.instant_time] = BaseFile(
             path=info.path, instant_time=base_name.instant_time, size_bytes=info.size_bytes
         )

@@ -21,7 +21,8 @@ from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.table_state import TableState
 
-_PARTITION_METADATA = ".hoodie_partition_metadata"
+PARTITION_METADATA = ".hoodie_partition_metadata"
+"""How the name of the file begins that makes a folder a partition."""
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _LISTING_THREADS = 16
 # Links to a parent folder multiply folders from level to level.
@@ -210,7 +211,7 @@ def _folders_below(
     listing = list_directory(path)
     if not path and all(info.path != HOODIE_FOLDER for info in listing):
         raise StorageError(storage.shown_path, "list", f"the listing lacks {HOODIE_FOLDER}, which was read")
-    if any(info.name.startswith(_PARTITION_METADATA) for info in listing):
+    if any(info.name.startswith(PARTITION_METADATA) for info in listing):
         return None
     return [info.path for info in listing if info.is_dir and not info.name.startswith(".")]
 

@@ -1,6 +1,7 @@
 """Writes HFiles of version 3, byte by byte, for tests."""
 
 import gzip
+import itertools
 import struct
 from collections.abc import Mapping, Sequence
 
@@ -54,6 +55,14 @@ def data_block(cells: Sequence[Cell], codec: int = NONE) -> bytes:
     return block(b"DATABLK*", b"".join(parts), codec)
 
 
+def lower_index(magic: bytes, entries: Sequence[tuple[str | bytes, int, int]], codec: int = NONE) -> bytes:
+    """A leaf or intermediate index block of entries: row, offset and size of a block."""
+    written = [struct.pack(">qi", offset, size) + cell_key(row) for row, offset, size in entries]
+    ends = list(itertools.accumulate(map(len, written), initial=0))
+    offsets = b"".join(struct.pack(">i", end) for end in ends)
+    return block(magic, struct.pack(">i", len(entries)) + offsets + b"".join(written), codec)
+
+
 def file_info(pairs: Mapping[str, bytes]) -> bytes:
     message = b"".join(field(1, field(1, name.encode()) + field(2, value)) for name, value in pairs.items())
     return b"PBUF" + varint(len(message)) + message
@@ -105,3 +114,31 @@ def hfile(
         12: codec,
     }
     return body + trailer(fields | dict(overrides or {}), version)
+
+
+def hfile_of_levels(blocks: Sequence[Sequence[Cell]], levels: int, fanout: int, *, codec: int = NONE) -> bytes:
+    """An HFile whose index has several levels, each lower block of ``fanout`` entries."""
+    body = b""
+    entries = []
+    for cells in blocks:
+        written = data_block(cells, codec)
+        entries.append((cells[0][0], len(body), len(written)))
+        body += written
+    last = entries[-1][1]
+    for level in range(levels - 1):
+        magic = b"IDXINTE2" if level else b"IDXLEAF2"
+        above = []
+        for first in range(0, len(entries), fanout):
+            part = entries[first : first + fanout]
+            written = lower_index(magic, part, codec)
+            above.append((part[0][0], len(body), len(written)))
+            body += written
+        entries = above
+    index = b""
+    for row, offset, size in entries:
+        key = cell_key(row)
+        index += struct.pack(">qi", offset, size) + vint(len(key)) + key
+    fields = {2: len(body), 5: len(entries), 6: 0, 7: sum(map(len, blocks)), 8: levels, 9: 0, 10: last, 12: codec}
+    body += block(b"IDXROOT2", index, codec)
+    fields[1] = len(body)
+    return body + block(b"FILEINF2", file_info({}), codec) + trailer(fields)

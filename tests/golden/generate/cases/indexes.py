@@ -21,6 +21,7 @@ ALL = ("column_stats", "bloom_filters", "record_index")
 @case("h_bloom_mdt_120", "1.2.0", "metadata: bloom_filters", indexes=ALL[1:2])
 @case("h_record_index_0150", "0.15.0", "metadata: record index", indexes=ALL[2:])
 @case("h_record_index_120", "1.2.0", "metadata: record index", indexes=ALL[2:])
+@case("h_partitioned_record_index_120", "1.2.0", "metadata: record index of each partition", indexes=("partitioned",))
 @case("h_all_indexes_120", "1.2.0", "metadata: column_stats, partition_stats, bloom_filters, record index", indexes=ALL)
 def h_index(w: Writer, *, indexes: Collection[str] = ()) -> None:
     w.options |= {"hoodie.index.bloom.num_entries": 60, "hoodie.bloom.index.filter.dynamic.max.entries": 200}
@@ -39,6 +40,15 @@ def h_index(w: Writer, *, indexes: Collection[str] = ()) -> None:
             "hoodie.metadata.record.index.min.filegroup.count": 2,
             "hoodie.metadata.record.index.max.filegroup.count": 2,
             INDEX: "RECORD_INDEX",
+        }
+
+    if "partitioned" in indexes:
+        w.options |= {
+            "hoodie.metadata.record.level.index.enable": "true",
+            "hoodie.metadata.record.level.index.min.filegroup.count": 2,
+            "hoodie.metadata.record.level.index.max.filegroup.count": 2,
+            "hoodie.datasource.write.hive_style_partitioning": "true",
+            INDEX: "RECORD_LEVEL_INDEX",
         }
 
     def rows(keys: Iterable[int], ts: int, tag: str, added: int) -> "DataFrame":

@@ -1,0 +1,163 @@
+"""Opens the metadata table of a table, and reads its records: of some keys, of a range of keys, or all.
+
+It is a merge-on-read table of its own below ``.hoodie/metadata``, with HFiles as base files and HFile blocks in logs.
+
+Source: ``HoodieBackedTableMetadata``.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.caching import cached_property
+from hudi_bridge.config import HOODIE_FOLDER, config_of_metadata_table
+from hudi_bridge.errors import CorruptTableError, QueryError
+from hudi_bridge.metadata.base_file import KeyRange
+from hudi_bridge.metadata.record_kinds import DELETED, RecordKind, file_id_prefix, record_kind
+from hudi_bridge.metadata.routing import group_numbers
+from hudi_bridge.metadata.slice_records import SliceRecords
+from hudi_bridge.metadata.validity import Validity
+from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
+from hudi_bridge.splits.file_slice import FileSlice
+from hudi_bridge.splits.file_system_view import TimelineView, build_file_groups, latest_snapshot_slice, view_timeline
+from hudi_bridge.splits.partitions import PARTITION_METADATA
+from hudi_bridge.timeline.table_state import TableState
+
+METADATA_FOLDER = f"{HOODIE_FOLDER}/metadata"
+# The number of a file group, after the partition of the table that it is for; Hudi escapes dashes in its name.
+_GROUP = re.compile(r"(?:(?P<scope>[^-]*)-)?(?P<number>[0-9]{4,})(?:-0)?")
+
+
+class MetadataTable:
+    """The metadata table of a data table in one state; what is read of it is kept."""
+
+    def __init__(self, data: TableState) -> None:
+        """The metadata table of ``data``; its timeline is listed.
+
+        Raises:
+            StorageError: the timeline cannot be listed.
+        """
+        own_config = config_of_metadata_table(data.config)
+        folder = data.storage.below(HOODIE_FOLDER, "metadata")
+        self.own = TableState.load(folder, own_config, data.options)
+        self.validity = Validity(data, self.own.timeline)
+        self._data = data
+        self._groups: dict[str, Mapping[str, tuple[SliceRecords, ...]]] = {}
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """The partitions that are complete, as the properties of the data table say."""
+        return self._data.config.metadata_partitions
+
+    def why_not(self, partition: str) -> str | None:
+        """Why a partition cannot be used, None if it can be."""
+        if partition not in self.partitions:
+            return "it is not among hoodie.table.metadata.partitions"
+        missing = self.validity.missing_instant()
+        return None if missing is None else f"the instant {missing} was not written to it"
+
+    def file_groups(self, partition: str) -> Mapping[str, tuple[SliceRecords, ...]]:
+        """The newest slices of a partition, in the order of their file groups.
+
+        A record index may have file groups for each partition of the table, by which they are given; otherwise all are
+        given as those of ``""``.
+
+        Raises:
+            QueryError: the kind of the partition's records is unknown.
+            CorruptTableError: a file group is missing, or the name of a file is none of Hudi's.
+            StorageError: the partition cannot be listed.
+        """
+        groups = self._groups.get(partition)
+        if groups is None:
+            groups = self._groups[partition] = self._find_groups(partition)
+        return groups
+
+    def of_keys(self, partition: str, keys: Sequence[str], within: Iterable[str] | None = None) -> pa.Table:
+        """The records of some keys, in no order, with the columns of their kind.
+
+        Of an index with file groups for each partition, ``within`` names the partitions to look in, None for all.
+
+        Raises:
+            CorruptTableError: a file is damaged or missing.
+            StorageError: a file cannot be read.
+        """
+        scopes = self.file_groups(partition)
+        if within is not None and "" not in scopes:
+            scopes = {name: scopes[name] for name in within if name in scopes}
+        wanted = pc.unique(pa.array(keys, pa.string()))
+        found = []
+        for groups in scopes.values():
+            numbers = group_numbers(wanted, len(groups))
+            for number, group in enumerate(groups):
+                own = wanted.filter(pa.array(numbers == number))
+                if len(own):
+                    found.append(group.of_keys(sorted(key.encode() for key in own.to_pylist() if key is not None)))
+        return self._joined(partition, found)
+
+    def of_prefix(self, partition: str, prefix: str) -> pa.Table:
+        """The records whose keys begin with a prefix, of all file groups; raises like ``of_keys``."""
+        wanted = KeyRange.of_prefix(prefix.encode())
+        return self._joined(partition, [group.of_range(wanted) for group in self._all_groups(partition)])
+
+    def all(self, partition: str) -> Iterator[pa.Table]:
+        """All records, a part at a time; raises like ``of_keys``."""
+        for group in self._all_groups(partition):
+            for part in group.all():
+                yield part.drop_columns(DELETED)
+
+    def _all_groups(self, partition: str) -> Iterator[SliceRecords]:
+        return (group for groups in self.file_groups(partition).values() for group in groups)
+
+    def _joined(self, partition: str, found: Iterable[pa.Table]) -> pa.Table:
+        return pa.concat_tables([self._kind(partition).schema.empty_table(), *found]).drop_columns(DELETED)
+
+    def _kind(self, partition: str) -> RecordKind:
+        kind = record_kind(partition)
+        if kind is None:
+            raise QueryError("partition", partition, "a partition of the metadata table")
+        return kind
+
+    def _find_groups(self, partition: str) -> dict[str, tuple[SliceRecords, ...]]:
+        kind, storage, valid = self._kind(partition), self.own.storage, self.validity.counts
+        scopes: dict[str, dict[int, SliceRecords]] = defaultdict(dict)
+        prefix = file_id_prefix(partition)
+        for piece in self._slices(partition):
+            name = _GROUP.fullmatch(piece.file_id.removeprefix(prefix))
+            if name is None or not piece.file_id.startswith(prefix):
+                raise self._corrupt(partition, f"the file group {piece.file_id}", f"{prefix}0000 …")
+            records = SliceRecords(storage, piece, kind, valid)
+            scopes[unquote(name["scope"] or "")][int(name["number"])] = records
+        for numbered in scopes.values():
+            if sorted(numbered) != list(range(len(numbered))):
+                numbers = ", ".join(map(str, sorted(numbered)))
+                raise self._corrupt(partition, f"the file groups {numbers}", f"numbers from 0 to {len(numbered) - 1}")
+        if not scopes:
+            raise self._corrupt(partition, "no file groups", f"{prefix}0000 …")
+        return {name: tuple(numbered[number] for number in sorted(numbered)) for name, numbered in scopes.items()}
+
+    def _slices(self, partition: str) -> list[FileSlice]:
+        files = self.own.storage.list_directory(partition)
+        unknown = next((info.name for info in files if not _is_known(info.name)), None)
+        if unknown is not None:
+            # A log file that is passed over would leave an old state.
+            raise self._corrupt(partition, f"a file {unknown!r}", "base files and log files")
+        groups = build_file_groups(partition, files, self._timeline, base_extension="hfile")
+        slices = (latest_snapshot_slice(group, self._timeline) for group in groups)
+        return [piece for piece in slices if piece is not None]
+
+    def _corrupt(self, partition: str, found: str, expected: str) -> CorruptTableError:
+        return CorruptTableError(f"{METADATA_FOLDER}/{partition}", None, found, expected)
+
+    @cached_property
+    def _timeline(self) -> TimelineView:
+        return view_timeline(self.own)
+
+
+def _is_known(name: str) -> bool:
+    if name.startswith(PARTITION_METADATA) or name.endswith(".crc"):
+        return True
+    return parse_base_file_name(name) is not None or parse_log_file_name(name) is not None
