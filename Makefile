@@ -111,7 +111,7 @@ $(SPARK35_INSTALLED): $(INSTALLED)
 	done
 	grep -v '^py4j==\|^pyspark==' constraints.txt > $(SPARK35)/constraints.txt
 	$(SPARK35)/bin/python -m pip install --quiet -c $(SPARK35)/constraints.txt \
-		fastavro numpy pandas pyarrow pyroaring pyspark==3.5.9 setuptools
+		fastavro numpy pandas pyarrow pyroaring pyspark==3.5.9 setuptools xxhash
 	$(BIN)/python -m benchmarks.hudi_bundle
 	$(BIN)/python -m tests.connectors.spark.iceberg_runtime
 	@touch $@

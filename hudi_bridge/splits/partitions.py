@@ -110,7 +110,7 @@ def partition_guarantee(values: PartitionValues) -> pc.Expression:
     return guarantee
 
 
-def _kept(
+def paths_that_may_pass(
     storage: Storage, row_filter: pc.Expression, schema: pa.Schema, guarantees: Mapping[str, list[pc.Expression]]
 ) -> list[str]:
     """The paths with at least one guarantee under which a row may pass the filter.
@@ -187,7 +187,7 @@ def list_partitions(
     while level:
         if row_filter is not None:
             possible = [_possible_values(path, config, schema, path_columns) for path in level]
-            level = _kept(storage, row_filter, schema, dict(zip(level, possible, strict=True)))
+            level = paths_that_may_pass(storage, row_filter, schema, dict(zip(level, possible, strict=True)))
         folders: list[str] = []
         for path, below in zip(level, map_in_threads(look_into, level, _LISTING_THREADS), strict=True):
             if below is None:
@@ -226,7 +226,7 @@ def matching_partitions(
     if row_filter is None or not values:
         return list(values)
     guarantees = {path: [partition_guarantee(known or ())] for path, known in values.items()}
-    return _kept(storage, row_filter, schema, guarantees)
+    return paths_that_may_pass(storage, row_filter, schema, guarantees)
 
 
 def _possible_values(

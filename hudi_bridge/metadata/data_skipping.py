@@ -1,0 +1,193 @@
+"""Passes over the file slices of which no row passes a filter, by the column stats of the metadata table.
+
+A slice is passed over only if its base file and all its log files have stats of a column. A merged row takes each value
+from one of them, so it lies in the union of their ranges. What that cannot be said of is read:
+
+    floating-point columns  minima and maxima leave NaN out
+    evolved columns         a file's column of that name may be another one, if columns have ids
+    rows by user payloads   they may have values that no file has
+
+Source: ``DataSkippingUtils`` and ``HoodieFileIndex`` of Hudi.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import pairwise
+from operator import and_
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.metadata.column_stats import (
+    DATE,
+    INT,
+    LOCAL_DATE,
+    LONG,
+    MAXIMA,
+    MINIMA,
+    NULLS,
+    STRING,
+    TIMESTAMP,
+    VALUES,
+)
+from hudi_bridge.metadata.index_ids import column_id, file_id, partition_id
+from hudi_bridge.metadata.record_kinds import COLUMN_STATS, KEY
+from hudi_bridge.metadata.table import MetadataTable
+from hudi_bridge.schema.meta_columns import META_COLUMNS
+from hudi_bridge.splits.partitions import paths_that_may_pass
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+
+_MOST_KEYS = 10_000
+"""The stats of more files than that are read with those of all others of the column."""
+# Below this character, the orders of UTF-8 bytes and of UTF-16 code units, by which Java compares, are the same.
+_FIRST_THAT_DIFFERS = "\ue000"
+
+
+class _Range(NamedTuple):
+    """The least and the greatest value, None without values, and whether there may be nulls."""
+
+    low: Any
+    high: Any
+    has_nulls: bool
+
+
+def skippable_columns(columns: Iterable[str], context: ReadContext) -> tuple[str, ...]:
+    """The columns by whose stats slices may be passed over, of some columns of a query."""
+    rule = context.merge_rule
+    if context.schema_ids is not None or (rule is not None and rule.payload is not None):
+        return ()
+    others = {*META_COLUMNS, *context.path_columns}
+    return tuple(name for name in columns if name not in others and _wrappers(context.schema.field(name).type))
+
+
+def splits_that_may_pass(
+    table: MetadataTable,
+    splits: Sequence[RealtimeFileSplit],
+    row_filter: pc.Expression,
+    columns: Sequence[str],
+) -> list[RealtimeFileSplit]:
+    """The splits of which rows may pass a filter that refers to ``columns``; those are ``skippable_columns``, or some.
+
+    Raises:
+        CorruptTableError: the column stats are damaged.
+        StorageError: they cannot be read.
+    """
+    if not splits or not columns:
+        return list(splits)
+    context = splits[0].context
+    known = [_guarantees(table, splits, name, context) for name in columns]
+    guarantees: dict[str, list[pc.Expression]] = {}
+    for number in range(len(splits)):
+        of_columns = [found[number] for found in known if number in found]
+        if of_columns:
+            guarantees[str(number)] = [reduce(and_, of_columns)]
+    kept = set(paths_that_may_pass(table.own.storage, row_filter, context.schema, guarantees))
+    return [split for number, split in enumerate(splits) if str(number) not in guarantees or str(number) in kept]
+
+
+def _guarantees(
+    table: MetadataTable, splits: Sequence[RealtimeFileSplit], column: str, context: ReadContext
+) -> Mapping[int, pc.Expression]:
+    """An expression that is true for all rows of a split, by the number of the split; none if it is not known."""
+    kind = context.schema.field(column).type
+    numbers, keys = _keys_of_files(splits, column)
+    stats = _stats(table, column, keys)
+    ranges = _ranges(stats, kind)
+    places = pc.index_in(pa.array(keys, pa.string()), stats.column(KEY).combine_chunks())
+    has_default = column in dict(context.field_defaults)
+    guarantees = {}
+    for number, of_files in _grouped(numbers, places):
+        with_logs = bool(splits[number].log_paths)
+        # The blocks of a log file may have schemas without the column: its value is the default, then, or null.
+        if not (with_logs and has_default):
+            found = [None if place is None else ranges[place] for place in of_files]
+            known = [one for one in found if one is not None]
+            if len(known) == len(found):
+                guarantees[number] = _guarantee(column, kind, known, may_be_null=with_logs)
+    return guarantees
+
+
+def _keys_of_files(splits: Sequence[RealtimeFileSplit], column: str) -> tuple[list[int], list[str]]:
+    """The keys of the stats of all files, and for each the number of its split."""
+    start = column_id(column)
+    partitions: dict[str, str] = {}
+    numbers, keys = [], []
+    for number, split in enumerate(splits):
+        path = split.partition_path
+        partition = partitions.get(path) or partitions.setdefault(path, partition_id(path))
+        for file in (*filter(None, [split.base_path]), *split.log_paths):
+            numbers.append(number)
+            keys.append(f"{start}{partition}{file_id(file.rpartition('/')[2])}")
+    return numbers, keys
+
+
+def _stats(table: MetadataTable, column: str, keys: Sequence[str]) -> pa.Table:
+    if len(keys) <= _MOST_KEYS:
+        return table.of_keys(COLUMN_STATS, keys)
+    return table.of_prefix(COLUMN_STATS, column_id(column))
+
+
+def _grouped(numbers: Sequence[int], places: "pa.Int32Array") -> Iterator[tuple[int, list[int | None]]]:
+    """The places of the stats of each split's files, None for a file without."""
+    starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+    found = places.to_pylist()
+    for start, end in pairwise(starts):
+        yield numbers[start], found[start:end]
+
+
+def _wrappers(kind: pa.DataType) -> tuple[str, ...]:
+    """The wrappers of values that compare like those of a column of this type; none if there are no such."""
+    if pa.types.is_signed_integer(kind):
+        return (INT, LONG)
+    if pa.types.is_string(kind):
+        return (STRING,)
+    if pa.types.is_date32(kind):
+        return (DATE, LOCAL_DATE)
+    if pa.types.is_timestamp(kind) and kind.unit == "us" and kind.tz is not None:
+        return (TIMESTAMP,)
+    return ()
+
+
+def _ranges(stats: pa.Table, kind: pa.DataType) -> "list[_Range | None]":
+    """The ranges of values of files, None where they are not known."""
+    lows, highs = (_first_of(stats, [names[one] for one in _wrappers(kind)]) for names in (MINIMA, MAXIMA))
+    counts = zip(stats.column(VALUES).to_pylist(), stats.column(NULLS).to_pylist(), strict=True)
+    found: list[_Range | None] = []
+    for low, high, (values, nulls) in zip(lows, highs, counts, strict=True):
+        if low is None or high is None:
+            found.append(_Range(None, None, values != 0) if values is not None and values == nulls else None)
+        elif isinstance(low, str) and max(low + high, default="") >= _FIRST_THAT_DIFFERS:
+            found.append(None)
+        else:
+            found.append(_Range(low, high, nulls != 0))
+    return found
+
+
+def _first_of(stats: pa.Table, names: Sequence[str]) -> list[Any]:
+    """The first value of some columns that is not null, in each row."""
+    values: list[Any] = pc.coalesce(*(stats.column(name) for name in names)).to_pylist()
+    return values
+
+
+def _guarantee(column: str, kind: pa.DataType, ranges: Sequence[_Range], *, may_be_null: bool) -> pc.Expression:
+    """An expression that is true for values in one of the ranges."""
+    field = pc.field(column)
+    lows = [one.low for one in ranges if one.low is not None]
+    if not lows:
+        return field.is_null()
+    least = _value(min(lows), kind)
+    greatest = _value(max(one.high for one in ranges if one.high is not None), kind)
+    if may_be_null or any(one.has_nulls for one in ranges):
+        # Arrow understands these forms.
+        return ((field >= least) | field.is_null()) & ((field <= greatest) | field.is_null())
+    return (field >= least) & (field <= greatest)
+
+
+def _value(stored: Any, kind: pa.DataType) -> "pa.Scalar[Any]":  # noqa: ANN401 - a number or a text
+    if pa.types.is_string(kind):
+        return pa.scalar(stored, kind)
+    is_date = pa.types.is_date32(kind)
+    value: pa.Scalar[Any] = pa.scalar(stored, pa.int32() if is_date else pa.int64()).cast(kind)
+    return value

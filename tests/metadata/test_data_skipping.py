@@ -1,0 +1,127 @@
+"""Slices are passed over only if no row of them passes, and stats tell it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hudi_bridge.dispatch import open_reader
+from hudi_bridge.metadata import data_skipping
+from hudi_bridge.metadata.data_skipping import skippable_columns, splits_that_may_pass
+from hudi_bridge.metadata.table import MetadataTable
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.table import HudiTable
+from tests.golden_cases import golden_table
+from tests.metadata.test_column_stats import WITH_STATS
+from tests.strength import examples
+
+
+class Slices:
+    """The slices of a query, with the rows of each."""
+
+    def __init__(self, name: str, *, read_optimized: bool) -> None:
+        table = HudiTable.open(golden_table(name))
+        query = table.read_optimized() if read_optimized else table.snapshot()
+        self.metadata = MetadataTable(table._state)
+        self.splits = [piece for split in query.splits() for piece in split.slices]
+        self.rows = [pa.Table.from_batches(open_reader(split).batches(), query.schema) for split in self.splits]
+        self.columns = skippable_columns(query.schema.names, query.context)
+
+    def kept(self, row_filter: pc.Expression, *columns: str) -> list[RealtimeFileSplit]:
+        kept = splits_that_may_pass(self.metadata, self.splits, row_filter, columns or self.columns)
+        for split, rows in zip(self.splits, self.rows, strict=True):
+            assert split in kept or not rows.filter(row_filter).num_rows
+        return kept
+
+
+SLICES = [(name, read_optimized) for name in WITH_STATS for read_optimized in (False, True)]
+
+
+@pytest.fixture(params=SLICES, scope="module", ids=lambda one: f"{one[0]}{'_ro' if one[1] else ''}")
+def slices(request: pytest.FixtureRequest) -> Slices:
+    return Slices(request.param[0], read_optimized=request.param[1])
+
+
+def conditions(column: str, value: Any) -> Iterator[pc.Expression]:
+    field = pc.field(column)
+    if value is None:
+        yield field.is_null()
+        yield ~field.is_null()
+        return
+    yield from (field == value, field != value, field < value, field >= value, ~(field < value), field.isin([value]))
+    yield (field == value) | field.is_null()
+
+
+def test_no_row_is_lost_and_slices_are_saved(slices: Slices) -> None:
+    saved = 0
+    for column in ("ts", "name", "qty"):
+        values = pa.concat_tables(slices.rows).column(column).unique().sort()
+        for index in (0, len(values) // 2, len(values) - 1):
+            for condition in conditions(column, values[index].as_py()):
+                saved += len(slices.splits) - len(slices.kept(condition, column))
+    assert saved > 50
+
+
+def test_values_outside_all_ranges_save_all_slices(slices: Slices) -> None:
+    assert slices.kept(pc.field("ts") < -1) == []
+    assert slices.kept((pc.field("qty") > 0) & (pc.field("ts") < -1)) == []
+    assert len(slices.kept((pc.field("ts") < -1) | pc.field("price").is_valid())) == len(slices.splits)
+
+
+@pytest.fixture(scope="module")
+def snapshot() -> Slices:
+    return Slices(WITH_STATS[2], read_optimized=False)
+
+
+@given(
+    first=st.sampled_from(["<", ">=", "=="]),
+    ts=st.integers(-5, 3_000),
+    qty=st.integers(-(2**31), 2**31 - 1),
+    is_or=st.booleans(),
+)
+@settings(max_examples=examples(60), deadline=None)
+def test_conditions_on_several_columns_lose_no_row(
+    snapshot: Slices, first: str, ts: int, qty: int, is_or: bool
+) -> None:
+    of_ts = {"<": pc.field("ts") < ts, ">=": pc.field("ts") >= ts, "==": pc.field("ts") == ts}[first]
+    of_qty = pc.field("qty") < qty
+    snapshot.kept(of_ts | of_qty if is_or else of_ts & of_qty)
+
+
+def test_stats_of_many_files_are_read_with_the_others_of_the_column(
+    slices: Slices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    condition = pc.field("ts") < 1_000
+    expected = slices.kept(condition, "ts")
+    monkeypatch.setattr(data_skipping, "_MOST_KEYS", 0)
+    assert slices.kept(condition, "ts") == expected
+
+
+def test_a_slice_with_a_file_without_stats_is_read(slices: Slices) -> None:
+    (first, *others) = slices.splits
+    unknown = replace(first, log_paths=(*first.log_paths, ".f-0_1.log.1_0-0-0"))
+    slices.splits[:] = [unknown, *others]
+    try:
+        assert slices.kept(pc.field("ts") < -1) == [unknown]
+    finally:
+        slices.splits[:] = [first, *others]
+
+
+def test_columns_that_ranges_say_nothing_of_are_left_out() -> None:
+    context = HudiTable.open(golden_table(WITH_STATS[2])).snapshot().context
+    assert skippable_columns(context.schema.names, context) == ("id", "ts", "name", "qty")
+    # With column ids, a column of that name in a file may be another one.
+    assert skippable_columns(context.schema.names, replace(context, schema_ids="{}")) == ()
+
+
+def test_a_column_with_a_default_is_not_looked_at_where_there_are_logs(snapshot: Slices) -> None:
+    with_default = [
+        replace(split, context=replace(split.context, field_defaults=(("ts", "-7"),))) for split in snapshot.splits
+    ]
+    kept = splits_that_may_pass(snapshot.metadata, with_default, pc.field("ts") < -1, ["ts"])
+    assert kept == [split for split in with_default if split.log_paths]
