@@ -17,12 +17,14 @@ _RECORD_MERGERS_KEY = "hoodie.datasource.write.record.merger.impls"
 FULL_SCAN_FALLBACK_KEY = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
 HOLLOW_COMMITS_KEY = "hoodie.read.timeline.holes.resolution.policy"
 READ_AS_RELEASE_KEY = "hudi_bridge.read.as.release"
+METADATA_TABLE_KEY = "hoodie.metadata.enable"
 READ_OPTION_KEYS = (
     *DELETE_MARKER_KEYS,
     _RECORD_MERGERS_KEY,
     READ_AS_RELEASE_KEY,
     FULL_SCAN_FALLBACK_KEY,
     HOLLOW_COMMITS_KEY,
+    METADATA_TABLE_KEY,
 )
 """The options that change how a table is read; all but one have Hudi's names."""
 _OLDEST_RELEASES = {8: (1, 0), 9: (1, 1)}
@@ -43,7 +45,8 @@ class ReadOptions:
     ``payloads`` are the user's own, by Java class name; ``log_memory_bytes`` is as in a split. ``full_scan_fallback``
     says whether an incremental query whose files were removed reads the whole table instead; if None, the table version
     decides. ``hollow_commits`` says what to do if a write in the range is still running. ``overrides_release``
-    says whether the user has named the release whose rules apply.
+    says whether the user has named the release whose rules apply, ``uses_metadata_table`` whether the metadata table
+    may be read.
     """
 
     payloads: Mapping[str, RecordPayload] = field(default_factory=dict)
@@ -51,6 +54,7 @@ class ReadOptions:
     full_scan_fallback: bool | None = None
     hollow_commits: HollowCommitPolicy = HollowCommitPolicy.FAIL
     overrides_release: bool = False
+    uses_metadata_table: bool = True
 
     @classmethod
     def of(
@@ -64,19 +68,25 @@ class ReadOptions:
         Raises:
             QueryError: a value is not one of Hudi's.
         """
-        fallback = options.get(FULL_SCAN_FALLBACK_KEY)
-        if fallback is not None and fallback.lower() not in ("true", "false"):
-            raise QueryError(f"options: {FULL_SCAN_FALLBACK_KEY}", repr(fallback), "true or false")
         policy = options.get(HOLLOW_COMMITS_KEY, HollowCommitPolicy.FAIL).upper()
         if policy not in set(HollowCommitPolicy):
             raise QueryError(f"options: {HOLLOW_COMMITS_KEY}", repr(policy), " or ".join(HollowCommitPolicy))
         return cls(
             payloads=dict(payloads or {}),
             log_memory_bytes=log_memory_bytes,
-            full_scan_fallback=None if fallback is None else fallback.lower() == "true",
+            full_scan_fallback=_flag(options, FULL_SCAN_FALLBACK_KEY),
             hollow_commits=HollowCommitPolicy(policy),
             overrides_release=READ_AS_RELEASE_KEY in options,
+            uses_metadata_table=_flag(options, METADATA_TABLE_KEY) is not False,
         )
+
+
+def _flag(options: Mapping[str, str], key: str) -> bool | None:
+    """The value of an option that is true or false, None if it is not given."""
+    text = options.get(key)
+    if text is not None and text.lower() not in ("true", "false"):
+        raise QueryError(f"options: {key}", repr(text), "true or false")
+    return None if text is None else text.lower() == "true"
 
 
 def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableConfig:

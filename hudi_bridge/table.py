@@ -15,6 +15,7 @@ from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.display import html_of_properties
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.metadata.listing import indexed_listings
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.infer import SchemaProposal
 from hudi_bridge.schema_history import (
@@ -62,6 +63,7 @@ class HudiTable:
         or fsspec ``filesystem``. ``options`` have Hudi's names. They supply what tables of Hudi 0.x do not record:
         ``hoodie.payload.delete.field`` and ``.marker``, ``hoodie.datasource.write.record.merger.impls``. For tables
         that both 0.x and 1.x have written, ``hudi_bridge.read.as.release`` names the release whose rules apply.
+        With ``hoodie.metadata.enable`` as ``false``, files are listed in storage, not found in the metadata table.
         ``payloads`` are your own payloads in Python, by the Java class that the table names. ``log_memory_bytes`` is
         the memory for the log records of one file slice, by default a quarter of the machine's memory for all slices
         that are read at the same time; larger logs are merged in several passes.
@@ -289,15 +291,22 @@ class HudiTable:
             QueryError: the key or the path is no Unicode text.
             InstantNotReadableError: files of that instant were removed, or an earlier write has not completed.
         """
-        return trace_record(self._planner(as_of), record_key, partition_path)
+        # The story also tells of files that no index has: those of writes that did not complete.
+        return trace_record(SplitPlanner(self._state_as_of(as_of)), record_key, partition_path)
 
     @cached_property
     def _latest(self) -> SplitPlanner:
-        return SplitPlanner(self._state)
+        return SplitPlanner(self._state, indexed_listings(self._state))
 
     def _planner(self, as_of: InstantLike | None) -> SplitPlanner:
         if as_of is None:
             return self._latest
+        state = self._state_as_of(as_of)
+        return SplitPlanner(state, indexed_listings(state))
+
+    def _state_as_of(self, as_of: InstantLike | None) -> TableState:
+        if as_of is None:
+            return self._state
         state = self._state.as_of(parse_query_instant(as_of, self.config.timeline_timezone))
         validate_time_travel(state)
-        return SplitPlanner(state)
+        return state

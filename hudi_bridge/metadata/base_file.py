@@ -48,6 +48,15 @@ class MetadataBaseFile:
         self._path = path
         self._size = size_bytes
 
+    def open(self) -> pa.Buffer:
+        """The end of the file; read once.
+
+        Raises:
+            CorruptTableError: the file is damaged.
+            StorageError: the file cannot be read.
+        """
+        return self._tail.buffer
+
     @cached_property
     def entries(self) -> int:
         """The number of records."""

@@ -5,6 +5,7 @@ The log files are read as a whole, of the base file only the blocks that may hol
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,10 @@ class SliceRecords:
             StorageError: a log file cannot be read.
         """
         paths = [log.path for log in self.piece.log_files]
-        buffers = map_in_threads(self.storage.read_buffer, paths, _READING_THREADS)
+        # The end of the base file is needed as well: on an object store, all requests take as long as one.
+        opened = () if self.base is None else (self.base.open,)
+        reads: list[Callable[[], pa.Buffer]] = [*(partial(self.storage.read_buffer, path) for path in paths), *opened]
+        buffers = map_in_threads(lambda read: read(), reads, _READING_THREADS)[: len(paths)]
         scans = [scan_blocks(buffer, path) for buffer, path in zip(buffers, paths, strict=True)]
         damaged = next((corrupt for scan in scans for corrupt in scan.corrupt), None)
         if damaged is not None:
@@ -64,16 +68,16 @@ class SliceRecords:
     def of_keys(self, keys: Sequence[bytes]) -> pa.Table:
         """The records of some keys, which are in order, each once; those that there are."""
         wanted = pa.array(keys, pa.binary()).cast(pa.string())
+        logs = self.logs.filter(pc.is_in(self.logs.column(KEY), wanted))
         base = () if self.base is None else self.base.cells_of_keys(keys)
         found = [self._decoded(cells, pc.is_in(cells.keys, wanted)) for cells in base]
-        logs = self.logs.filter(pc.is_in(self.logs.column(KEY), wanted))
         return self._merged(found, logs)
 
     def of_range(self, wanted: KeyRange) -> pa.Table:
         """The records of a range of keys."""
+        logs = self.logs.filter(_within(self.logs.column(KEY), wanted))
         base = () if self.base is None else self.base.cells_of_range(wanted)
-        found = [self._decoded(cells, _within(cells.keys, wanted)) for cells in base]
-        return self._merged(found, self.logs.filter(_within(self.logs.column(KEY), wanted)))
+        return self._merged([self._decoded(cells, _within(cells.keys, wanted)) for cells in base], logs)
 
     def all(self) -> Iterator[pa.Table]:
         """All records, by key, some megabytes of the base file at a time."""

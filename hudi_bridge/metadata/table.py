@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.config import HOODIE_FOLDER, config_of_metadata_table
-from hudi_bridge.errors import CorruptTableError, QueryError
+from hudi_bridge.errors import CorruptTableError, QueryError, UnsupportedTableError
 from hudi_bridge.metadata.base_file import KeyRange
 from hudi_bridge.metadata.record_kinds import DELETED, RecordKind, file_id_prefix, record_kind
 from hudi_bridge.metadata.routing import group_numbers
@@ -53,12 +53,27 @@ class MetadataTable:
         """The partitions that are complete, as the properties of the data table say."""
         return self._data.config.metadata_partitions
 
+    def require(self, partition: str) -> None:
+        """Raise unless a partition can be used.
+
+        Raises:
+            UnsupportedTableError: it is missing or not complete, or lacks a commit of the data table.
+        """
+        reason = self.why_not(partition)
+        if reason is not None:
+            raise UnsupportedTableError(f"partition {partition} of the metadata table", reason, "a complete one")
+
     def why_not(self, partition: str) -> str | None:
         """Why a partition cannot be used, None if it can be."""
-        if partition not in self.partitions:
-            return "it is not among hoodie.table.metadata.partitions"
+        config = self._data.config
+        if partition in config.metadata_partitions_inflight:
+            return "one that is being built"
+        if partition not in config.metadata_partitions:
+            return "none in the properties of the table"
+        if self.own.timeline.start is None:
+            return "one without a commit"
         missing = self.validity.missing_instant()
-        return None if missing is None else f"the instant {missing} was not written to it"
+        return None if missing is None else f"one that lacks the commit {missing}"
 
     def file_groups(self, partition: str) -> Mapping[str, tuple[SliceRecords, ...]]:
         """The newest slices of a partition, in the order of their file groups.

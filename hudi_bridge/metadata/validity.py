@@ -52,16 +52,18 @@ class Validity:
     def missing_instant(self) -> str | None:
         """The first completed instant of the data table that was not written to the metadata table, None if all were.
 
-        Instants before the first that was written count as written: the metadata table was made from a listing.
+        Instants before the first that was written count as written: the metadata table was made from a listing, or has
+        archived them.
         """
         written = {instant.requested_time for instant in self.own.completed()}
-        first = min((time for time in written if not time.startswith(_FIRST_INSTANT)), default=None)
-        expected = (instant for instant in self.data.timeline.completed() if instant.action in _WRITTEN)
-        return next(
-            (
-                instant.requested_time
-                for instant in expected
-                if instant.requested_time not in written and (first is None or instant.requested_time > first)
-            ),
-            None,
-        )
+        first = min((time for time in written if not time.startswith(_FIRST_INSTANT)), default=_FIRST_INSTANT)
+        # A restore has an instant of its own in the metadata table, shortly after that of the data table.
+        restored = self.own.latest_completed(Action.RESTORE)
+        for instant in self.data.timeline.completed():
+            time = instant.requested_time
+            if instant.action not in _WRITTEN or time in written or time < first:
+                continue
+            if instant.action is Action.RESTORE and restored is not None and restored.requested_time > time:
+                continue
+            return time
+        return None

@@ -26,6 +26,8 @@ from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.plans import GroupId, read_pending_compactions
 from hudi_bridge.timeline.table_state import TableState
 
+_FORMATS = {"parquet": "Parquet", "hfile": "HFile"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineView:
@@ -114,6 +116,8 @@ def build_file_groups(
 ) -> tuple[FileGroup, ...]:
     """The file groups of a partition's files, with slices after the query's instant too; skips files of other kinds.
 
+    ``base_extension`` is ``parquet``, or ``hfile`` in the metadata table.
+
     Raises:
         UnsupportedTableError: a base file has another extension, or a log file is of a later Hudi.
     """
@@ -132,7 +136,7 @@ def build_file_groups(
             parse_log_file_name(info.name)
             continue
         if base_name.extension != base_extension:
-            raise UnsupportedTableError("base file format", info.path, f"base files named *.{base_extension}")
+            raise UnsupportedTableError("base file format", info.path, f"{_FORMATS[base_extension]} base files")
         base_files[base_name.file_id][base_name.instant_time] = BaseFile(
             path=info.path, instant_time=base_name.instant_time, size_bytes=info.size_bytes
         )

@@ -24,7 +24,8 @@ from hudi_bridge.timeline.table_state import TableState
 PARTITION_METADATA = ".hoodie_partition_metadata"
 """How the name of the file begins that makes a folder a partition."""
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-_LISTING_THREADS = 16
+LISTING_THREADS = 16
+"""The number of folders that are listed at the same time."""
 # Links to a parent folder multiply folders from level to level.
 _USUAL_LEVELS = 12
 _MOST_DEEP_FOLDERS = 1000
@@ -189,7 +190,7 @@ def list_partitions(
             possible = [_possible_values(path, config, schema, path_columns) for path in level]
             level = paths_that_may_pass(storage, row_filter, schema, dict(zip(level, possible, strict=True)))
         folders: list[str] = []
-        for path, below in zip(level, map_in_threads(look_into, level, _LISTING_THREADS), strict=True):
+        for path, below in zip(level, map_in_threads(look_into, level, LISTING_THREADS), strict=True):
             if below is None:
                 found.append(path)
             else:

@@ -34,6 +34,11 @@ def warn_of_log_of_compaction(log_path: str, compaction: str) -> None:
     )
 
 
+def warn_of_unused_metadata(table_path: str, reason: str) -> None:
+    """Warn that the metadata table of a table cannot be used."""
+    _warn_once(f"{table_path}: files are listed in storage, since the metadata table cannot be used: {reason}")
+
+
 def _warn_once(message: str) -> None:
     if message not in _given:
         _given.add(message)

@@ -1,11 +1,14 @@
 """The data files of a table, as the file slices that queries see.
 
-A folder is listed once, when a query first needs it. File groups are cached too, except in tables of very many files.
+They are found in an index of files, if there is one that can be used, or by listing folders. A folder is listed once,
+when a query first needs it. File groups are cached too, except in tables of very many files.
 """
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,25 +23,44 @@ from hudi_bridge.splits.file_system_view import (
     latest_snapshot_slice,
     view_timeline,
 )
-from hudi_bridge.splits.partitions import columns_from_path, list_partitions
+from hudi_bridge.splits.partitions import (
+    LISTING_THREADS,
+    columns_from_path,
+    list_partitions,
+    matching_partitions,
+    partition_values,
+)
 from hudi_bridge.storage import FileInfo, Storage
+from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.table_state import TableState
 
 _MAX_KEPT_GROUPS = 20_000
+_PARTITIONS_AT_ONCE = 256
 _FASTEST = 1
 _WINDOW_BITS = 11
 _MEMORY_LEVEL = 4
 
 
+class FileIndex(Protocol):
+    """An index of the files of a table; it reports itself why it cannot be used."""
+
+    def partitions(self) -> Sequence[str] | None:
+        """The paths of all partitions, None if the index cannot be used."""
+
+    def files(self, partition_paths: Sequence[str]) -> Mapping[str, tuple[FileInfo, ...]] | None:
+        """The data files of partitions, by path of the partition, None if the index cannot be used."""
+
+
 class FolderListings:
-    """Cached listings of a table's folders.
+    """Cached listings of a table's folders, and the index that is asked first for data files, if any.
 
     Entries are compressed to a few bytes each, since names in one folder are similar.
     """
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, index: FileIndex | None = None) -> None:
         """Listings without any folder yet."""
+        self.index = index
         self._storage = storage
         self._packed: dict[str, bytes] = {}
 
@@ -52,6 +74,14 @@ class FolderListings:
         if packed is not None:
             entries = json.loads(zlib.decompress(packed))
             return tuple(FileInfo(path=entry, size_bytes=size, is_dir=is_dir) for entry, size, is_dir in entries)
+        return self._list(path, must_exist=must_exist)
+
+    def fetch(self, paths: Iterable[str], *, must_exist: bool) -> None:
+        """List the folders that have not been listed yet, several at a time; raises like ``entries``."""
+        unknown = [path for path in paths if path not in self._packed]
+        map_in_threads(partial(self._list, must_exist=must_exist), unknown, LISTING_THREADS)
+
+    def _list(self, path: str, *, must_exist: bool) -> tuple[FileInfo, ...]:
         listing = self._storage.list_directory(path, must_exist=must_exist)
         text = json.dumps([(info.path, info.size_bytes, info.is_dir) for info in listing])
         self._packed[path] = _compressed(text.encode())
@@ -80,11 +110,16 @@ class TableFiles:
         Raises:
             StorageError: a folder cannot be listed.
         """
-        path_columns = columns_from_path(self._state.config, query_type)
-        return sorted(list_partitions(self._state, schema, path_columns, row_filter, self._listings.entries))
+        config = self._state.config
+        path_columns = columns_from_path(config, query_type)
+        indexed = None if self._listings.index is None else self._listings.index.partitions()
+        if indexed is None:
+            return sorted(list_partitions(self._state, schema, path_columns, row_filter, self._listings.entries))
+        values = {path: partition_values(path, config, schema, path_columns) for path in sorted(indexed)}
+        return matching_partitions(self._state.storage, schema, row_filter, values)
 
     def in_partition(self, path: str, *, must_exist: bool = True) -> tuple[FileInfo, ...]:
-        """All files in a partition, including those that no query reads."""
+        """All files in a partition, including those that no query reads and that no index has."""
         return tuple(info for info in self._listings.entries(path, must_exist=must_exist) if not info.is_dir)
 
     def file_slices(
@@ -97,8 +132,8 @@ class TableFiles:
             UnsupportedTableError: a base file is not Parquet, or a log file is of a later Hudi.
         """
         latest = latest_read_optimized_slice if query_type is QueryType.READ_OPTIMIZED else latest_snapshot_slice
-        for path in self.partitions(query_type, schema, row_filter):
-            for group in self._groups_of(path):
+        for _, groups in self._groups_of(self.partitions(query_type, schema, row_filter)):
+            for group in groups:
                 piece = latest(group, self._timeline)
                 if piece is not None:
                     yield piece
@@ -111,20 +146,35 @@ class TableFiles:
         wanted = set(groups)
         found = (
             latest_snapshot_slice(group, self._timeline)
-            for path in sorted({path for path, _ in wanted})
-            for group in self._groups_of(path, must_exist=False)
+            for path, in_partition in self._groups_of(sorted({path for path, _ in wanted}), must_exist=False)
+            for group in in_partition
             if (path, group.file_id) in wanted
         )
         return {(piece.partition_path, piece.file_id): piece for piece in found if piece is not None}
 
-    def _groups_of(self, path: str, *, must_exist: bool = True) -> tuple[FileGroup, ...]:
-        groups = self._groups.get(path)
-        if groups is None:
-            groups = build_file_groups(path, self.in_partition(path, must_exist=must_exist), self._timeline)
-            self._made += len(groups)
-            if self._made <= _MAX_KEPT_GROUPS:
-                self._groups[path] = groups
-        return groups
+    def _groups_of(
+        self, paths: Sequence[str], *, must_exist: bool = True
+    ) -> Iterator[tuple[str, tuple[FileGroup, ...]]]:
+        """The file groups of partitions, in the order of the paths."""
+        for start in range(0, len(paths), _PARTITIONS_AT_ONCE):
+            part = paths[start : start + _PARTITIONS_AT_ONCE]
+            missing = [path for path in part if path not in self._groups]
+            index = self._listings.index
+            indexed = index.files(missing) if index is not None and missing else None
+            if indexed is None and index is not None:
+                self._listings.fetch(missing, must_exist=must_exist)
+            for path in part:
+                groups = self._groups.get(path)
+                if groups is None:
+                    files = self.in_partition(path, must_exist=must_exist) if indexed is None else indexed[path]
+                    groups = build_file_groups(path, files, self._timeline)
+                    self._keep(path, groups)
+                yield path, groups
+
+    def _keep(self, path: str, groups: tuple[FileGroup, ...]) -> None:
+        self._made += len(groups)
+        if self._made <= _MAX_KEPT_GROUPS:
+            self._groups[path] = groups
 
     @cached_property
     def _timeline(self) -> TimelineView:

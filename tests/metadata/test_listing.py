@@ -1,0 +1,221 @@
+import logging
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+from fsspec.implementations.local import LocalFileSystem
+
+from hudi_bridge.config import QueryType
+from hudi_bridge.errors import HudiReadError
+from hudi_bridge.metadata.listing import MetadataFileIndex
+from hudi_bridge.splits import plan_warnings
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.table import HudiTable
+from tests.golden_cases import golden_queries, golden_table
+
+OFF = {"hoodie.metadata.enable": "false"}
+UNFINISHED = ("c_inflight_leftover_0150", "c_inflight_middle_0150")
+"""Cases with log files of writes that did not complete, which the metadata table of version 6 does not have."""
+CASES = sorted({query.case for query in golden_queries(("snapshot",))} - set(UNFINISHED))
+
+
+@pytest.fixture(autouse=True)
+def _warn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_warnings, "_given", set())
+
+
+def plans(table: HudiTable) -> list[list[RealtimeFileSplit] | str]:
+    """The splits of a snapshot, of a read of base files alone, and of the first commit."""
+    first = next((commit.requested_time for commit in table.timeline.commits()), None)
+    queries = [(None, QueryType.SNAPSHOT), (None, QueryType.READ_OPTIMIZED), (first, QueryType.SNAPSHOT)]
+    return [splits(table, as_of, query_type) for as_of, query_type in queries]
+
+
+def splits(table: HudiTable, as_of: str | None, query_type: QueryType) -> list[RealtimeFileSplit] | str:
+    try:
+        return list(table._planner(as_of).splits(query_type))
+    except HudiReadError as error:
+        return str(error)
+
+
+def test_golden_tables_have_the_same_splits_by_index_and_by_listing(caplog: pytest.LogCaptureFixture) -> None:
+    indexed = 0
+    for case in CASES:
+        try:
+            table = HudiTable.open(golden_table(case))
+        except HudiReadError:
+            continue
+        if "files" in table.config.metadata_partitions:
+            indexed += 1
+            assert plans(table) == plans(HudiTable.open(golden_table(case), options=OFF)), case
+    assert indexed >= 130
+    assert "metadata table" not in caplog.text
+
+
+@pytest.mark.parametrize("case", UNFINISHED)
+def test_log_files_of_unfinished_writes_are_only_listed(case: str) -> None:
+    table, listed = HudiTable.open(golden_table(case)), HudiTable.open(golden_table(case), options=OFF)
+    by_index, by_listing = list(table.splits()), list(listed.splits())
+    assert [split.base_path for split in by_index] == [split.base_path for split in by_listing]
+    assert any(set(left.log_paths) < set(right.log_paths) for left, right in zip(by_index, by_listing, strict=True))
+    rows = [dataset.to_table().sort_by("_hoodie_record_key") for dataset in (table.snapshot(), listed.snapshot())]
+    assert rows[0] == rows[1]
+
+
+class Requests(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """The local file system; counts what it is asked for."""
+
+    cachable = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+        self.listed: list[str] = []
+
+    def ls(self, path: str, detail: bool = False, **options: Any) -> Any:
+        self.counts["list"] += 1
+        self.listed.append(path)
+        return super().ls(path, detail=detail, **options)
+
+    def _open(self, path: str, *args: Any, **options: Any) -> Any:
+        self.counts["open"] += 1
+        return super()._open(path, *args, **options)
+
+
+def requests(case: str, options: dict[str, str], row_filter: pc.Expression | None) -> dict[str, int]:
+    """What planning a snapshot asks the file system for."""
+    filesystem = Requests()
+    table = HudiTable.open(str(golden_table(case)), filesystem=filesystem, options=options)
+    table._planner(None).context(QueryType.SNAPSHOT)
+    filesystem.counts.clear()
+    assert list(table.splits(filter=row_filter))
+    return dict(filesystem.counts)
+
+
+@pytest.mark.parametrize(
+    ("case", "row_filter", "by_index", "by_listing"),
+    [
+        # The folder of the metadata table's timeline, and that of its files; a base file and its logs.
+        ("h_bloom_footer_0150", None, {"list": 2, "open": 11}, {"list": 4}),
+        ("h_bloom_footer_120", None, {"list": 2, "open": 11}, {"list": 4}),
+        ("h_bloom_footer_120", pc.field("part") == "a", {"list": 2, "open": 11}, {"list": 2}),
+    ],
+)
+def test_requests(
+    case: str, row_filter: pc.Expression | None, by_index: dict[str, int], by_listing: dict[str, int]
+) -> None:
+    assert requests(case, {}, row_filter) == by_index
+    assert requests(case, OFF, row_filter) == by_listing
+
+
+def test_switched_off_nothing_of_the_metadata_table_is_touched() -> None:
+    filesystem = Requests()
+    table = HudiTable.open(str(golden_table("h_bloom_footer_120")), filesystem=filesystem, options=OFF)
+    assert list(table.splits())
+    assert not any("metadata" in path for path in filesystem.listed)
+
+
+def copied(case: str, folder: Path) -> Path:
+    return Path(shutil.copytree(golden_table(case), folder / "table"))
+
+
+def metadata_files(table: Path, pattern: str) -> Iterator[Path]:
+    return (path for path in sorted((table / ".hoodie/metadata/files").glob(pattern)) if not path.name.endswith(".crc"))
+
+
+def newest(table: Path) -> Path:
+    return max(metadata_files(table, "files-*.hfile"), key=lambda path: path.name.rpartition("_")[2])
+
+
+def newest_log(table: Path) -> Path:
+    return max(metadata_files(table, ".files-*.log.*"), key=lambda path: path.name.split("_")[1])
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-5000])
+
+
+def overwritten(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[:200] = bytes(200)
+    path.write_bytes(data)
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "no folder": lambda table: shutil.rmtree(table / ".hoodie/metadata"),
+    "no files": lambda table: shutil.rmtree(table / ".hoodie/metadata/files"),
+    "no timeline": lambda table: shutil.rmtree(table / ".hoodie/metadata/.hoodie"),
+    "a cut base file": lambda table: cut(newest(table)),
+    "an empty base file": lambda table: newest(table).write_bytes(b""),
+    "another base file": lambda table: newest(table).write_bytes(bytes(10_000)),
+    "a base file that begins with zeros": lambda table: overwritten(newest(table)),
+    "a cut log": lambda table: cut(newest_log(table)),
+    "a log that begins with zeros": lambda table: overwritten(newest_log(table)),
+    "a file of another kind": lambda table: (table / ".hoodie/metadata/files/.f_1.log").write_bytes(b""),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize("case", ["h_bloom_footer_0150", "h_bloom_footer_120"])
+def test_a_damaged_metadata_table_is_told_once_and_files_are_listed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, case: str, damage: Callable[[Path], object]
+) -> None:
+    folder = copied(case, tmp_path)
+    expected = plans(HudiTable.open(folder, options=OFF))
+    damage(folder)
+    with caplog.at_level(logging.WARNING):
+        assert plans(HudiTable.open(folder)) == expected
+        assert plans(HudiTable.open(folder)) == expected
+    (record,) = [record for record in caplog.records if "metadata table" in record.message]
+    assert str(folder) in record.message
+
+
+def test_a_metadata_table_behind_the_table_is_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = copied("h_bloom_footer_120", tmp_path)
+    last = HudiTable.open(folder).timeline.commits()[-1].requested_time
+    for path in (folder / ".hoodie/metadata/.hoodie/timeline").glob(f"{last}*.deltacommit"):
+        path.unlink()
+    assert plans(HudiTable.open(folder)) == plans(HudiTable.open(folder, options=OFF))
+    assert f"lacks the commit {last}" in caplog.text
+
+
+def test_a_commit_that_only_the_metadata_table_has_completed_is_not_seen(tmp_path: Path) -> None:
+    folder = copied("h_bloom_footer_120", tmp_path)
+    before = HudiTable.open(folder)
+    last = before.timeline.commits()[-1]
+    (folder / f".hoodie/timeline/{last.requested_time}_{last.completion_time}.deltacommit").unlink()
+    table, listed = HudiTable.open(folder), HudiTable.open(folder, options=OFF)
+    assert table.latest_instant != before.latest_instant
+    assert plans(table) == plans(listed)
+    assert MetadataFileIndex(table._state).partitions() is not None
+    indexed = MetadataFileIndex(table._state).files(["a", "b", "c"]) or {}
+    names = {info.name for files in indexed.values() for info in files}
+    assert names
+    assert not any(f"_{last.requested_time}" in name for name in names)
+
+
+def test_an_index_that_is_being_built_is_not_used(tmp_path: Path) -> None:
+    folder = copied("h_bloom_footer_120", tmp_path)
+    properties = folder / ".hoodie/hoodie.properties"
+    text = properties.read_text()
+    properties.write_text(text.replace("metadata.partitions.inflight=", "metadata.partitions.inflight=files"))
+    assert MetadataFileIndex(HudiTable.open(folder)._state).partitions() is None
+
+
+def test_a_file_that_is_gone_is_an_error_and_not_an_older_state(tmp_path: Path) -> None:
+    folder = copied("h_bloom_footer_120", tmp_path)
+    split = next(split for split in HudiTable.open(folder).splits() if split.log_paths)
+    (folder / split.log_paths[-1]).unlink()
+    with pytest.raises(HudiReadError, match="the file is gone"):
+        HudiTable.open(folder).snapshot().to_table()
+
+
+def test_a_table_without_metadata_table_is_listed_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    cases = (HudiTable.open(golden_table(case)) for case in CASES)
+    table = next(table for table in cases if not table.config.metadata_partitions)
+    assert list(table.splits())
+    assert "metadata" not in caplog.text
