@@ -1,11 +1,14 @@
-"""A cached property without a lock.
+"""A cached property without a lock, and a cache of limited size.
 
-That of Python 3.11 holds one lock for all instances of a class: threads would wait for one another, and for ever if
-one of them ends the workers that another belongs to.
+The property of Python 3.11 holds one lock for all instances of a class: threads would wait for one another, and for
+ever if one of them ends the workers that another belongs to.
 """
 
 import functools
 import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 T = TypeVar("T")
@@ -26,3 +29,39 @@ class cached_property(functools.cached_property[T]):  # noqa: N801 - named as th
             if value is _MISSING:
                 value = values[self.attrname] = self.func(instance)
             return value
+
+
+class BoundedCache:
+    """Values by key, the most recently used ones of them, up to ``max_bytes`` in all.
+
+    Threads may share it. A copy made by pickling is empty.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        """An empty cache."""
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> Any:  # noqa: ANN401 - as ``object`` has it
+        return type(self), (self._max_bytes,)
+
+    def get(self, key: Hashable) -> Any:  # noqa: ANN401 - what was put
+        """The value that was put under a key; None if it is not there."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                return None
+            self._entries.move_to_end(key)
+            return entry[0]
+
+    def put(self, key: Hashable, value: object, size_bytes: int) -> None:
+        """Keep a value, and drop those that were not used for the longest time, if there is no room for all."""
+        with self._lock:
+            known = self._entries.pop(key, None)
+            self._bytes += size_bytes - (known[1] if known else 0)
+            self._entries[key] = (value, size_bytes)
+            while self._bytes > self._max_bytes:
+                _, (_, dropped_bytes) = self._entries.popitem(last=False)
+                self._bytes -= dropped_bytes

@@ -3,9 +3,9 @@
 The filter is applied exactly. A query is planned once; each scan reads the files again.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, Self
 
@@ -17,12 +17,15 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.dispatch import reader_for
 from hudi_bridge.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.errors import QueryError
+from hudi_bridge.indexes.candidates import RecordIndex, candidate_splits
 from hudi_bridge.logformat.scan import SkippedBlocks
+from hudi_bridge.merge.arrays import Column
+from hudi_bridge.readers.key_condition import RecordKey, spelled_keys, text_column
 from hudi_bridge.readers.log_record_scanner import read_live_blocks
 from hudi_bridge.readers.parallel import iter_parallel, most_at_once
 from hudi_bridge.readers.request import RowRequest, column_names, referenced_columns
 from hudi_bridge.splits.query_plan import QueryPlan, Split
-from hudi_bridge.splits.split import ReadContext
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
 Columns = Sequence[str] | Mapping[str, pc.Expression] | None
@@ -110,7 +113,13 @@ class HudiDataset(ds.FileSystemDataset):
         """Creates the Arrow object; ``__init__`` fills it."""
         return super().__new__(cls)
 
-    def __init__(self, storage: Storage, plan: QueryPlan, row_filter: pc.Expression | None = None) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        plan: QueryPlan,
+        row_filter: pc.Expression | None = None,
+        record_index: RecordIndex | None = None,
+    ) -> None:
         """A dataset for a plan; use the methods of ``HudiTable`` instead."""
         parquet = ds.ParquetFileFormat()
         missing = parquet.make_fragment(storage.resolve(_NOT_BY_ARROW), storage.filesystem)
@@ -118,6 +127,7 @@ class HudiDataset(ds.FileSystemDataset):
         self._storage = storage
         self._plan = plan
         self._row_filter = row_filter
+        self._record_index = record_index
 
     def __reduce__(self) -> Any:
         raise TypeError("a HudiDataset holds open state; pickle its splits instead")
@@ -173,8 +183,13 @@ class HudiDataset(ds.FileSystemDataset):
         Raises:
             QueryError: the filter does not fit the table.
         """
-        request = RowRequest.of(self.schema, row_filter=self._combined(filter))
-        return self._plan.splits(request.row_filter)
+        request = self._request(self.schema.names, filter)
+        splits = self._plan.splits(request.row_filter)
+        if request.record_keys is None:
+            return splits
+        whole = {(split.slices[0].partition_path, split.slices[0].file_id): split for split in splits}
+        found = self._candidates(whole.values(), request.record_keys)
+        return (whole[piece.partition_path, piece.file_id] for split in found for piece in split.slices)
 
     def left_out_log_files(self) -> int:
         """The number of log files with later changes that this query does not read; 0 for a snapshot."""
@@ -198,7 +213,30 @@ class HudiDataset(ds.FileSystemDataset):
             QueryError: the filter does not fit the table.
         """
         request = RowRequest.of(self.schema, row_filter=self._combined(expression))
-        return HudiDataset(self._storage, self._plan, request.row_filter)
+        return HudiDataset(self._storage, self._plan, request.row_filter, self._record_index)
+
+    def get(
+        self,
+        keys: RecordKey | Iterable[RecordKey],
+        columns: Sequence[str] | None = None,
+        *,
+        partition_path: str | None = None,
+    ) -> pa.Table:
+        """The rows of some record keys, in no particular order; a key without a row has none in the result.
+
+        ``keys`` are as for ``HudiTable.get``, ``columns`` are those to return, by default all.
+
+        Raises:
+            QueryError: a key does not fit the table, a column does not exist, or the rows of the query have no keys.
+        """
+        if self.query_type is QueryType.CHANGES:
+            raise QueryError("get", "changes, which have no record keys", "a snapshot, or the rows of a range")
+        given = [keys] if isinstance(keys, str | int | Mapping) else keys
+        spelled = {text for key in given for text in spelled_keys(key, self.context)}
+        request = self._request(list(self.schema.names) if columns is None else list(column_names(columns)), None)
+        request = replace(request, record_keys=text_column(spelled))
+        with closing(self._batches(request, use_threads=True, partition_path=partition_path)) as batches:
+            return pa.Table.from_batches(batches, pa.schema([self.schema.field(name) for name in request.columns]))
 
     def scanner(  # type: ignore[override]
         self,
@@ -220,7 +258,7 @@ class HudiDataset(ds.FileSystemDataset):
             # A misspelled ``filter`` must not be ignored.
             raise TypeError(f"scanner() got an unexpected keyword argument {min(unknown)!r}")
         names = self._names(columns)
-        request = RowRequest.of(self.schema, names, self._combined(filter))
+        request = self._request(names, filter)
         schema = pa.schema([self.schema.field(name) for name in names])
         read = partial(self._batches, request, use_threads=use_threads)
         if not isinstance(columns, Mapping):
@@ -316,8 +354,26 @@ class HudiDataset(ds.FileSystemDataset):
             return self._row_filter if row_filter is None else row_filter
         return self._row_filter & row_filter
 
-    def _batches(self, request: RowRequest, *, use_threads: bool) -> BatchGenerator:
-        splits = list(self._plan.splits(request.row_filter))
+    def _request(self, columns: Sequence[str], row_filter: Any) -> RowRequest:
+        """The request for some columns, with the filter of the dataset as well."""
+        request = RowRequest.of(self.schema, columns, self._combined(row_filter))
+        if request.row_filter is None or self.query_type is QueryType.CHANGES:
+            return request
+        return request.with_keys_of_filter(self._plan.context)
+
+    def _candidates(self, splits: Iterable[Split], record_keys: Column) -> list[RealtimeFileSplit]:
+        """The slices that may hold the keys; their base files only if these may."""
+        slices = (piece for split in splits for piece in split.slices)
+        if not self._plan.context.skips_slices:
+            return list(slices)
+        return candidate_splits(self._storage, slices, map(str, record_keys.to_pylist()), self._record_index)
+
+    def _batches(self, request: RowRequest, *, use_threads: bool, partition_path: str | None = None) -> BatchGenerator:
+        splits: list[Split] = list(self._plan.splits(request.row_filter))
+        if request.record_keys is not None:
+            slices = (piece for split in splits for piece in split.slices)
+            chosen = (piece for piece in slices if partition_path in (None, piece.partition_path))
+            splits = list(self._candidates(chosen, request.record_keys))
         # Several splits are read in parallel and keep the cores busy.
         alone = use_threads and len(splits) == 1
         at_once = most_at_once(len(splits)) if use_threads else 1

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from hudi_bridge.changes.reader import ChangeReader
 from hudi_bridge.changes.split import ChangeSplit
 from hudi_bridge.errors import HudiReadError, QueryError
-from hudi_bridge.readers.base_file import BaseFileReader
+from hudi_bridge.readers.base_only import BaseFileReader
 from hudi_bridge.readers.realtime_compacted import RealtimeCompactedReader
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
@@ -155,6 +155,7 @@ def reader_for(
     if not isinstance(split, RealtimeFileSplit):
         raise QueryError("split", type(split).__name__, "a split of a plan")
     context = split.context
+    request = request.with_keys_of_filter(context)
     if context.commit_times is not None:
         request = request.narrowed(pc.field(COMMIT_TIME_COLUMN).isin(sorted(context.commit_times)), context.schema)
     rule = context.merge_rule

@@ -18,6 +18,11 @@ FULL_SCAN_FALLBACK_KEY = "hoodie.datasource.read.incr.fallback.fulltablescan.ena
 HOLLOW_COMMITS_KEY = "hoodie.read.timeline.holes.resolution.policy"
 READ_AS_RELEASE_KEY = "hudi_bridge.read.as.release"
 METADATA_TABLE_KEY = "hoodie.metadata.enable"
+DATA_SKIPPING_KEY = "hoodie.enable.data.skipping"
+_INDEX_TYPE_KEY = "hoodie.index.type"
+_BUCKET_ENGINE_KEY = "hoodie.index.bucket.engine"
+_BUCKET_COUNT_KEY = "hoodie.bucket.index.num.buckets"
+_BUCKET_FIELDS_KEY = "hoodie.bucket.index.hash.field"
 READ_OPTION_KEYS = (
     *DELETE_MARKER_KEYS,
     _RECORD_MERGERS_KEY,
@@ -25,6 +30,11 @@ READ_OPTION_KEYS = (
     FULL_SCAN_FALLBACK_KEY,
     HOLLOW_COMMITS_KEY,
     METADATA_TABLE_KEY,
+    DATA_SKIPPING_KEY,
+    _INDEX_TYPE_KEY,
+    _BUCKET_ENGINE_KEY,
+    _BUCKET_COUNT_KEY,
+    _BUCKET_FIELDS_KEY,
 )
 """The options that change how a table is read; all but one have Hudi's names."""
 _OLDEST_RELEASES = {8: (1, 0), 9: (1, 1)}
@@ -46,7 +56,9 @@ class ReadOptions:
     says whether an incremental query whose files were removed reads the whole table instead; if None, the table version
     decides. ``hollow_commits`` says what to do if a write in the range is still running. ``overrides_release``
     says whether the user has named the release whose rules apply, ``uses_metadata_table`` whether the metadata table
-    may be read.
+    may be read. Without ``data_skipping``, indexes are not used. ``bucket_count`` is the number of buckets of a simple
+    bucket index, None if there is none or if it is not known; ``bucket_fields`` are the fields that it hashes, by
+    default the record key fields.
     """
 
     payloads: Mapping[str, RecordPayload] = field(default_factory=dict)
@@ -55,6 +67,9 @@ class ReadOptions:
     hollow_commits: HollowCommitPolicy = HollowCommitPolicy.FAIL
     overrides_release: bool = False
     uses_metadata_table: bool = True
+    data_skipping: bool = True
+    bucket_count: int | None = None
+    bucket_fields: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -78,6 +93,9 @@ class ReadOptions:
             hollow_commits=HollowCommitPolicy(policy),
             overrides_release=READ_AS_RELEASE_KEY in options,
             uses_metadata_table=_flag(options, METADATA_TABLE_KEY) is not False,
+            data_skipping=_flag(options, DATA_SKIPPING_KEY) is not False,
+            bucket_count=_bucket_count(options),
+            bucket_fields=comma_separated(options.get(_BUCKET_FIELDS_KEY)),
         )
 
 
@@ -87,6 +105,16 @@ def _flag(options: Mapping[str, str], key: str) -> bool | None:
     if text is not None and text.lower() not in ("true", "false"):
         raise QueryError(f"options: {key}", repr(text), "true or false")
     return None if text is None else text.lower() == "true"
+
+
+def _bucket_count(options: Mapping[str, str]) -> int | None:
+    text = options.get(_BUCKET_COUNT_KEY)
+    is_simple = options.get(_BUCKET_ENGINE_KEY, "SIMPLE").upper() == "SIMPLE"
+    if text is None or options.get(_INDEX_TYPE_KEY, "").upper() != "BUCKET" or not is_simple:
+        return None
+    if not re.fullmatch("[1-9][0-9]{0,7}", text.strip()):
+        raise QueryError(f"options: {_BUCKET_COUNT_KEY}", repr(text), "a whole number of buckets")
+    return int(text)
 
 
 def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableConfig:

@@ -11,7 +11,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from pathlib import Path, PurePath
@@ -21,9 +21,11 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 from pyarrow import fs  # noqa: TID251 - this is the module that opens files
 
+from hudi_bridge.caching import BoundedCache
 from hudi_bridge.errors import CorruptTableError, HudiReadError, StorageError, TableNotFoundError
 from hudi_bridge.masking import child, masked, without_secrets
 from hudi_bridge.python_files import CheckedFile, FsspecHandler, truncated
+from hudi_bridge.system_memory import memory_bytes
 from hudi_bridge.waiting import call_with_timeout, timeout_seconds
 
 # The size of one read, which has to arrive before the timeout.
@@ -77,12 +79,13 @@ class Storage:
     """The folder of one table on one file system; small, immutable, picklable.
 
     ``table_path`` is the path or URI that the user gave, and may hold secrets; ``root`` is the same folder as a path
-    of ``filesystem``.
+    of ``filesystem``. ``kept`` holds what was read of files that never change, for later reads in this process.
     """
 
     table_path: str = field(repr=False)
     root: str
     filesystem: fs.FileSystem
+    kept: BoundedCache = field(default_factory=lambda: BoundedCache(memory_bytes() // 8), repr=False, compare=False)
 
     @classmethod
     def open(cls, path: PathLike, filesystem: Any = None) -> Self:  # noqa: ANN401 - of any library
@@ -148,7 +151,8 @@ class Storage:
 
     def below(self, *names: str) -> Self:
         """The storage of a folder within this one."""
-        return replace(self, table_path=child(self.table_path, *names), root="/".join((self.root, *names)))
+        root = "/".join((self.root, *names))
+        return type(self)(table_path=child(self.table_path, *names), root=root, filesystem=self.filesystem)
 
     def resolve(self, path: str) -> str:
         """The file system's own path for a path relative to the table.

@@ -1,7 +1,7 @@
 """A Hudi table: opened once, read as of any instant whose files still exist."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from hudi_bridge.display import html_of_properties
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.metadata.listing import indexed_listings
-from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.key_condition import RecordKey
 from hudi_bridge.schema.infer import SchemaProposal
 from hudi_bridge.schema_history import (
     FileColumns,
@@ -178,6 +178,29 @@ class HudiTable:
         """
         return HudiDataset(self._state.storage, SnapshotPlan(self._planner(as_of), QueryType.SNAPSHOT))
 
+    def get(
+        self,
+        keys: RecordKey | Iterable[RecordKey],
+        columns: Sequence[str] | None = None,
+        *,
+        partition_path: str | None = None,
+        as_of: InstantLike | None = None,
+    ) -> pa.Table:
+        """The current rows of some record keys, in no particular order; a key without a row has none in the result.
+
+        A key is as in ``_hoodie_record_key`` (for several fields, ``field:value,field:value``), the whole number of a
+        key of one field, or a mapping with the values of all record key fields. ``columns`` are those to return, by
+        default all; ``partition_path`` limits the search to one partition; ``as_of`` is as for ``snapshot``.
+
+        Indexes find the files that may hold the keys. What was read of them is kept for later calls, also after
+        ``refresh``, up to an eighth of the machine's memory.
+
+        Raises:
+            QueryError: a key does not fit the record key fields, or a column does not exist.
+            InstantNotReadableError: files of that instant were removed, or an earlier write has not completed.
+        """
+        return self.snapshot(as_of).get(keys, columns, partition_path=partition_path)
+
     def read_optimized(self, as_of: InstantLike | None = None) -> HudiDataset:
         """The rows of the base files only, without the changes in log files.
 
@@ -248,9 +271,8 @@ class HudiTable:
         """
         if query_type not in (QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED):
             raise QueryError("query_type", query_type, "snapshot or read_optimized; other datasets have splits()")
-        planner = self._planner(as_of)
-        request = RowRequest.of(planner.schema(query_type), row_filter=filter)
-        return list(planner.splits(query_type, request.row_filter))
+        dataset = HudiDataset(self._state.storage, SnapshotPlan(self._planner(as_of), query_type))
+        return [piece for split in dataset.splits(filter) for piece in split.slices]
 
     def read_context(self, as_of: InstantLike | None = None) -> ReadContext:
         """What all splits of a snapshot share; it exists even if there are no splits."""

@@ -34,6 +34,11 @@ NOT_IDENTIFYING: Final = frozenset(
         "timeline_start",
         # This decides how rows are merged, but not the result.
         "log_memory_bytes",
+        # These decide which slices are read.
+        "fields_spell_keys",
+        "skips_slices",
+        "bucket_count",
+        "bucket_fields",
     )
 )
 """The fields of a context that do not change the merged rows of a slice, apart from the log blocks that count."""

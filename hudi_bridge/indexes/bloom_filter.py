@@ -18,14 +18,16 @@ Source: ``SimpleBloomFilter``, ``InternalDynamicBloomFilter``, ``InternalBloomFi
 import base64
 import binascii
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import prod
 from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
+from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import CorruptBaseFileError
 
 SIMPLE = "SIMPLE"
@@ -38,6 +40,9 @@ _MURMUR = 1
 # Hudi uses at most 30; the count of a damaged file must not start a long loop.
 _MAX_HASHES = 1000
 _SATURATED_RATE = 0.5
+# Up to so many keys, looking at single bits is faster than moving arrays.
+_FEW_KEYS = 16
+_KEYS_AT_ONCE = 1024
 
 _UINT32 = 0xFFFFFFFF
 _MURMUR_FACTOR = 0x5BD1E995
@@ -55,21 +60,41 @@ class SimpleFilter:
     @property
     def false_positive_rate(self) -> float:
         """The probability that a key that was never added is found."""
-        set_bits = int(np.unpackbits(self.bits, count=self.size, bitorder="little").sum())
+        whole, rest = divmod(self.size, 8)
+        set_bits = int(np.bitwise_count(self.bits[:whole]).sum(dtype=np.int64))
+        if rest:
+            set_bits += (int(self.bits[whole]) & ((1 << rest) - 1)).bit_count()
         return float((set_bits / self.size) ** self.hashes)
 
-    def may_hold(self, key: bytes) -> bool:
-        """False if the key was certainly never added."""
-        return all(self.bits[bit >> 3] >> (bit & 7) & 1 for bit in _bit_indices(key, self.hashes, self.size))
+    def may_hold(self, hashes: Iterable[int]) -> bool:
+        """False if the key with these hashes was certainly never added."""
+        bits, size = self.bits.data, self.size
+        # Java takes the absolute value of a remainder that has the sign of the hash.
+        return all(bits[(bit := abs(hashed) % size) >> 3] >> (bit & 7) & 1 for hashed in islice(hashes, self.hashes))
+
+    def may_hold_any(self, keys: "HashedKeys", start: int, end: int) -> bool:
+        """False if none of the keys from ``start`` up to ``end`` was ever added."""
+        left = np.arange(start, end)
+        for number in range(self.hashes):
+            bit = np.abs(keys.hashes(number)[left]) % self.size
+            left = left[(self.bits[bit >> 3] >> (bit & 7).astype(np.uint8) & 1).astype(np.bool_)]
+            if not len(left):
+                return False
+        return bool(len(left))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BloomFilter:
     """The Bloom filter of a base file; a simple one has a single row, a dynamic one grows by rows."""
 
     rows: tuple[SimpleFilter, ...]
 
     @property
+    def size_bytes(self) -> int:
+        """The memory of all rows."""
+        return sum(row.bits.nbytes for row in self.rows)
+
+    @cached_property
     def false_positive_rate(self) -> float:
         """The probability that a key that was never added is found."""
         return 1.0 - prod(1.0 - row.false_positive_rate for row in self.rows)
@@ -85,7 +110,58 @@ class BloomFilter:
     def may_hold(self, record_key: str) -> bool:
         """False if the key was certainly never added."""
         key = record_key.encode("utf-8", "surrogatepass")
-        return any(row.may_hold(key) for row in self.rows)
+        return any(row.may_hold(_hashes(key)) for row in self.rows)
+
+    def may_hold_any(self, keys: "HashedKeys", start: int, end: int) -> bool:
+        """False if none of the keys from ``start`` up to ``end`` was ever added."""
+        if end - start <= _FEW_KEYS:
+            return any(row.may_hold(keys.hashes_of(key, row.hashes)) for key in range(start, end) for row in self.rows)
+        # Most keys are in few files; if one is found early, the others need not be looked for.
+        return any(
+            row.may_hold_any(keys, first, min(end, first + _KEYS_AT_ONCE))
+            for first in range(start, end, _KEYS_AT_ONCE)
+            for row in self.rows
+        )
+
+
+class HashedKeys:
+    """Record keys with their hashes, which are computed once for all filters and only as far as filters ask."""
+
+    def __init__(self, record_keys: Sequence[str]) -> None:
+        self._keys = [key.encode("utf-8", "surrogatepass") for key in record_keys]
+        self._by_number: list[npt.NDArray[np.int64]] = []
+        self._by_key: dict[int, list[int]] = {}
+
+    def hashes_of(self, index: int, count: int) -> list[int]:
+        """At least ``count`` hashes of one key."""
+        known = self._by_key.get(index)
+        if known is None or len(known) < count:
+            known = self._by_key[index] = list(islice(_hashes(self._keys[index]), count))
+        return known
+
+    def hashes(self, number: int) -> npt.NDArray[np.int64]:
+        """The hash of a number, from 0 on, of all keys."""
+        while len(self._by_number) <= number:
+            seeds = self._by_number[-1] if self._by_number else np.zeros(len(self._keys), dtype=np.int64)
+            self._by_number.append(self._next(seeds))
+        return self._by_number[number]
+
+    def _next(self, seeds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        found = np.empty(len(self._keys), dtype=np.int64)
+        for places, data in self._by_length:
+            found[places] = _murmur_hashes(data, seeds[places])
+        return found
+
+    @cached_property
+    def _by_length(self) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]]:
+        """The keys of each length: their places, and their bytes as rows."""
+        lengths = np.array([len(key) for key in self._keys], dtype=np.int64)
+        found = []
+        for length in np.unique(lengths).tolist():
+            places = np.flatnonzero(lengths == length)
+            data = np.frombuffer(b"".join(self._keys[place] for place in places.tolist()), np.uint8)
+            found.append((places, data.reshape(len(places), length)))
+        return found
 
 
 def parse_bloom_filter(text: bytes, type_code: str, path: str) -> BloomFilter | None:
@@ -151,13 +227,34 @@ def _corrupt(path: str, found: str, expected: str) -> NoReturn:
     raise CorruptBaseFileError(path, None, f"a Bloom filter of {found}", expected)
 
 
-def _bit_indices(key: bytes, hashes: int, size: int) -> Iterator[int]:
-    """The bits of a key. Each hash is the seed of the next."""
+def _hashes(key: bytes) -> Iterator[int]:
+    """The hashes of a key, without end; each is the seed of the next."""
     hashed = 0
-    for _ in range(hashes):
+    while True:
         hashed = murmur_hash(key, hashed)
-        # Java takes the absolute value of a remainder that has the sign of the hash.
-        yield abs(hashed) % size
+        yield hashed
+
+
+def _murmur_hashes(data: npt.NDArray[np.uint8], seeds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """``murmur_hash`` of each row of ``data`` with its seed."""
+    length = data.shape[1]
+    factor, words = np.uint32(_MURMUR_FACTOR), length // 4
+    hashed = seeds.astype(np.uint32) ^ np.uint32(length)
+    columns = np.ascontiguousarray(data[:, : words * 4]).view(np.dtype("<u4")).T
+    for word in columns:
+        mixed = word * factor
+        mixed = (mixed ^ (mixed >> np.uint32(_MURMUR_SHIFT))) * factor
+        hashed = hashed * factor ^ mixed
+    rest = data[:, words * 4 :].view(np.int8).astype(np.int32).view(np.uint32)
+    if length % 4:
+        for index in range(length % 4):
+            # Java's bytes are signed: a negative one sets all higher bits.
+            hashed = hashed ^ (rest[:, length % 4 - 1 - index] << np.uint32(8 * index))
+        hashed = hashed * factor
+    hashed = (hashed ^ (hashed >> np.uint32(13))) * factor
+    hashed = hashed ^ (hashed >> np.uint32(15))
+    signed: npt.NDArray[np.int64] = hashed.view(np.int32).astype(np.int64)
+    return signed
 
 
 def murmur_hash(data: bytes, seed: int) -> int:

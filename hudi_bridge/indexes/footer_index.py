@@ -5,13 +5,16 @@ It says nothing of the log files of the slice.
 Source: ``HoodieBloomFilterWriteSupport``, ``HoodieAvroWriteSupport`` and ``BloomFilterTypeCode``.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.indexes.bloom_filter import SIMPLE, BloomFilter, parse_bloom_filter
+from hudi_bridge.indexes.wanted_keys import WantedKeys, has_one_order
 
+_LIKELY_BY_CHANCE = 0.5
 _FILTERS = (b"org.apache.hudi.bloomfilter", b"com.uber.hoodie.bloomfilter")
 _FILTER_TYPE = b"hoodie_bloom_filter_type_code"
 _MIN_KEY = b"hoodie_min_record_key"
@@ -41,6 +44,35 @@ class FooterIndex:
         if bloom_filter is not None and not bloom_filter.is_saturated and not bloom_filter.may_hold(record_key):
             return FooterAnswer.NOT_IN_FILTER
         return FooterAnswer.MAY_HOLD
+
+    def without_full_filter(self) -> "FooterIndex":
+        """The same index, without its Bloom filter if that is saturated."""
+        if self.bloom_filter is None or not self.bloom_filter.is_saturated:
+            return self
+        return FooterIndex(key_range=self.key_range, bloom_filter=None)
+
+    def may_hold_any(self, wanted: WantedKeys) -> bool:
+        """Whether the base file may hold one of the wanted keys.
+
+        The Bloom filter is not asked about so many keys that one of them is likely to be found by chance.
+        """
+        start, end = self._in_range(wanted)
+        if start == end or self.bloom_filter is None:
+            return start < end
+        if (end - start) * self.bloom_filter.false_positive_rate > _LIKELY_BY_CHANCE:
+            return True
+        return self.bloom_filter.may_hold_any(wanted.hashed, start, end)
+
+    def _in_range(self, wanted: WantedKeys) -> tuple[int, int]:
+        """Which of the keys are in the key range: those from an index up to another, and perhaps others."""
+        texts = wanted.texts
+        if self.key_range is None:
+            return 0, len(texts)
+        minimum, maximum = self.key_range
+        if wanted.is_ordered and has_one_order(minimum) and has_one_order(maximum):
+            return bisect_left(texts, minimum), bisect_right(texts, maximum)
+        inside = [index for index, key in enumerate(texts) if not _is_outside(key, minimum, maximum)]
+        return (inside[0], inside[-1] + 1) if inside else (0, 0)
 
     def possible(self, record_keys: Iterable[str]) -> list[str]:
         """The keys that the base file may hold."""

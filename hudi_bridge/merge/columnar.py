@@ -46,6 +46,18 @@ class KeyMatches:
             log_wins=self.log_wins[low:high],
         )
 
+    def among(self, positions: Positions) -> "KeyMatches":
+        """The matches of the base rows at ascending positions, counted among those rows."""
+        places = np.searchsorted(positions, self.rows)
+        inside = places < len(positions)
+        inside[inside] = positions[places[inside]] == self.rows[inside]
+        return KeyMatches(
+            base_rows=len(positions),
+            rows=places[inside],
+            records=self.records[inside],
+            log_wins=self.log_wins[inside],
+        )
+
 
 def no_matches(base_rows: int = 0) -> KeyMatches:
     """No matches in a number of base rows."""

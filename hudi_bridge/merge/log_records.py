@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -83,14 +84,16 @@ def part_of_keys(keys: Column, parts: int) -> Positions:
 
     Parts have about the same size. Equal keys are in the same part, so each part can be merged separately.
     """
-    found = [np.zeros(0, dtype=np.int64)]
-    for start in range(0, len(keys), _KEYS_AT_ONCE):
-        hashes = _hashes(keys.slice(start, _KEYS_AT_ONCE).cast(pa.large_binary()))
-        found.append((hashes % np.uint64(parts)).astype(np.int64))
-    return np.concatenate(found)
+    return (key_hashes(keys) % np.uint64(parts)).astype(np.int64)
 
 
-def _hashes(keys: Column) -> Positions:
+def key_hashes(keys: Column) -> npt.NDArray[np.uint64]:
+    """A 64-bit hash of each key; equal keys have equal hashes."""
+    parts = (keys.slice(start, _KEYS_AT_ONCE) for start in range(0, len(keys), _KEYS_AT_ONCE))
+    return np.concatenate([np.zeros(0, dtype=np.uint64), *(_hashes(part.cast(pa.large_binary())) for part in parts)])
+
+
+def _hashes(keys: Column) -> npt.NDArray[np.uint64]:
     """A polynomial hash of the bytes of each key, modulo 2**64."""
     _, offset_buffer, data_buffer = keys.buffers()
     offsets = np.frombuffer(memoryview(offset_buffer or b""), dtype=np.int64)[keys.offset : keys.offset + len(keys) + 1]
@@ -103,7 +106,8 @@ def _hashes(keys: Column) -> Positions:
         sums = np.concatenate([[np.uint64(0)], np.cumsum((used + np.uint64(1)) * powers[index])])
         hashes = sums[starts + lengths] - sums[starts]
         hashes = (hashes ^ (hashes >> np.uint64(32))) * _HASH_FACTOR
-    return np.asarray(hashes ^ (hashes >> np.uint64(29)))
+    mixed: npt.NDArray[np.uint64] = hashes ^ (hashes >> np.uint64(29))
+    return mixed
 
 
 def data_records(

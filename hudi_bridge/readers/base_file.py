@@ -5,7 +5,6 @@ Row groups are skipped by statistics only if the filter's columns have not evolv
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,12 +16,11 @@ import pyarrow.parquet as pq
 from hudi_bridge.errors import CorruptBaseFileError, HudiReadError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mismatch
 from hudi_bridge.merge.arrays import Booleans, Positions
+from hudi_bridge.readers.footers import base_fragment, keep_fragment
 from hudi_bridge.readers.missing_files import data_file_gone
-from hudi_bridge.readers.parallel import iter_ahead
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.split_columns import plan_file_evolution, with_path_columns, without_path_columns
 from hudi_bridge.schema.evolve import Evolution
-from hudi_bridge.splits.partitions import partition_guarantee
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -57,8 +55,12 @@ class OpenBaseFile:
         self.row_group_starts = np.cumsum([0, *rows])
 
     @classmethod
-    def open(cls, storage: Storage, split: RealtimeFileSplit, path: str, *, use_threads: bool) -> Self:
+    def open(
+        cls, storage: Storage, split: RealtimeFileSplit, path: str, *, use_threads: bool, keep_footer: bool = False
+    ) -> Self:
         """Opens the base file at a path relative to the table; with ``use_threads``, columns are decoded in parallel.
+
+        With ``keep_footer``, the storage keeps the footer for the next time that the file is opened.
 
         Raises:
             CorruptBaseFileError: the file is not Parquet.
@@ -67,11 +69,7 @@ class OpenBaseFile:
         """
         try:
             opened = storage.open_input(path)
-            parquet: Any = ds.ParquetFileFormat()
-            fragment = parquet.make_fragment(
-                opened, partition_expression=partition_guarantee(tuple(split.path_values.items()))
-            )
-            storage.wait_for("read", path, fragment.ensure_complete_metadata)
+            fragment = base_fragment(storage, split, path, opened, keep=keep_footer)
             file = pq.ParquetFile(
                 opened,
                 metadata=fragment.metadata,
@@ -94,6 +92,10 @@ class OpenBaseFile:
     def __exit__(self, *_: object) -> None:
         self._file.close(force=True)
 
+    def keep_footer(self) -> None:
+        """Let the storage keep the footer for the next time that the file is opened."""
+        keep_fragment(self._storage, self._split, self.path, self._fragment)
+
     @property
     def footer(self) -> pq.FileMetaData:
         """The footer of the file."""
@@ -110,6 +112,18 @@ class OpenBaseFile:
         ``schema`` holds the columns that the filter refers to; they must come from the file or from the partition path.
         """
         return [group.id for group in self._fragment.subset(row_filter, schema=schema).row_groups]  # type: ignore[attr-defined]
+
+    def text_range(self, row_group: int, column: str) -> tuple[str, str] | None:
+        """The least and greatest text of a top-level column in a row group; None if its statistics do not tell."""
+        if column not in self.arrow_schema.names or not pa.types.is_string(self.arrow_schema.field(column).type):
+            return None
+        group = self.footer.row_group(row_group)
+        chunks = map(group.column, range(group.num_columns))
+        statistics = next((chunk.statistics for chunk in chunks if chunk.path_in_schema == column), None)
+        if statistics is None or not statistics.has_min_max:
+            return None
+        least, greatest = statistics.min, statistics.max
+        return (least, greatest) if isinstance(least, str) and isinstance(greatest, str) else None
 
     def arriving(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches of the file, with the time limit of the storage for each."""
@@ -158,6 +172,11 @@ class BaseFileColumns:
             return list(self._base.row_groups)
         return self._base.matching_row_groups(request.row_filter, self.schema)
 
+    @property
+    def file_columns(self) -> tuple[str, ...]:
+        """The columns of the file that the stored batches have."""
+        return self._evolution.file_columns
+
     def has_columns_of(self, other: "BaseFileColumns") -> bool:
         """Whether the stored batches have all the file columns that ``other`` needs."""
         return set(other._evolution.file_columns).issubset(self._evolution.file_columns)  # noqa: SLF001 - of this class
@@ -193,17 +212,25 @@ class BaseFileColumns:
         """
         return map(self.evolve, self.stored_batches(row_group, rows_per_batch))
 
-    def stored_batches(self, row_group: int, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[pa.RecordBatch]:
+    def rows_of(self, row_group: int) -> int:
+        """The number of rows of a row group."""
+        return self._base.footer.row_group(row_group).num_rows
+
+    def stored_batches(
+        self, row_group: int, rows_per_batch: int = ROWS_PER_BATCH, columns: tuple[str, ...] | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """The rows of one row group as stored; drop what is not needed before ``evolve``.
+
+        ``columns`` are top-level columns of the file, by default ``file_columns``.
 
         Raises:
             CorruptBaseFileError: the data cannot be decoded, or the number of rows is not that of the footer.
         """
-        columns = list(self._evolution.file_columns)
+        names = list(self._evolution.file_columns if columns is None else columns)
 
         def batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
             return file.iter_batches(
-                rows_per_batch, row_groups=[row_group], columns=columns, use_threads=self._base.use_threads
+                rows_per_batch, row_groups=[row_group], columns=names, use_threads=self._base.use_threads
             )
 
         rows = 0
@@ -214,7 +241,7 @@ class BaseFileColumns:
         except PARQUET_ERRORS as error:
             raise self._base.cause(error, lambda file: deque(batches(pq.ParquetFile(file)), 0)) from error
         # A damaged page may end a column early without an error.
-        expected = self._base.footer.row_group(row_group).num_rows
+        expected = self.rows_of(row_group)
         if rows != expected:
             found = f"{rows} rows in row group {row_group}"
             raise CorruptBaseFileError(self._base.path, None, found, f"{expected}, as the footer says")
@@ -264,35 +291,3 @@ def _cause(
     if failure is None:
         return CorruptBaseFileError(path, None, first_line(error), "a readable Parquet file")
     return failure if isinstance(failure, HudiReadError) else data_file_gone(storage, split, path)
-
-
-class BaseFileReader:
-    """Reads the base file of one split without logs; the filter may skip row groups."""
-
-    def __init__(
-        self,
-        storage: Storage,
-        split: RealtimeFileSplit,
-        base_path: str,
-        request: RowRequest,
-        *,
-        use_threads: bool = True,
-    ) -> None:
-        self._storage = storage
-        self._split = split
-        self._base_path = base_path
-        self._request = request
-        self._use_threads = use_threads
-        self.schema = pa.schema([split.context.schema.field(name) for name in request.columns])
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows that pass the filter, in the order of the base file."""
-        with OpenBaseFile.open(self._storage, self._split, self._base_path, use_threads=self._use_threads) as base:
-            wanted = base.view(self._request.needed)
-            read = partial(self._stored_batches, wanted)
-            for stored in iter_ahead(read) if self._use_threads else read():
-                yield from wanted.passing(stored, self._request)
-
-    def _stored_batches(self, wanted: BaseFileColumns) -> Iterator[pa.RecordBatch]:
-        for group in wanted.matching_row_groups(self._request):
-            yield from wanted.stored_batches(group)

@@ -37,7 +37,9 @@ class KeyMatchFinder:
         self._keys = base.view(context.key_columns)
         times = () if self._commit_times is None else (COMMIT_TIME_COLUMN,)
         ordering = (ordering_path(name)[0] for name in self._ordering)
-        self._columns = base.view(dict.fromkeys((*keys, *times, *ordering)))
+        self.columns = tuple(dict.fromkeys((*keys, *times, *ordering)))
+        """The columns that are matched."""
+        self._columns = base.view(self.columns)
         # Each batch of keys costs a hash of all log keys.
         self._rows_per_batch = ROWS_PER_BATCH if self._by_position else max(ROWS_PER_BATCH, len(merger.log_records))
 

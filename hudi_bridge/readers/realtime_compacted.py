@@ -12,12 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.merge.arrays import Positions
-from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
+from hudi_bridge.merge.arrays import Booleans, Positions
+from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined
 from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile
 from hudi_bridge.readers.key_matches import KeyMatchFinder
+from hudi_bridge.readers.late_columns import WantedRows, kept_rows
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
 from hudi_bridge.readers.merge_in_parts import MergeInParts, log_rows, merged_rows
 from hudi_bridge.readers.parallel import begun, iter_ahead
@@ -49,13 +50,15 @@ class RealtimeCompactedReader:
         self._rule = rule
         self._request = request
         self._use_threads = use_threads
+        self._is_selective = request.is_selective(dict(split.partition_values))
         self._read_columns = rule.columns_to_read(request.needed, split.context.schema)
         self._log_memory_bytes = log_memory_bytes(split.context, at_once)
         self.schema = pa.schema([split.context.schema.field(name) for name in request.columns])
 
     @cached_property
     def _log_scan(self) -> LogScan:
-        return LogScan(self._storage, self._split, self._rule, self._read_columns, self._log_memory_bytes)
+        wanted_keys = self._request.record_keys
+        return LogScan(self._storage, self._split, self._rule, self._read_columns, self._log_memory_bytes, wanted_keys)
 
     @cached_property
     def _all_log_records(self) -> LogRecordMap:
@@ -67,7 +70,11 @@ class RealtimeCompactedReader:
             yield from self._rows(None)
             return
         with OpenBaseFile.open(
-            self._storage, self._split, self._split.base_path, use_threads=self._use_threads
+            self._storage,
+            self._split,
+            self._split.base_path,
+            use_threads=self._use_threads,
+            keep_footer=self._is_selective,
         ) as base:
             yield from self._rows(base)
 
@@ -78,6 +85,9 @@ class RealtimeCompactedReader:
         if base is None:
             for rows in log_rows(self._merger(), self._read_columns):
                 yield from self._passing(rows)
+            return
+        if self._is_selective:
+            yield from self._selected_rows(base)
             return
         wanted = base.view(self._read_columns)
         groups = wanted.matching_row_groups(self._request)
@@ -115,6 +125,54 @@ class RealtimeCompactedReader:
             elif self._rule.base_may_win or group < max(groups, default=-1):
                 for _ in finder.iter_matches(group):
                     pass
+
+    def _selected_rows(self, base: OpenBaseFile) -> Iterator[pa.RecordBatch]:
+        """The rows of a selective request: columns that do not decide are read where a row is left."""
+        context = self._split.context
+        merger = self._merger()
+        finder = KeyMatchFinder(base, merger, self._rule, context)
+        deciding = WantedRows(base, self._request, context)
+        # Key columns that are read anyway also show whether positions in the logs are right.
+        keys = context.key_columns if set(context.key_columns).issubset(self._read_columns) else ()
+        first = base.view(dict.fromkeys((*deciding.columns, *keys, *finder.columns)))
+        wanted = base.view(self._read_columns)
+        groups = wanted.matching_row_groups(self._request)
+        # Row groups without a wanted key have nothing to do with the log records, which all have wanted keys.
+        for group in sorted(deciding.row_groups()):
+            if group in groups or merger.merges_rows:
+                yield from self._selected_in(group, first, wanted, deciding, finder, merger)
+            elif self._rule.base_may_win or group < max(groups, default=-1):
+                for _ in finder.iter_matches(group):
+                    pass
+        for rows in log_rows(merger, self._read_columns):
+            yield from self._passing(rows)
+
+    def _selected_in(
+        self,
+        group: int,
+        first: BaseFileColumns,
+        wanted: BaseFileColumns,
+        deciding: WantedRows,
+        finder: KeyMatchFinder,
+        merger: FileSliceMerger,
+    ) -> Iterator[pa.RecordBatch]:
+        matches_of = finder.matches_of_batches(group, first)
+        found: list[KeyMatches] = []
+
+        def keep(stored: pa.RecordBatch) -> Booleans:
+            matches = matches_of(stored)
+            found.append(matches)
+            kept = deciding.among(stored)
+            kept[merger.superseded(matches)] = False
+            if merger.merges_rows:
+                kept[matches.rows] = True
+            return kept
+
+        for stored, positions in kept_rows(first, wanted, group, keep):
+            matches = joined(found).among(positions)
+            yield from wanted.passing(stored, self._request, without=merger.superseded(matches))
+            for rows in merged_rows(wanted, stored, matches, merger):
+                yield from self._passing(rows)
 
     def _rows_in_parts(self, base: OpenBaseFile | None) -> Iterator[pa.RecordBatch]:
         """The rows if the logs are larger than memory.

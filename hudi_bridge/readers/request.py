@@ -3,8 +3,8 @@
 An expression does not list its columns: they are found by binding it to the schema without each column in its text.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -13,19 +13,24 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hudi_bridge.errors import QueryError
-from hudi_bridge.merge.arrays import Booleans
+from hudi_bridge.merge.arrays import Booleans, Column
+from hudi_bridge.readers.filter_values import allowed_values
+from hudi_bridge.readers.key_condition import keys_of_filter
+from hudi_bridge.splits.split import ReadContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRequest:
     """The columns to return, in this order, and the filter that every returned row passes.
 
-    ``filter_columns`` are those that the filter refers to.
+    ``filter_columns`` are those that the filter refers to. If ``record_keys`` are given, only rows of these keys are
+    returned, and of them those that pass the filter.
     """
 
     columns: tuple[str, ...]
     row_filter: pc.Expression | None
     filter_columns: tuple[str, ...]
+    record_keys: "Column | None" = None
 
     @classmethod
     def of(
@@ -54,10 +59,26 @@ class RowRequest:
         """The columns to return and those to filter by."""
         return tuple(dict.fromkeys(self.columns + self.filter_columns))
 
+    def is_selective(self, constant: Collection[str]) -> bool:
+        """Whether few rows are likely to pass: those of some keys, or with one of some values in a column.
+
+        ``constant`` are columns that have one value in all rows.
+        """
+        if self.record_keys is not None or self.row_filter is None:
+            return self.record_keys is not None
+        columns = (name for name in self.filter_columns if name not in constant)
+        return any(allowed_values(self.row_filter, name) is not None for name in columns)
+
+    def with_keys_of_filter(self, context: ReadContext) -> "RowRequest":
+        """The same request, with the record keys that its filter names, if any."""
+        if self.record_keys is not None or self.row_filter is None:
+            return self
+        return replace(self, record_keys=keys_of_filter(self.row_filter, context))
+
     def narrowed(self, condition: pc.Expression, schema: pa.Schema) -> "RowRequest":
         """The same request with a further condition on its rows; ``schema`` is that of the table."""
         both = condition if self.row_filter is None else self.row_filter & condition
-        return RowRequest.of(schema, self.columns, both)
+        return replace(RowRequest.of(schema, self.columns, both), record_keys=self.record_keys)
 
     def passes(self, rows: pa.RecordBatch) -> Booleans:
         """A mask of the rows that pass the filter; the rows need its columns."""

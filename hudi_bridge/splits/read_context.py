@@ -16,6 +16,10 @@ from hudi_bridge.splits.split import FloatWidening, ReadContext
 from hudi_bridge.timeline.table_state import TableState
 
 _ORDERING = "plain columns, and plain fields of structs"
+_COPYING_KEY_GENERATORS = frozenset(("SIMPLE", "COMPLEX", "TIMESTAMP", "CUSTOM", "NON_PARTITION", "GLOBAL_DELETE"))
+"""Those that make record keys of the texts of the record key fields."""
+_COPIED_TYPES = (pa.string(), pa.int32(), pa.int64())
+"""The types whose texts are the same in Java as here."""
 
 
 def build_read_context(
@@ -39,18 +43,21 @@ def build_read_context(
         warn_of_other_release(config, newest_by_1x=query_schema.written_by_1x)
     shown = visible or state
     timeline = shown.timeline
+    schema = schema_of_query(query_schema, config, query_type)
+    rule = _merge_rule(state, query_schema, query_type)
+    path_columns = columns_from_path(config, query_type)
     return ReadContext(
         table_path=state.storage.table_path,
         query_type=query_type,
         latest_instant=shown.instant,
-        schema=schema_of_query(query_schema, config, query_type),
-        merge_rule=_merge_rule(state, query_schema, query_type),
+        schema=schema,
+        merge_rule=rule,
         record_key_fields=config.record_key_fields,
         populates_meta_fields=config.populates_meta_fields,
         committed_instants=frozenset(commit.requested_time for commit in timeline.commits()),
         pending_instants=frozenset(instant.requested_time for instant in timeline.instants if not instant.is_completed),
         timeline_start=shown.timeline_start,
-        path_columns=columns_from_path(config, query_type),
+        path_columns=path_columns,
         log_memory_bytes=options.log_memory_bytes,
         commit_times=commit_times,
         # Hudi 1.x filters base rows by commit time before merging, earlier releases after it.
@@ -59,7 +66,26 @@ def build_read_context(
         field_defaults=query_schema.defaults,
         schema_ids=query_schema.ids,
         schema_history=query_schema.history,
+        fields_spell_keys=(rule is None or rule.payload is None)
+        and query_schema.ids is None
+        and _fields_spell_keys(config, schema, path_columns),
+        skips_slices=options.data_skipping,
+        bucket_count=options.bucket_count,
+        bucket_fields=options.bucket_fields,
     )
+
+
+def _fields_spell_keys(config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...]) -> bool:
+    """Whether the record key of each row follows from the values of the key fields in the row.
+
+    Not if a user's payload may change the values, or if columns have ids, so that a name may have meant another column.
+    """
+    names = config.record_key_fields
+    if config.populates_meta_fields and config.key_generator not in _COPYING_KEY_GENERATORS:
+        return False
+    if not names or not set(schema.names).difference(path_columns).issuperset(names):
+        return False
+    return all(schema.field(name).type in _COPIED_TYPES for name in names)
 
 
 def _float_widening(config: TableConfig, query_schema: QuerySchema) -> FloatWidening:

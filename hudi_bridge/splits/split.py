@@ -48,7 +48,9 @@ class ReadContext:
     Hudi's JSON. ``log_memory_bytes`` limits the memory for log records of a slice; None is a quarter of the system's
     memory, shared by the slices that are read at the same time. ``commit_times`` are those of the rows that an
     incremental query returns, None for other queries; with ``filters_base_rows_before_merge``, base rows of other
-    commits are not merged.
+    commits are not merged. ``fields_spell_keys`` is whether record keys are made of nothing but the values of the
+    record key fields, as texts. ``skips_slices`` says whether indexes may be used; ``bucket_count`` and
+    ``bucket_fields`` are as in ``ReadOptions``.
 
     Part of a ``Split``. Its fields are for the readers of this package and may change with any release.
     """
@@ -71,6 +73,10 @@ class ReadContext:
     schema_history: str | None
     commit_times: frozenset[str] | None
     filters_base_rows_before_merge: bool
+    fields_spell_keys: bool = False
+    skips_slices: bool = True
+    bucket_count: int | None = None
+    bucket_fields: tuple[str, ...] = ()
 
     def is_committed(self, instant_time: str) -> bool:
         """Whether log blocks of an instant belong to the table."""
@@ -241,8 +247,8 @@ def context_from_json(document: dict[str, Any], payloads: Mapping[str, RecordPay
     """
     rule = document.pop("merge_rule")
     commit_times = document["commit_times"]
-    for name in ("record_key_fields", "path_columns"):
-        document[name] = tuple(document[name])
+    for name in ("record_key_fields", "path_columns", "bucket_fields"):
+        document[name] = tuple(document.get(name, ()))
     document["field_defaults"] = tuple((name, default) for name, default in document["field_defaults"])
     if rule is not None:
         payload_class = rule["payload_class"]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -299,9 +300,9 @@ def test_footers_keep_base_files_from_being_read(case: str, monkeypatch: pytest.
     read: set[str] = set()
     stored_batches = BaseFileColumns.stored_batches
 
-    def spied(columns: BaseFileColumns, row_group: int, *arguments: int) -> object:
+    def spied(columns: BaseFileColumns, row_group: int, *arguments: Any, **named: Any) -> object:
         read.add(columns._base.path)
-        return stored_batches(columns, row_group, *arguments)
+        return stored_batches(columns, row_group, *arguments, **named)
 
     monkeypatch.setattr(BaseFileColumns, "stored_batches", spied)
     table = open_golden(case)

@@ -1,0 +1,145 @@
+"""Finds the file slices that may hold some record keys: the look-up of all engines.
+
+The first index that is available decides:
+
+    record index       names the file group of each key
+    bucket index       a hash of the key gives the bucket, with which the file ids begin
+    base file footers  key range and Bloom filter; say nothing of log files, whose keys are read
+
+What an index cannot tell, it leaves to the next. A slice that is left may still not hold any of the keys: whoever reads
+it compares them. No slice that holds one is left out.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from functools import partial
+from typing import Protocol
+
+from hudi_bridge.indexes.bucket_index import BucketIndex, bucket_of_file_id
+from hudi_bridge.indexes.slice_keys import known_footer_index, known_log_keys, read_footer_index, read_log_keys
+from hudi_bridge.indexes.wanted_keys import WantedKeys
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import Storage
+from hudi_bridge.threads import map_in_threads
+from hudi_bridge.timeline.plans import GroupId
+
+_REQUESTS_AT_ONCE = 16
+_LOCAL_READS_AT_ONCE = 2
+_MOST_CHECKED = 8
+_BUCKET_FOLDER = ".hoodie/.bucket_index"
+"""Where tables describe buckets whose number is not the same everywhere: consistent hashing, numbers by partition."""
+
+
+class RecordIndex(Protocol):
+    """Knows where records are."""
+
+    def file_groups(self, record_keys: Sequence[str]) -> AbstractSet[GroupId] | None:
+        """The partition path and file id of all groups that hold one of the keys; None if the index cannot tell."""
+
+
+def candidate_splits(
+    storage: Storage,
+    splits: Iterable[RealtimeFileSplit],
+    record_keys: Iterable[str],
+    record_index: RecordIndex | None = None,
+) -> list[RealtimeFileSplit]:
+    """The splits that may hold a record of the keys; one whose base file holds none of them comes without it.
+
+    What was read of files is kept with the storage, so that the next look-up need not read it.
+    """
+    wanted = WantedKeys.of(record_keys)
+    if not wanted.texts:
+        return []
+    groups = record_index.file_groups(wanted.texts) if record_index is not None else None
+    if groups is not None:
+        return [split for split in splits if (split.partition_path, split.file_id) in groups]
+    found = _in_buckets(storage, list(splits), wanted)
+    in_base = _verdicts(
+        storage, found, partial(_known_in_base, storage, wanted), partial(_read_in_base, storage, wanted)
+    )
+    of_logs = [split for split, is_candidate in zip(found, in_base, strict=True) if not is_candidate]
+    in_logs = iter(
+        _verdicts(storage, of_logs, partial(_known_in_logs, storage, wanted), partial(_read_in_logs, storage, wanted))
+    )
+    candidates = (
+        split if is_candidate else _without_base(split) if next(in_logs) else None
+        for split, is_candidate in zip(found, in_base, strict=True)
+    )
+    return [split for split in candidates if split is not None]
+
+
+def _verdicts(
+    storage: Storage,
+    splits: Sequence[RealtimeFileSplit],
+    of_known: Callable[[RealtimeFileSplit], bool | None],
+    of_read: Callable[[RealtimeFileSplit], bool],
+) -> list[bool]:
+    """What is known of each split or else, with several requests at once, read."""
+    known = [of_known(split) for split in splits]
+    unknown = [split for split, verdict in zip(splits, known, strict=True) if verdict is None]
+    if not unknown:
+        return [bool(verdict) for verdict in known]
+    at_once = _LOCAL_READS_AT_ONCE if storage.is_local else _REQUESTS_AT_ONCE
+    read = iter(map_in_threads(of_read, unknown, at_once))
+    return [next(read) if verdict is None else verdict for verdict in known]
+
+
+def _known_in_base(storage: Storage, wanted: WantedKeys, split: RealtimeFileSplit) -> bool | None:
+    if split.base_path is None:
+        return False
+    index = known_footer_index(storage, split)
+    return None if index is None else index.may_hold_any(wanted)
+
+
+def _read_in_base(storage: Storage, wanted: WantedKeys, split: RealtimeFileSplit) -> bool:
+    return read_footer_index(storage, split, wanted).may_hold_any(wanted)
+
+
+def _known_in_logs(storage: Storage, wanted: WantedKeys, split: RealtimeFileSplit) -> bool | None:
+    if not split.log_paths:
+        return False
+    hashes = known_log_keys(storage, split)
+    return None if hashes is None else wanted.any_in(hashes)
+
+
+def _read_in_logs(storage: Storage, wanted: WantedKeys, split: RealtimeFileSplit) -> bool:
+    hashes = read_log_keys(storage, split)
+    return hashes is None or wanted.any_in(hashes)
+
+
+def _without_base(split: RealtimeFileSplit) -> RealtimeFileSplit:
+    return replace(split, base_path=None, base_size_bytes=0)
+
+
+def _in_buckets(storage: Storage, splits: list[RealtimeFileSplit], wanted: WantedKeys) -> list[RealtimeFileSplit]:
+    """The splits in the buckets of the keys; all of them unless the files show that the user knows the buckets."""
+    count = splits[0].context.bucket_count if splits else None
+    if count is None:
+        return splits
+    context = splits[0].context
+    index = BucketIndex(buckets=count, hash_fields=context.bucket_fields or context.record_key_fields)
+    buckets = {index.bucket_of(key) for key in wanted.texts}
+    of_splits = [bucket_of_file_id(split.file_id) for split in splits]
+    if None in buckets or any(bucket is None or bucket >= count for bucket in of_splits):
+        return splits
+    if not _are_buckets(storage, splits, index):
+        return splits
+    return [split for split, bucket in zip(splits, of_splits, strict=True) if bucket in buckets]
+
+
+def _are_buckets(storage: Storage, splits: list[RealtimeFileSplit], index: BucketIndex) -> bool:
+    """Whether the least and greatest keys of some base files are in the buckets of their file ids."""
+    if storage.exists(_BUCKET_FOLDER):
+        return False
+    with_base = [split for split in splits if split.base_path is not None]
+    sample = with_base[:: max(1, len(with_base) // _MOST_CHECKED)]
+    nothing = WantedKeys.of(())
+    checked = False
+    for split in sample:
+        known = known_footer_index(storage, split) or read_footer_index(storage, split, nothing)
+        for key in known.key_range or ():
+            if index.bucket_of(key) != bucket_of_file_id(split.file_id):
+                return False
+            checked = True
+    return checked

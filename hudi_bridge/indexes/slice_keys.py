@@ -1,0 +1,91 @@
+"""What is known of the record keys in one file slice, read once for each file and kept with the storage.
+
+Of a base file, that is its key range and Bloom filter; of log files, the hashes of the keys in their data blocks.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_bridge.errors import HudiReadError
+from hudi_bridge.indexes.footer_index import FooterIndex, parse_footer_index
+from hudi_bridge.indexes.wanted_keys import KeyHashes, WantedKeys
+from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.logformat.scan import scan_blocks
+from hudi_bridge.merge.log_records import key_hashes
+from hudi_bridge.readers.base_file import OpenBaseFile
+from hudi_bridge.readers.log_record_scanner import BlockDecoder, read_log_file
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import Storage
+
+_MOST_LOG_BYTES = 1 << 26
+"""Keys of larger logs are not looked for ahead of reading them."""
+_BYTES_OF_ANY = 512
+_NOTHING = FooterIndex(key_range=None, bloom_filter=None)
+_DATA = (BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA)
+
+
+def known_footer_index(storage: Storage, split: RealtimeFileSplit) -> FooterIndex | None:
+    """The key range and Bloom filter of the base file, if they have been read before, or if there are none."""
+    if split.base_path is None or not split.context.populates_meta_fields:
+        # Without meta columns, keys in the footer may be spelled differently.
+        return _NOTHING
+    index: FooterIndex | None = storage.kept.get(_footer_key(split))
+    return index
+
+
+def read_footer_index(storage: Storage, split: RealtimeFileSplit, wanted: WantedKeys) -> FooterIndex:
+    """The key range and Bloom filter of the base file, as far as it has them and they can be read.
+
+    If the base file may hold one of the wanted keys, its footer is kept as well, for the read that follows.
+    """
+    path = split.base_path or ""
+    try:
+        with OpenBaseFile.open(storage, split, path, use_threads=False) as base:
+            index = parse_footer_index(base.arrow_schema.metadata or {}, path).without_full_filter()
+            if index.may_hold_any(wanted):
+                base.keep_footer()
+    except HudiReadError:
+        # Whoever reads the file will say what is wrong with it.
+        return _NOTHING
+    size_bytes = index.bloom_filter.size_bytes if index.bloom_filter else 0
+    storage.kept.put(_footer_key(split), index, size_bytes + _BYTES_OF_ANY)
+    return index
+
+
+def known_log_keys(storage: Storage, split: RealtimeFileSplit) -> KeyHashes | None:
+    """The ascending hashes of the keys in the logs, if they have been read before."""
+    hashes: KeyHashes | None = storage.kept.get(_log_key(split))
+    return hashes
+
+
+def read_log_keys(storage: Storage, split: RealtimeFileSplit) -> KeyHashes | None:
+    """The ascending hashes of the keys in the logs; None if they cannot be read, or only at great cost."""
+    rule = split.context.merge_rule
+    if rule is None or split.log_size_bytes > _MOST_LOG_BYTES:
+        return None
+    decoder = BlockDecoder(split, rule, ())
+    hashes, size_bytes = [np.zeros(0, dtype=np.uint64)], 0
+    try:
+        for path in split.log_paths:
+            file = read_log_file(storage, split, path, on_disk=False)
+            size_bytes += file.size
+            # Blocks that do not count are included, so that the keys are those of the files at any instant.
+            blocks = scan_blocks(file, path).blocks
+            hashes += [key_hashes(decoder.keys(one).cast(pa.string())) for one in blocks if one.block_type in _DATA]
+    except HudiReadError:
+        return None
+    if size_bytes < split.log_size_bytes:
+        # A file is incomplete, which whoever reads it will say.
+        return None
+    found = np.unique(np.concatenate(hashes))
+    storage.kept.put(_log_key(split), found, found.nbytes + _BYTES_OF_ANY)
+    return found
+
+
+def _footer_key(split: RealtimeFileSplit) -> tuple[object, ...]:
+    return ("key index", split.base_path, split.base_size_bytes)
+
+
+def _log_key(split: RealtimeFileSplit) -> tuple[object, ...]:
+    # Files only grow, and no longer where their names have instants of their own.
+    return ("log keys", split.log_paths, split.log_size_bytes)

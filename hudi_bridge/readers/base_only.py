@@ -1,0 +1,64 @@
+"""Reads the base file of a slice without logs."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import pyarrow as pa
+
+from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile
+from hudi_bridge.readers.late_columns import WantedRows, kept_rows
+from hudi_bridge.readers.parallel import iter_ahead
+from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import Storage
+
+
+class BaseFileReader:
+    """Reads the base file of one split without logs; the filter may skip row groups."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        split: RealtimeFileSplit,
+        base_path: str,
+        request: RowRequest,
+        *,
+        use_threads: bool = True,
+    ) -> None:
+        self._storage = storage
+        self._split = split
+        self._base_path = base_path
+        self._request = request
+        self._use_threads = use_threads
+        self._is_selective = request.is_selective(dict(split.partition_values))
+        self.schema = pa.schema([split.context.schema.field(name) for name in request.columns])
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows that pass the filter, in the order of the base file."""
+        with OpenBaseFile.open(
+            self._storage,
+            self._split,
+            self._base_path,
+            use_threads=self._use_threads,
+            keep_footer=self._is_selective,
+        ) as base:
+            wanted = base.view(self._request.needed)
+            if self._is_selective:
+                yield from self._selected(base, wanted)
+                return
+            read = partial(self._stored_batches, wanted)
+            for stored in iter_ahead(read) if self._use_threads else read():
+                yield from wanted.passing(stored, self._request)
+
+    def _stored_batches(self, wanted: BaseFileColumns) -> Iterator[pa.RecordBatch]:
+        for group in wanted.matching_row_groups(self._request):
+            yield from wanted.stored_batches(group)
+
+    def _selected(self, base: OpenBaseFile, wanted: BaseFileColumns) -> Iterator[pa.RecordBatch]:
+        deciding = WantedRows(base, self._request, self._split.context)
+        first = base.view(deciding.columns)
+        groups = deciding.row_groups()
+        for group in wanted.matching_row_groups(self._request):
+            if group in groups:
+                for stored, _ in kept_rows(first, wanted, group, deciding.among):
+                    yield from wanted.passing(stored, self._request)

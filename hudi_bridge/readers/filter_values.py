@@ -1,0 +1,173 @@
+"""The values that a filter allows in a column: those of ``=`` and ``IN``, below any ``AND`` and ``OR``.
+
+pyarrow has no access to the parts of an expression. What it is pickled as is read instead: a record batch whose
+metadata lists the nodes in prefix order, with literals and options in its columns:
+
+    call        name of the function; its arguments follow, up to end
+    field_ref   name of a column; for nested fields, nested_field_ref and the number of names, then those names
+    literal     number of the column with the value
+    options     number of the column with the function's options
+    end         name of the function
+
+Any other form gives no values, so that nothing is concluded from it.
+
+Source: ``arrow::compute::Serialize``.
+"""
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.merge.arrays import Column
+
+_MOST_NODES = 10_000
+_MATCH_ALL = "or_kleene", "or"
+_MATCH_BOTH = "and_kleene", "and"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    name: str
+    arguments: tuple["_Node", ...]
+    options: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Literal:
+    value: "pa.Scalar[Any]"
+
+
+_Node: TypeAlias = "_Call | _Field | _Literal | None"
+"""None is a part that is not understood."""
+
+
+def allowed_values(row_filter: pc.Expression, column: str) -> "Column | None":
+    """The values of a column among which is that of every row passing the filter; None if the filter has no such list.
+
+    The values have the types that the filter gives, and no particular order; none of them is null.
+    """
+    try:
+        root = _parsed(row_filter)
+    except (pa.ArrowException, LookupError, ValueError, TypeError, AttributeError, RecursionError):
+        return None
+    return _allowed(root, column)
+
+
+def _allowed(node: _Node, column: str) -> "Column | None":
+    if not isinstance(node, _Call):
+        return None
+    if node.name in _MATCH_BOTH:
+        known = [values for one in node.arguments if (values := _allowed(one, column)) is not None]
+        return min(known, key=len, default=None)
+    if node.name in _MATCH_ALL:
+        found = [_allowed(one, column) for one in node.arguments]
+        return _joined([values for values in found if values is not None]) if None not in found else None
+    if node.name == "equal":
+        return _equal(node.arguments, column)
+    if node.name == "is_in" and node.arguments == (_Field(column),) and node.options is not None:
+        return _listed(node.options)
+    return None
+
+
+def _equal(arguments: tuple[_Node, ...], column: str) -> "Column | None":
+    for one, other in (arguments, arguments[::-1]):
+        if one == _Field(column) and isinstance(other, _Literal):
+            value: Column = pa.array([other.value.as_py()], other.value.type)
+            return value.drop_null()
+    return None
+
+
+def _listed(options: Any) -> "Column | None":  # noqa: ANN401 - a scalar of any struct
+    values = options["value_set"].values
+    return values if isinstance(values, pa.Array) and not values.null_count else None
+
+
+def _joined(parts: list[Column]) -> "Column | None":
+    if len({part.type for part in parts}) != 1:
+        return None
+    return pa.concat_arrays(parts)
+
+
+def _parsed(row_filter: pc.Expression) -> _Node:
+    reduced: Any = row_filter.__reduce__()
+    _, (serialized,) = reduced
+    with pa.ipc.open_file(serialized) as reader:
+        batch = reader.get_batch(0)
+    entries = _metadata_entries(batch.schema)
+    if len(entries) > _MOST_NODES:
+        return None
+    left = iter(entries)
+    kind, text = next(left)
+    root = _parsed_node(kind, text, left, batch)
+    return root if next(left, None) is None else None
+
+
+def _parsed_node(kind: str, text: str, left: Iterator[tuple[str, str]], batch: pa.RecordBatch) -> _Node:
+    match kind:
+        case "call":
+            return _parsed_call(text, left, batch)
+        case "field_ref":
+            return _Field(text)
+        case "literal":
+            return _Literal(batch.column(int(text))[0])
+        case "nested_field_ref":
+            for _ in range(int(text)):
+                next(left)
+            return None
+    raise ValueError(kind)
+
+
+def _parsed_call(name: str, left: Iterator[tuple[str, str]], batch: pa.RecordBatch) -> _Call:
+    arguments: list[_Node] = []
+    options = None
+    for kind, text in left:
+        if kind == "end" and text == name:
+            return _Call(name=name, arguments=tuple(arguments), options=options)
+        if kind == "options":
+            options = batch.column(int(text))[0]
+        else:
+            arguments.append(_parsed_node(kind, text, left, batch))
+    raise ValueError(name)
+
+
+class _SchemaOfC(ctypes.Structure):
+    """The first fields of ``ArrowSchema`` in Arrow's C data interface."""
+
+    _fields_ = (("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", ctypes.c_void_p))
+
+
+def _metadata_entries(schema: pa.Schema) -> list[tuple[str, str]]:
+    """The entries of the metadata, in order; as a dictionary, they would lose all but one of each key.
+
+    The metadata is a count of entries, then for each the length and bytes of its key and of its value.
+    """
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    capsule = schema.__arrow_c_schema__()
+    address = _SchemaOfC.from_address(pointer_of(capsule, b"arrow_schema")).metadata
+    if not address:
+        return []
+
+    def read_number() -> int:
+        nonlocal address
+        number = ctypes.c_int32.from_address(address).value
+        address += 4
+        return number
+
+    def read_text() -> str:
+        nonlocal address
+        length = read_number()
+        text = ctypes.string_at(address, length).decode()
+        address += length
+        return text
+
+    return [(read_text(), read_text()) for _ in range(read_number())]

@@ -1,0 +1,127 @@
+"""Reads the rows of a base file that a selective request wants: first the columns that decide, then the others.
+
+The other columns of a row group without a wanted row are not read.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.caching import cached_property
+from hudi_bridge.merge.arrays import Booleans, Positions, as_booleans
+from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile
+from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.split_columns import record_keys
+from hudi_bridge.splits.split import ReadContext
+
+_MOST_HELD = 0.25
+"""The part of the rows of a row group up to which the columns that decide are kept, not read twice."""
+
+Keep = Callable[[pa.RecordBatch], Booleans]
+
+
+class WantedRows:
+    """Decides by record key and filter which rows of a base file a request wants."""
+
+    def __init__(self, base: OpenBaseFile, request: RowRequest, context: ReadContext) -> None:
+        self._base = base
+        self._request = request
+        self._context = context
+        self.columns: tuple[str, ...] = request.filter_columns
+        """The columns that decide."""
+        if request.record_keys is not None:
+            self.columns = tuple(dict.fromkeys((*context.key_columns, *request.filter_columns)))
+
+    @cached_property
+    def _keys(self) -> BaseFileColumns:
+        return self._base.view(self._context.key_columns)
+
+    @cached_property
+    def _filtered(self) -> BaseFileColumns:
+        return self._base.view(self._request.filter_columns)
+
+    def among(self, stored: pa.RecordBatch) -> Booleans:
+        """A mask of the wanted rows among stored rows with ``columns``."""
+        wanted = np.ones(stored.num_rows, dtype=np.bool_)
+        if self._request.record_keys is not None:
+            keys = record_keys(self._keys.evolve(stored), self._context)
+            wanted = as_booleans(pc.is_in(keys, value_set=self._request.record_keys))
+        if self._request.row_filter is not None and wanted.any():
+            rows = np.flatnonzero(wanted)
+            passes = self._request.passes(self._filtered.evolve(stored.take(pa.array(rows, pa.int64()))))
+            wanted[rows[~passes]] = False
+        return wanted
+
+    def row_groups(self) -> frozenset[int]:
+        """The row groups that may hold a wanted record key, by their statistics; all if keys do not matter."""
+        groups = self._base.row_groups
+        wanted = self._request.record_keys
+        if wanted is None or len(self._context.key_columns) > 1:
+            return frozenset(groups)
+        keys = sorted(str(key) for key in wanted.to_pylist())
+        (column,) = self._context.key_columns
+        return frozenset(group for group in groups if _may_hold(self._base.text_range(group, column), keys))
+
+
+def _may_hold(text_range: tuple[str, str] | None, keys: list[str]) -> bool:
+    if text_range is None:
+        return True
+    first = bisect_left(keys, text_range[0])
+    return first < len(keys) and keys[first] <= text_range[1]
+
+
+def kept_rows(
+    first: BaseFileColumns, wanted: BaseFileColumns, group: int, keep: Keep
+) -> Iterator[tuple[pa.RecordBatch, Positions]]:
+    """The stored rows of a row group that ``keep`` chooses, with the columns of both views, and their positions in it.
+
+    ``keep`` is called for all rows, in order, with the columns of ``first``, before the first batch is returned.
+    """
+    rows, chosen = 0, [np.empty(0, dtype=np.int64)]
+    held: list[pa.RecordBatch] | None = [] if first.file_columns else None
+    most = _MOST_HELD * first.rows_of(group)
+    for stored in first.stored_batches(group):
+        found = np.flatnonzero(keep(stored))
+        if len(found):
+            chosen.append(found + rows)
+            if held is not None:
+                held.append(stored.take(pa.array(found, pa.int64())))
+            if sum(map(len, chosen)) > most:
+                held = None
+        rows += stored.num_rows
+    positions = np.concatenate(chosen)
+    if not len(positions):
+        return
+    if held is None:
+        both = dict.fromkeys((*first.file_columns, *wanted.file_columns))
+        yield from _taken(wanted.stored_batches(group, columns=tuple(both)), positions)
+        return
+    rest = tuple(name for name in wanted.file_columns if name not in first.file_columns)
+    parts = _one_batch(held)
+    if rest:
+        others = _one_batch([batch for batch, _ in _taken(wanted.stored_batches(group, columns=rest), positions)])
+        parts = pa.record_batch([*parts.columns, *others.columns], schema=_both(parts.schema, others.schema))
+    yield parts, positions
+
+
+def _taken(batches: Iterator[pa.RecordBatch], positions: Positions) -> Iterator[tuple[pa.RecordBatch, Positions]]:
+    """The rows at ascending positions; batches after the last one are not read."""
+    start = 0
+    for stored in batches:
+        low, high = np.searchsorted(positions, [start, start + stored.num_rows])
+        if low < high:
+            yield stored.take(pa.array(positions[low:high] - start, pa.int64())), positions[low:high]
+        start += stored.num_rows
+        if positions[-1] < start:
+            return
+
+
+def _one_batch(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+
+
+def _both(one: pa.Schema, other: pa.Schema) -> pa.Schema:
+    return pa.schema([*one, *other])
