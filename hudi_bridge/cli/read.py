@@ -54,7 +54,7 @@ def read(
     if left_out := dataset.left_out_log_files():
         print_note(f"read optimized: changes in {left_out:,} log {'file' if left_out == 1 else 'files'} are left out")
     look = rows_look(opened)
-    names = _column_names(columns, dataset)
+    names = column_names(columns, dataset)
     schema = pa.schema([dataset.schema.field(name) for name in names])
     if where is None:
         rows = pa.RecordBatchReader.from_batches(schema, dataset.to_batches(names))
@@ -73,7 +73,7 @@ def read(
         print_note(f"{damaged:,} damaged log {'block' if damaged == 1 else 'blocks'} left out, as Hudi does")
 
 
-def _column_names(text: str | None, dataset: HudiDataset) -> list[str]:
+def column_names(text: str | None, dataset: HudiDataset) -> list[str]:
     """The names in a comma-separated list; names with commas are in double quotes."""
     if text is None:
         return list(dataset.schema.names)

@@ -3,6 +3,8 @@
 Of a base file, that is its key range and Bloom filter; of log files, the hashes of the keys in their data blocks.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
@@ -14,6 +16,7 @@ from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge.log_records import key_hashes
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.log_record_scanner import BlockDecoder, read_log_file
+from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -42,6 +45,8 @@ def read_footer_index(storage: Storage, split: RealtimeFileSplit, wanted: Wanted
     try:
         with OpenBaseFile.open(storage, split, path, use_threads=False) as base:
             index = parse_footer_index(base.arrow_schema.metadata or {}, path).without_full_filter()
+            if index.key_range is None:
+                index = replace(index, key_range=_range_of_statistics(base))
             if index.may_hold_any(wanted):
                 base.keep_footer()
     except HudiReadError:
@@ -50,6 +55,14 @@ def read_footer_index(storage: Storage, split: RealtimeFileSplit, wanted: Wanted
     size_bytes = index.bloom_filter.size_bytes if index.bloom_filter else 0
     storage.kept.put(_footer_key(split), index, size_bytes + _BYTES_OF_ANY)
     return index
+
+
+def _range_of_statistics(base: OpenBaseFile) -> tuple[str, str] | None:
+    ranges = [base.text_range(group, RECORD_KEY_COLUMN) for group in base.row_groups]
+    known = [one for one in ranges if one is not None]
+    if not known or len(known) < len(ranges):
+        return None
+    return min(least for least, _ in known), max(greatest for _, greatest in known)
 
 
 def known_log_keys(storage: Storage, split: RealtimeFileSplit) -> KeyHashes | None:

@@ -17,6 +17,8 @@ from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.splits.table_files import FolderListings, TableFiles
 from hudi_bridge.timeline.table_state import TableState
 
+_MOST_KEPT = 20_000
+
 
 class SplitPlanner:
     """Plans the queries of one state of a table; they share its columns and folder listings."""
@@ -26,6 +28,7 @@ class SplitPlanner:
         self.state = state
         self.files = TableFiles(state, listings)
         self._contexts: dict[QueryType, ReadContext] = {}
+        self._kept: dict[QueryType, tuple[RealtimeFileSplit, ...]] = {}
 
     @cached_property
     def query_schema(self) -> QuerySchema:
@@ -56,9 +59,22 @@ class SplitPlanner:
         Raises:
             UnsupportedTableError: the table's records cannot be merged correctly.
         """
+        if row_filter is None and query_type in self._kept:
+            return iter(self._kept[query_type])
         context = self.context(query_type)
         splits = self._splits(self.file_slices(query_type, row_filter), context)
-        return (split for split in splits if split.base_path or split.log_paths)
+        read = (split for split in splits if split.base_path or split.log_paths)
+        return self._keeping(read, query_type) if row_filter is None else read
+
+    def _keeping(self, splits: Iterator[RealtimeFileSplit], query_type: QueryType) -> Iterator[RealtimeFileSplit]:
+        """The same splits, kept for the next query if they are not too many."""
+        kept: list[RealtimeFileSplit] = []
+        for split in splits:
+            if len(kept) <= _MOST_KEPT:
+                kept.append(split)
+            yield split
+        if len(kept) <= _MOST_KEPT:
+            self._kept[query_type] = tuple(kept)
 
     def splits_of(
         self, slices: Iterable[FileSlice], context: ReadContext, row_filter: pc.Expression | None
