@@ -109,7 +109,7 @@ class HudiDataset(ds.FileSystemDataset):
     Made by ``HudiTable.snapshot`` and its siblings.
     """
 
-    def __new__(cls, *_: Any) -> Self:
+    def __new__(cls, *_: Any, **__: Any) -> Self:
         """Creates the Arrow object; ``__init__`` fills it."""
         return super().__new__(cls)
 

@@ -14,6 +14,7 @@ from hudi_bridge.config import QueryType, TableConfig
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.display import html_of_properties
 from hudi_bridge.errors import QueryError
+from hudi_bridge.indexes.record_index import RecordIndexOfTable
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.metadata.listing import indexed_listings
 from hudi_bridge.readers.key_condition import RecordKey
@@ -176,7 +177,7 @@ class HudiTable:
             QueryError: the format is not one of Hudi's, or the ``datetime`` has a time zone but the timeline is in the
                 unknown local time of the writers.
         """
-        return HudiDataset(self._state.storage, SnapshotPlan(self._planner(as_of), QueryType.SNAPSHOT))
+        return self._dataset(QueryType.SNAPSHOT, as_of)
 
     def get(
         self,
@@ -207,7 +208,7 @@ class HudiTable:
         ``left_out_log_files()`` of the result is the number of log files that are not read. ``as_of`` is as for
         ``snapshot``.
         """
-        return HudiDataset(self._state.storage, SnapshotPlan(self._planner(as_of), QueryType.READ_OPTIMIZED))
+        return self._dataset(QueryType.READ_OPTIMIZED, as_of)
 
     def incremental(self, after: InstantLike, up_to: InstantLike | None = None) -> HudiDataset:
         """The rows written by commits in ``(after, up_to]``, in their latest state; rows deleted since are absent.
@@ -271,8 +272,7 @@ class HudiTable:
         """
         if query_type not in (QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED):
             raise QueryError("query_type", query_type, "snapshot or read_optimized; other datasets have splits()")
-        dataset = HudiDataset(self._state.storage, SnapshotPlan(self._planner(as_of), query_type))
-        return [piece for split in dataset.splits(filter) for piece in split.slices]
+        return [piece for split in self._dataset(query_type, as_of).splits(filter) for piece in split.slices]
 
     def read_context(self, as_of: InstantLike | None = None) -> ReadContext:
         """What all splits of a snapshot share; it exists even if there are no splits."""
@@ -315,6 +315,16 @@ class HudiTable:
         """
         # The story also tells of files that no index has: those of writes that did not complete.
         return trace_record(SplitPlanner(self._state_as_of(as_of)), record_key, partition_path)
+
+    def _dataset(self, query_type: QueryType, as_of: InstantLike | None) -> HudiDataset:
+        planner = self._planner(as_of)
+        # The index says where records are now.
+        index = self._record_index if planner.state.instant == self._state.instant else None
+        return HudiDataset(self._state.storage, SnapshotPlan(planner, query_type), record_index=index)
+
+    @cached_property
+    def _record_index(self) -> RecordIndexOfTable:
+        return RecordIndexOfTable(self._state)
 
     @cached_property
     def _latest(self) -> SplitPlanner:

@@ -1,0 +1,43 @@
+"""Uses the record index of the metadata table, as long as it is complete for the state of the table that is read."""
+
+import logging
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+from hudi_bridge.caching import cached_property
+from hudi_bridge.errors import HudiReadError
+from hudi_bridge.metadata.record_index import record_locations
+from hudi_bridge.metadata.record_kinds import RECORD_INDEX
+from hudi_bridge.metadata.table import MetadataTable
+from hudi_bridge.timeline.plans import GroupId
+from hudi_bridge.timeline.table_state import TableState
+
+_LOG = logging.getLogger(__name__)
+
+
+class RecordIndexOfTable:
+    """The record index of a table in its newest state; an index that cannot be used is reported once."""
+
+    def __init__(self, state: TableState) -> None:
+        self._state = state
+        self._is_reported = False
+
+    def file_groups(self, record_keys: Sequence[str]) -> AbstractSet[GroupId] | None:
+        """The partition path and file id of all groups that hold one of the keys; None if the index cannot tell."""
+        if not self._state.options.uses_metadata_table or RECORD_INDEX not in self._state.config.metadata_partitions:
+            return None
+        try:
+            reason = self._table.why_not(RECORD_INDEX)
+            if reason is None:
+                found = record_locations(self._table, record_keys)
+                return {(str(row["partition"]), str(row["file_id"])) for row in found.to_pylist()}
+        except HudiReadError as error:
+            reason = str(error)
+        if not self._is_reported:
+            _LOG.warning("the record index is not used: %s", reason)
+            self._is_reported = True
+        return None
+
+    @cached_property
+    def _table(self) -> MetadataTable:
+        return MetadataTable(self._state)
