@@ -18,6 +18,7 @@ from hudi_bridge.dispatch import reader_for
 from hudi_bridge.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.errors import QueryError
 from hudi_bridge.indexes.candidates import RecordIndex, candidate_splits
+from hudi_bridge.indexes.column_stats import ColumnStatsOfTable
 from hudi_bridge.logformat.scan import SkippedBlocks
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers.key_condition import RecordKey, spelled_keys, text_column
@@ -119,6 +120,7 @@ class HudiDataset(ds.FileSystemDataset):
         plan: QueryPlan,
         row_filter: pc.Expression | None = None,
         record_index: RecordIndex | None = None,
+        column_stats: ColumnStatsOfTable | None = None,
     ) -> None:
         """A dataset for a plan; use the methods of ``HudiTable`` instead."""
         parquet = ds.ParquetFileFormat()
@@ -128,6 +130,7 @@ class HudiDataset(ds.FileSystemDataset):
         self._plan = plan
         self._row_filter = row_filter
         self._record_index = record_index
+        self._column_stats = column_stats
 
     def __reduce__(self) -> Any:
         raise TypeError("a HudiDataset holds open state; pickle its splits instead")
@@ -184,7 +187,7 @@ class HudiDataset(ds.FileSystemDataset):
             QueryError: the filter does not fit the table.
         """
         request = self._request(self.schema.names, filter)
-        splits = self._plan.splits(request.row_filter)
+        splits = self._planned(request)
         if request.record_keys is None:
             return splits
         whole = {(split.slices[0].partition_path, split.slices[0].file_id): split for split in splits}
@@ -213,7 +216,7 @@ class HudiDataset(ds.FileSystemDataset):
             QueryError: the filter does not fit the table.
         """
         request = RowRequest.of(self.schema, row_filter=self._combined(expression))
-        return HudiDataset(self._storage, self._plan, request.row_filter, self._record_index)
+        return HudiDataset(self._storage, self._plan, request.row_filter, self._record_index, self._column_stats)
 
     def get(
         self,
@@ -361,6 +364,15 @@ class HudiDataset(ds.FileSystemDataset):
             return request
         return request.with_keys_of_filter(self._plan.context)
 
+    def _planned(self, request: RowRequest) -> Iterator[Split]:
+        """The splits of which rows may pass the filter; those of record keys are chosen by keys alone."""
+        splits, context = self._plan.splits(request.row_filter), self._plan.context
+        stats = self._column_stats if context.skips_slices else None
+        if stats is None or request.row_filter is None or request.record_keys is not None:
+            return splits
+        slices = (piece for split in splits for piece in split.slices)
+        return stats.splits_that_may_pass(slices, request.row_filter, request.filter_columns, context)
+
     def _candidates(self, splits: Iterable[Split], record_keys: Column) -> list[RealtimeFileSplit]:
         """The slices that may hold the keys; their base files only if these may."""
         slices = (piece for split in splits for piece in split.slices)
@@ -369,7 +381,7 @@ class HudiDataset(ds.FileSystemDataset):
         return candidate_splits(self._storage, slices, map(str, record_keys.to_pylist()), self._record_index)
 
     def _batches(self, request: RowRequest, *, use_threads: bool, partition_path: str | None = None) -> BatchGenerator:
-        splits: list[Split] = list(self._plan.splits(request.row_filter))
+        splits: list[Split] = list(self._planned(request))
         if request.record_keys is not None:
             slices = (piece for split in splits for piece in split.slices)
             chosen = (piece for piece in slices if partition_path in (None, piece.partition_path))

@@ -14,6 +14,7 @@ from hudi_bridge.config import QueryType, TableConfig
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.display import html_of_properties
 from hudi_bridge.errors import QueryError
+from hudi_bridge.indexes.column_stats import ColumnStatsOfTable
 from hudi_bridge.indexes.record_index import RecordIndexOfTable
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.metadata.listing import indexed_listings
@@ -320,11 +321,16 @@ class HudiTable:
         planner = self._planner(as_of)
         # The index says where records are now.
         index = self._record_index if planner.state.instant == self._state.instant else None
-        return HudiDataset(self._state.storage, SnapshotPlan(planner, query_type), record_index=index)
+        plan = SnapshotPlan(planner, query_type)
+        return HudiDataset(self._state.storage, plan, record_index=index, column_stats=self._column_stats)
 
     @cached_property
     def _record_index(self) -> RecordIndexOfTable:
         return RecordIndexOfTable(self._state)
+
+    @cached_property
+    def _column_stats(self) -> ColumnStatsOfTable:
+        return ColumnStatsOfTable(self._state)
 
     @cached_property
     def _latest(self) -> SplitPlanner:

@@ -1,0 +1,61 @@
+"""Uses the column stats of the metadata table, as long as they are complete for the newest state of the table."""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+import pyarrow.compute as pc
+
+from hudi_bridge.caching import cached_property
+from hudi_bridge.errors import HudiReadError
+from hudi_bridge.metadata.data_skipping import skippable_columns, splits_that_may_pass
+from hudi_bridge.metadata.record_kinds import COLUMN_STATS
+from hudi_bridge.metadata.table import MetadataTable
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.timeline.table_state import TableState
+
+_LOG = logging.getLogger(__name__)
+_SPLITS_AT_ONCE = 4_096
+
+
+class ColumnStatsOfTable:
+    """The column stats of a table; stats that cannot be used are reported once, and pass over no slice.
+
+    They describe files, which do not change, so they serve queries of earlier states too.
+    """
+
+    def __init__(self, state: TableState) -> None:
+        """The column stats of a state; nothing is read yet."""
+        self._state = state
+        self._is_usable = COLUMN_STATS in state.config.metadata_partitions and state.options.uses_metadata_table
+
+    def splits_that_may_pass(
+        self,
+        splits: Iterable[RealtimeFileSplit],
+        row_filter: pc.Expression,
+        columns: Sequence[str],
+        context: ReadContext,
+    ) -> Iterator[RealtimeFileSplit]:
+        """The splits of which rows may pass a filter that refers to some columns of a query."""
+        known = skippable_columns(columns, context) if self._is_usable else ()
+        waiting = iter(splits)
+        while part := list(islice(waiting, _SPLITS_AT_ONCE)):
+            yield from self._chosen(part, row_filter, known)
+
+    def _chosen(
+        self, splits: list[RealtimeFileSplit], row_filter: pc.Expression, columns: Sequence[str]
+    ) -> list[RealtimeFileSplit]:
+        if not columns or not self._is_usable:
+            return splits
+        try:
+            return splits_that_may_pass(self._table, splits, row_filter, columns)
+        except HudiReadError as error:
+            self._is_usable = False
+            _LOG.warning("the column stats are not used: %s", error)
+            return splits
+
+    @cached_property
+    def _table(self) -> MetadataTable:
+        table = MetadataTable(self._state)
+        table.require(COLUMN_STATS)
+        return table

@@ -1,0 +1,73 @@
+"""Queries pass over slices by column stats, with the same rows as without; stats that are damaged are done without."""
+
+import logging
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from hudi_bridge.options import DATA_SKIPPING_KEY, METADATA_TABLE_KEY
+from hudi_bridge.table import HudiTable
+from tests.compare import differences
+from tests.golden_cases import golden_table
+
+TABLES = ("h_all_indexes_120", "h_column_stats_0150", "h_column_stats_120")
+
+
+def slices(table: HudiTable, row_filter: pc.Expression) -> int:
+    return len(table.splits(filter=row_filter))
+
+
+def condition_on_ts(table: HudiTable) -> pc.Expression:
+    """A condition that only the row with the least value meets."""
+    least = pc.min(table.snapshot().to_table(columns=["ts"]).column("ts"))
+    return pc.field("ts") == pa.scalar(least.as_py(), pa.int64())
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("switch", [DATA_SKIPPING_KEY, METADATA_TABLE_KEY])
+def test_rows_are_the_same_with_and_without(name: str, switch: str) -> None:
+    path = golden_table(name)
+    table, without = HudiTable.open(path), HudiTable.open(path, options={switch: "false"})
+    condition = condition_on_ts(table)
+    assert 0 < slices(table, condition) < slices(without, condition)
+    for query in ("snapshot", "read_optimized"):
+        found, expected = (getattr(one, query)().to_table(filter=condition) for one in (table, without))
+        assert differences(found, expected) == []
+    assert table.snapshot().to_table(filter=condition).num_rows > 0
+
+
+def test_earlier_states_are_read_with_them_too() -> None:
+    table = HudiTable.open(golden_table("h_column_stats_120"))
+    first = table.timeline.commits()[0].requested_time
+    earlier = table.snapshot(first)
+    low = pc.min(earlier.to_table(columns=["ts"]).column("ts"))
+    condition = pc.field("ts") < low
+    assert list(earlier.splits(condition)) == []
+    assert list(earlier.splits()) != []
+
+
+def test_a_partition_is_no_reason_to_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = HudiTable.open(golden_table("h_column_stats_120"))
+    monkeypatch.setattr("hudi_bridge.metadata.data_skipping._stats", None)
+    assert table.snapshot().to_table(filter=pc.field("part") == "a").num_rows > 0
+
+
+@pytest.mark.parametrize("damage", [b"", b"\xff"])
+def test_damaged_stats_are_reported_once_and_not_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: bytes
+) -> None:
+    copy = tmp_path / "t"
+    shutil.copytree(golden_table("h_column_stats_120"), copy)
+    files = [path for path in (copy / ".hoodie/metadata/column_stats").iterdir() if path.suffix == ".hfile"]
+    assert files
+    for path in files:
+        path.write_bytes(damage * path.stat().st_size)
+    table = HudiTable.open(copy)
+    condition = condition_on_ts(table)
+    with caplog.at_level(logging.WARNING, "hudi_bridge"):
+        assert table.snapshot().to_table(filter=condition).num_rows > 0
+        assert slices(table, condition) == len(table.splits())
+    assert sum("column stats are not used" in record.message for record in caplog.records) == 1
