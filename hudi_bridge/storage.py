@@ -11,7 +11,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path, PurePath
@@ -31,6 +31,8 @@ from hudi_bridge.waiting import call_with_timeout, timeout_seconds
 # The size of one read, which has to arrive before the timeout.
 _CHUNK_BYTES = 1 << 24
 _MARK_BYTES = 16
+# A cache takes at most this part of the memory.
+_SHARE_OF_MEMORY = 8
 _SHORTENED_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfss"}
 
@@ -74,6 +76,10 @@ class FileInfo:
         return self.path.rpartition("/")[2]
 
 
+def _new_cache() -> BoundedCache:
+    return BoundedCache(memory_bytes() // _SHARE_OF_MEMORY)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
     """The folder of one table on one file system; small, immutable, picklable.
@@ -85,7 +91,7 @@ class Storage:
     table_path: str = field(repr=False)
     root: str
     filesystem: fs.FileSystem
-    kept: BoundedCache = field(default_factory=lambda: BoundedCache(memory_bytes() // 8), repr=False, compare=False)
+    kept: BoundedCache = field(default_factory=_new_cache, repr=False, compare=False)
 
     @classmethod
     def open(cls, path: PathLike, filesystem: Any = None) -> Self:  # noqa: ANN401 - of any library
@@ -152,7 +158,8 @@ class Storage:
     def below(self, *names: str) -> Self:
         """The storage of a folder within this one."""
         root = "/".join((self.root, *names))
-        return type(self)(table_path=child(self.table_path, *names), root=root, filesystem=self.filesystem)
+        # Paths of files are relative to the folder.
+        return replace(self, table_path=child(self.table_path, *names), root=root, kept=_new_cache())
 
     def resolve(self, path: str) -> str:
         """The file system's own path for a path relative to the table.

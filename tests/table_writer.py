@@ -8,17 +8,20 @@ import base64
 import datetime as dt
 import io
 import json
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import fastavro
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from hudi_bridge.config import FIRST_VERSION_OF_1X
+from hudi_bridge.indexes.bloom_filter import HashedKeys
 from hudi_bridge.logformat.layout import BlockType, HeaderKey
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.table import HudiTable
@@ -221,11 +224,14 @@ class TableWriter:
         file_id: str = "f1-0",
         partition: str = "",
         row_group_size: int | None = None,
+        with_key_index: bool = False,
     ) -> Path:
-        """A base file that is not in any commit yet."""
+        """A base file that is not in any commit yet, with the key range and Bloom filter of Hudi's if so asked."""
         path = self.partition(partition) / f"{file_id}_0-1-1_{instant}.parquet"
         complete = [self._complete(row, instant, partition, path.name) for row in rows]
         table = pa.Table.from_pylist(complete, schema=self.arrow_schema)
+        if with_key_index:
+            table = table.replace_schema_metadata(key_index([str(row[self.key_field]) for row in rows]))
         pq.write_table(table, path, row_group_size=row_group_size)
         return path
 
@@ -313,6 +319,21 @@ class TableWriter:
         return dict(zip(META_FIELDS, (instant, f"{instant}_0_0", str(key), partition, file_name), strict=True)) | dict(
             row
         )
+
+
+def key_index(keys: Sequence[str], bits: int = 4096, hashes: int = 7) -> dict[str, str]:
+    """The entries of a base file's footer with the range of its keys, and a simple Bloom filter of them."""
+    held = np.zeros(bits, dtype=np.bool_)
+    hashed = HashedKeys(keys)
+    for number in range(hashes):
+        held[np.abs(hashed.hashes(number)) % bits] = True
+    content = struct.pack(">iibi", -1, hashes, 1, bits) + np.packbits(held, bitorder="little").tobytes()
+    return {
+        "org.apache.hudi.bloomfilter": base64.b64encode(content).decode(),
+        "hoodie_bloom_filter_type_code": "SIMPLE",
+        "hoodie_min_record_key": min(keys),
+        "hoodie_max_record_key": max(keys),
+    }
 
 
 def record_positions(positions: Sequence[int], base_instant: str) -> dict[int, str]:

@@ -5,10 +5,20 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hudi_bridge.errors import CorruptBaseFileError
-from hudi_bridge.indexes.bloom_filter import DYNAMIC, SIMPLE, BloomFilter, murmur_hash, parse_bloom_filter
+from hudi_bridge.indexes.bloom_filter import (
+    DYNAMIC,
+    SIMPLE,
+    BloomFilter,
+    HashedKeys,
+    murmur_hash,
+    parse_bloom_filter,
+)
 from hudi_bridge.indexes.footer_index import FooterAnswer, FooterIndex, parse_footer_index
+from hudi_bridge.indexes.wanted_keys import WantedKeys
 from tests.golden_cases import golden_table
 
 PATH = "part/f1-0_0-1-1_20260101000000000.parquet"
@@ -180,3 +190,38 @@ def test_a_footer_that_is_not_text_is_refused(name: bytes) -> None:
     }
     with pytest.raises(CorruptBaseFileError, match="UTF-8"):
         parse_footer_index(footer, PATH)
+
+
+@given(st.lists(st.text(max_size=12), max_size=8))
+def test_many_keys_are_hashed_as_one(keys: list[str]) -> None:
+    hashed = HashedKeys(keys)
+    for index, key in enumerate(keys):
+        expected, seed = [], 0
+        for number in range(4):
+            seed = murmur_hash(key.encode("utf-8", "surrogatepass"), seed)
+            expected.append(seed)
+            assert hashed.hashes(number)[index] == seed
+        assert hashed.hashes_of(index, 4) == expected
+
+
+@pytest.mark.parametrize("others", [0, 5, 3000])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_one_of_many_keys_is_found(rows: int, others: int) -> None:
+    held = [simple([f"k{number}"], size=1 << 16) for number in range(rows)]
+    found = parsed(dynamic(*held), DYNAMIC) if rows > 1 else parsed(held[0], SIMPLE)
+    missing = [f"nowhere{number}" for number in range(others)]
+    assert not found.may_hold_any(HashedKeys(missing), 0, others)
+    for key in (f"k{number}" for number in range(rows)):
+        assert found.may_hold_any(HashedKeys([*missing, key]), 0, others + 1)
+
+
+@given(
+    st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=3), min_size=1, max_size=6),
+    st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=3), max_size=6),
+)
+def test_the_index_of_a_file_finds_each_of_its_keys(held: list[str], others: list[str]) -> None:
+    bloom_filter = parsed(simple(held), SIMPLE)
+    for order in ("utf-8", "utf-16-be"):
+        ordered = sorted(held, key=lambda key: key.encode(order))
+        index = FooterIndex(key_range=(ordered[0], ordered[-1]), bloom_filter=bloom_filter)
+        assert all(index.may_hold_any(WantedKeys.of([*others, key])) for key in held)

@@ -1,0 +1,76 @@
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hudi_bridge.readers.filter_values import allowed_values
+
+ID, X = pc.field("id"), pc.field("x")
+
+
+@pytest.mark.parametrize(
+    ("row_filter", "expected"),
+    [
+        (ID == "a", ["a"]),
+        (pc.equal(pc.scalar("a"), ID), ["a"]),
+        (ID.isin(["a", "b"]), ["a", "b"]),
+        (ID.isin(pa.array([], pa.string())), []),
+        ((X == 3) & (ID == "a"), ["a"]),
+        ((pc.field("s", "id") == 3) & (ID == "a"), ["a"]),
+        (ID.isin(["a", "b"]) & (ID == "b"), ["b"]),
+        ((ID == "a") | (ID == "b"), ["a", "b"]),
+        (pc.equal(ID, pa.scalar(None)), []),
+    ],
+)
+def test_filters_that_list_values(row_filter: pc.Expression, expected: list[str]) -> None:
+    values = allowed_values(row_filter, "id")
+    assert values is not None
+    assert sorted(map(str, values.to_pylist())) == expected
+
+
+@pytest.mark.parametrize(
+    "row_filter",
+    [
+        ID != "a",
+        ~(ID == "a"),
+        (ID == "a") | (X == 1),
+        ID > "a",
+        ID.is_null(),
+        ID.isin(["a", None]),
+        pc.field("s", "id") == "a",
+        pc.field(0) == "a",
+        ID.cast(pa.binary()) == b"a",
+        pc.if_else(X == 1, ID == "a", ID == "b"),
+        pc.scalar(True),
+        X == 1,
+        (ID == "a") | (ID == 1),
+    ],
+)
+def test_filters_that_do_not(row_filter: pc.Expression) -> None:
+    assert allowed_values(row_filter, "id") is None
+
+
+LEAVES = st.one_of(
+    st.builds(lambda values: ID.isin(pa.array(values, pa.string())), st.lists(st.sampled_from("abc"))),
+    st.builds(lambda value: pc.equal(ID, value), st.sampled_from("abc")),
+    st.builds(lambda value: pc.not_equal(ID, value), st.sampled_from("abc")),
+    st.builds(lambda value: pc.equal(X, value), st.integers(0, 2)),
+)
+TREES = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.builds(lambda one, other: one & other, inner, inner),
+        st.builds(lambda one, other: one | other, inner, inner),
+        st.builds(lambda one: ~one, inner),
+    ),
+    max_leaves=6,
+)
+ROWS = pa.table({"id": ["a", "b", "c", None] * 3, "x": [0] * 4 + [1] * 4 + [2] * 4})
+
+
+@given(TREES)
+def test_no_row_that_passes_has_another_value(row_filter: pc.Expression) -> None:
+    values = allowed_values(row_filter, "id")
+    if values is not None:
+        assert set(ROWS.filter(row_filter)["id"].to_pylist()) <= set(values.to_pylist())
