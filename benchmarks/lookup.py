@@ -6,6 +6,7 @@ process. With a delay, each request for a file or a folder takes that long, as o
 """
 
 import argparse
+import io
 import os
 import platform
 import statistics
@@ -29,6 +30,18 @@ KEYS_IN_LOG = 20
 BLOOM_BITS = ROWS_IN_SLICE * 29
 KEYS = (1, 100, 10_000)
 ROUNDS = 7
+COLUMNS = (
+    "slices",
+    "keys",
+    "first, s",
+    "warm, s",
+    "`hudi`, s",
+    "`hudi` / warm",
+    "first, delayed, s",
+    "requests",
+    "warm, delayed, s",
+    "requests",
+)
 
 
 class SlowFileSystem(LocalFileSystem):  # type: ignore[misc]
@@ -46,26 +59,26 @@ class SlowFileSystem(LocalFileSystem):  # type: ignore[misc]
         self.requests += 1
         time.sleep(self.delay_seconds)
 
-    def ls(self, path: str, detail: bool = False, **options: Any) -> Any:
+    def ls(self, path: str, **options: object) -> object:
         """The entries of a folder."""
         self.wait()
-        return super().ls(path, detail, **options)
+        return super().ls(path, **options)
 
-    def open(self, path: str, mode: str = "rb", **options: Any) -> Any:
+    def open(self, path: str, mode: str = "rb", **options: object) -> object:
         """A file; opening it costs the request for its size."""
         self.wait()
         return _SlowFile(super().open(path, mode, **options), self)
 
 
 class _SlowFile:
-    def __init__(self, file: Any, filesystem: SlowFileSystem) -> None:
+    def __init__(self, file: io.BufferedIOBase, filesystem: SlowFileSystem) -> None:
         self._file, self._filesystem = file, filesystem
 
-    def read(self, size: int = -1) -> Any:
+    def read(self, size: int = -1) -> bytes:
         self._filesystem.wait()
         return self._file.read(size)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._file, name)
 
 
@@ -78,7 +91,7 @@ def write_table(folder: Path, slices: int) -> None:
         file_id = f"{number:08d}-5cf8-454a-a936-0b7c688e654a-0"
         path = folder / f"{file_id}_0-1-1_{instant}.parquet"
         meta = dict(zip(META_FIELDS, (instant, f"{instant}_0_0", None, "", path.name), strict=True))
-        columns = {name: [value] * ROWS_IN_SLICE for name, value in meta.items()}
+        columns: dict[str, list[Any]] = {name: [value] * ROWS_IN_SLICE for name, value in meta.items()}
         columns |= {"_hoodie_record_key": keys, "id": keys, "value": [key * 3 for key in keys]}
         columns |= {"ts": np.arange(ROWS_IN_SLICE).tolist()}
         table = pa.table(columns, schema=writer.arrow_schema)
@@ -123,8 +136,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--delay-ms", type=float, default=30.0)
     options = parser.parse_args()
-    print("| slices | keys | first, s | warm, s | `hudi`, s | `hudi` / warm | first, delayed, s | requests | warm, delayed, s | requests |")
-    print("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    print(f"| {' | '.join(COLUMNS)} |\n|{'---:|' * len(COLUMNS)}")
     with tempfile.TemporaryDirectory() as scratch:
         for slices in options.slices:
             folder = Path(scratch) / f"t{slices}"

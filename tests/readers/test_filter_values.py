@@ -20,7 +20,7 @@ ID, X = pc.field("id"), pc.field("x")
         ((pc.field("s", "id") == 3) & (ID == "a"), ["a"]),
         (ID.isin(["a", "b"]) & (ID == "b"), ["b"]),
         ((ID == "a") | (ID == "b"), ["a", "b"]),
-        (pc.equal(ID, pa.scalar(None)), []),
+        (pc.equal(ID, pa.scalar(None, pa.string())), []),
     ],
 )
 def test_filters_that_list_values(row_filter: pc.Expression, expected: list[str]) -> None:
