@@ -180,13 +180,17 @@ class HudiDataset(ds.FileSystemDataset):
         """The condition that all rows are known to meet: always true."""
         return pc.scalar(True)  # noqa: FBT003 - a literal of the expression language
 
-    def splits(self, filter: pc.Expression | None = None) -> Iterator[Split]:
+    def splits(self, filter: pc.Expression | None = None, *, use_indexes: bool = True) -> Iterator[Split]:
         """The splits that a scan with the filter reads, generated lazily, as there may be very many.
+
+        Without ``use_indexes``, they are chosen by partition alone, and nothing is read of data files.
 
         Raises:
             QueryError: the filter does not fit the table.
         """
         request = self._request(self.schema.names, filter)
+        if not use_indexes:
+            return self._plan.splits(request.row_filter)
         splits = self._planned(request)
         if request.record_keys is None:
             return splits

@@ -69,9 +69,10 @@ class MergedRows:
     def rows(self, columns: Sequence[str], row_filter: pc.Expression | None) -> Iterator[pa.RecordBatch]:
         """The rows that are not in the scan, of those that pass a condition."""
         request = RowRequest.of(self._dataset.schema, columns, row_filter)
+        # The logs of a slice are merged for its positions in any case.
         splits = [
             piece
-            for split in self._dataset.splits(row_filter)
+            for split in self._dataset.splits(row_filter, use_indexes=False)
             for piece in split.slices
             if piece.log_paths or not self._scan.reads(piece)
         ]
