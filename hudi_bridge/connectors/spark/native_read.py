@@ -9,47 +9,37 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial, reduce
-from typing import Any
+from functools import reduce
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import broadcast, col, shiftright
+from pyspark.sql.functions import broadcast, col
 
 from hudi_bridge.connectors.spark.delta_columns import (
-    ADDED,
-    BITS,
-    BLOCK,
-    BLOCK_ROWS,
-    DELETED,
+    BLOCKS_SCHEMA,
     FILE,
-    LEFT,
-    PLACE,
-    POSITION,
-    REASON,
-    Piece,
     delta_schema,
-    is_deleted,
-    is_piece,
+    without_deleted,
 )
 from hudi_bridge.connectors.spark.errors import cause_of
-from hudi_bridge.connectors.spark.jobs import frame_of, map_one_per_task, quoted
-from hudi_bridge.connectors.spark.kept_relation import kept_while_used, session_to_keep_from
+from hudi_bridge.connectors.spark.jobs import frame_of, quoted
+from hudi_bridge.connectors.spark.kept_rows import KeptBatches, local_rows, run_and_keep
 from hudi_bridge.connectors.spark.native_choice import folder_if_native, reasons_by_place
 from hudi_bridge.connectors.spark.native_files import NativeFiles, remember
 from hudi_bridge.connectors.spark.native_location import NotNativeError, SparkFolder
 from hudi_bridge.connectors.spark.native_scan import base_file_scan
 from hudi_bridge.connectors.spark.plan import Listing, pack
 from hudi_bridge.connectors.spark.routes import SliceRoutes
-from hudi_bridge.connectors.spark.slice_deltas import DeltaTask, delta_task
+from hudi_bridge.connectors.spark.slice_deltas import DeltaJob, DeltaTask, MergedSlice
 
 _LOG = logging.getLogger(__name__)
 
 # About what opening a base file costs, as bytes of a task.
 _WEIGHT_OF_FOOTER = 1 << 18
-# Blocks of deleted positions, of about 400 bytes each in the memory of each executor.
+# Blocks of deleted positions: how many pass through the driver into the plan, and how many into each executor.
+_MOST_TOLD = 10_000
 _MOST_BROADCAST = 100_000
-_BLOCK_SHIFT = BLOCK_ROWS.bit_length() - 1
+_BLOCK_BYTES = 400
 
 
 def snapshot_frame(spark: SparkSession, listing: Listing) -> tuple[DataFrame, SliceRoutes]:
@@ -69,11 +59,11 @@ def snapshot_frame(spark: SparkSession, listing: Listing) -> tuple[DataFrame, Sl
         places = [place for place in range(len(listing.splits)) if place not in reasons]
         if places:
             merged = _merged(spark, listing, places)
-            slices = merged.where(is_piece(Piece.SLICE)).select(PLACE, REASON, DELETED, LEFT, ADDED).collect()
-            reasons = {**reasons, **{row[PLACE]: row[REASON] for row in slices if row[REASON] is not None}}
+            slices = merged.reports
+            reasons = {**reasons, **{place: one.reason for place, one in slices.items() if one.reason is not None}}
             remember(_native_files(listing, slices))
             try:
-                parts += _native_parts(spark, listing, folder, merged, slices)
+                parts += _native_parts(spark, listing, folder, merged)
             except AnalysisException as error:
                 # Spark looks for the files at once.
                 raise cause_of(error) or error from error
@@ -86,46 +76,46 @@ def snapshot_frame(spark: SparkSession, listing: Listing) -> tuple[DataFrame, Sl
     return reduce(DataFrame.unionByName, parts), routes
 
 
-def _merged(spark: SparkSession, listing: Listing, places: Sequence[int]) -> DataFrame:
-    """What the logs of the slices at some places do, with the columns of ``delta_columns``."""
+def _merged(spark: SparkSession, listing: Listing, places: Sequence[int]) -> KeptBatches[MergedSlice]:
+    """What the logs of the slices at some places do; the rows have the columns of ``delta_columns``."""
     splits = [listing.splits[place] for place in places]
     weights = [split.weight if split.has_logs else _WEIGHT_OF_FOOTER for split in splits]
-    groups = pack(weights, listing.options.partition_bytes, spark.sparkContext.defaultParallelism)
+    cores = spark.sparkContext.defaultParallelism
+    groups = pack(weights, listing.options.partition_bytes, cores)
     tasks: list[DeltaTask] = [tuple((places[index], splits[index].pickled) for index in group) for group in groups]
-    run = partial(delta_task, listing.reading)
-    rows = map_one_per_task(session_to_keep_from(spark), tasks, run, delta_schema(listing.reading.schema))
-    return kept_while_used(rows, spark)
+    # Cores without a task are free for the threads of others.
+    job = DeltaJob(reading=listing.reading, most_blocks=_MOST_TOLD // len(tasks), use_threads=2 * len(tasks) <= cores)
+    return run_and_keep(spark, tasks, job)
 
 
-def _native_files(listing: Listing, slices: Sequence[Any]) -> NativeFiles:
-    splits = [listing.splits[row[PLACE]] for row in slices if row[LEFT]]
+def _native_files(listing: Listing, slices: Mapping[int, MergedSlice]) -> NativeFiles:
+    splits = [listing.splits[place] for place, one in slices.items() if one.left]
     by_name = {(split.base_path or "").rpartition("/")[2]: split.pickled for split in splits}
     return NativeFiles(contexts=listing.reading.contexts, slices=by_name)
 
 
 def _native_parts(
-    spark: SparkSession, listing: Listing, folder: SparkFolder, merged: DataFrame, slices: Sequence[Any]
+    spark: SparkSession, listing: Listing, folder: SparkFolder, merged: KeptBatches[MergedSlice]
 ) -> Iterator[DataFrame]:
     schema = listing.reading.schema
     names = [quoted(name) for name in schema.names]
+    slices = sorted(merged.reports.items())
     paths: dict[bool, list[str]] = {False: [], True: []}
-    for row in slices:
-        if row[LEFT]:
-            paths[row[DELETED] > 0].append(f"{folder.path}/{listing.splits[row[PLACE]].base_path}")
+    for place, one in slices:
+        if one.left:
+            paths[one.deleted > 0].append(f"{folder.path}/{listing.splits[place].base_path}")
+    told = [batch for _, one in slices for batch in one.blocks]
+    blocks_kept = sum(one.blocks_kept for _, one in slices)
+    size = sum(one.added_bytes for _, one in slices) + blocks_kept * _BLOCK_BYTES
+    kept = merged.rows(delta_schema(schema), size)
     if paths[False]:
         yield base_file_scan(spark, paths[False], schema).select(names)
     if paths[True]:
-        blocks = merged.where(is_piece(Piece.BLOCK)).select(FILE, BLOCK, BITS)
-        most = sum(min(row[DELETED], (row[DELETED] + row[LEFT]) // BLOCK_ROWS + 1) for row in slices if row[LEFT])
-        scan = base_file_scan(spark, paths[True], schema)
-        yield _without(scan, broadcast(blocks) if most <= _MOST_BROADCAST else blocks).select(names)
-    if any(row[ADDED] for row in slices):
-        yield merged.where(is_piece(Piece.ROW)).select(names)
-
-
-def _without(scan: DataFrame, blocks: DataFrame) -> DataFrame:
-    """The rows of a scan without those whose bit in ``blocks`` is set."""
-    numbered = scan.withColumn(BLOCK, shiftright(POSITION, _BLOCK_SHIFT))
-    left, right = numbered.alias("base"), blocks.alias("deleted")
-    same = (col(f"base.{FILE}") == col(f"deleted.{FILE}")) & (col(f"base.{BLOCK}") == col(f"deleted.{BLOCK}"))
-    return left.join(right, same & is_deleted(POSITION), "left_anti")
+        blocks = local_rows(spark, told, BLOCKS_SCHEMA)
+        if blocks_kept:
+            blocks = blocks.unionByName(kept.where(col(FILE).isNotNull()).select(blocks.columns))
+        if blocks_kept <= _MOST_BROADCAST:
+            blocks = broadcast(blocks)
+        yield without_deleted(base_file_scan(spark, paths[True], schema), blocks).select(names)
+    if any(one.added for _, one in slices):
+        yield (kept.where(col(FILE).isNull()) if blocks_kept else kept).select(names)

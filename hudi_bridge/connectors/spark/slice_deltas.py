@@ -2,28 +2,21 @@
 
 import os
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.connectors.spark.delta_columns import (
-    ADDED,
-    BITS,
-    BLOCK,
     BLOCK_ROWS,
-    DELETED,
-    FILE,
-    LEFT,
-    PIECE,
-    PLACE,
-    REASON,
-    Piece,
+    BLOCKS_LAYOUT,
     Positions,
     deleted_blocks,
     delta_layout,
 )
 from hudi_bridge.connectors.spark.errors import noting_error_details
+from hudi_bridge.connectors.spark.kept_rows import Reports
 from hudi_bridge.connectors.spark.native_columns import why_not_native
 from hudi_bridge.connectors.spark.plan import Reading, load_split
 from hudi_bridge.connectors.spark.types import arrow_layout, in_layout
@@ -38,50 +31,87 @@ DeltaTask: TypeAlias = tuple[tuple[int, bytes], ...]
 _ROWS_PER_BATCH = BLOCK_ROWS * 1024
 
 
-def delta_task(reading: Reading, task: DeltaTask) -> Iterator[pa.RecordBatch]:
-    """The rows, positions and slices of a task, in the layout of ``delta_layout``."""
-    layout = delta_layout(reading.schema)
-    storages: dict[str, Storage] = {}
-    with noting_error_details():
-        for place, pickled in task:
-            split = load_split(pickled, reading.contexts)
-            assert isinstance(split, RealtimeFileSplit)
-            path = split.context.table_path
-            if path not in storages:
-                storages[path] = Storage.open(path)
-            # As many tasks as the machine has cores may share its memory.
-            at_once = os.cpu_count() or 1
-            with slice_delta_in(storages[path], split, reading.schema.names, at_once=at_once) as delta:
-                base = delta.base_file
-                reason = None if base is None else why_not_native(split, base, reading.schema)
-                if reason is None:
-                    yield from _merged(reading, delta, layout, place)
-                else:
-                    yield _batch(layout, 1, Piece.SLICE, {PLACE: place, REASON: reason})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedSlice:
+    """What the merge of a slice tells the driver.
+
+    ``reason`` says why Spark must not read its base file; the rest is 0 then. The logs have ``deleted`` rows of the
+    base file, ``left`` others in it, and ``added`` some, of ``added_bytes`` in Arrow. ``blocks`` are batches of
+    deleted positions; ``blocks_kept`` more rows of such are kept with the rows.
+    """
+
+    reason: str | None = None
+    deleted: int = 0
+    left: int = 0
+    added: int = 0
+    added_bytes: int = 0
+    blocks: tuple[bytes, ...] = ()
+    blocks_kept: int = 0
 
 
-def _merged(reading: Reading, delta: SliceDelta, layout: pa.Schema, place: int) -> Iterator[pa.RecordBatch]:
-    added = 0
-    for rows in in_layout(_passing(reading, delta), arrow_layout(reading.schema)):
-        added += rows.num_rows
-        columns = {field.name: column for field, column in zip(rows.schema, rows.columns, strict=True)}
-        yield _batch(layout, rows.num_rows, Piece.ROW, columns)
-    deleted = left = 0
-    if delta.base_file is not None:
-        positions = delta.deleted_positions
-        deleted, left = len(positions), delta.base_file.rows - len(positions)
-        # Without any row left, the file is not read.
-        if deleted and left:
-            yield from _blocks(delta.base_file.path.rpartition("/")[2], positions, layout)
-    yield _batch(layout, 1, Piece.SLICE, {PLACE: place, DELETED: deleted, LEFT: left, ADDED: added})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaJob:
+    """What all tasks have in common: each tells the driver at most ``most_blocks`` blocks of deleted positions."""
+
+    reading: Reading
+    most_blocks: int
+    use_threads: bool
+
+    def __call__(self, task: DeltaTask, reports: Reports[MergedSlice]) -> Iterator[pa.RecordBatch]:
+        """The rows that logs add, in the layout of ``delta_layout``; reports every slice by its place."""
+        reading, layout = self.reading, delta_layout(self.reading.schema)
+        storages: dict[str, Storage] = {}
+        room = self.most_blocks
+        with noting_error_details():
+            for place, pickled in task:
+                split = load_split(pickled, reading.contexts)
+                assert isinstance(split, RealtimeFileSplit)
+                path = split.context.table_path
+                if path not in storages:
+                    storages[path] = Storage.open(path)
+                # As many tasks as the machine has cores may share its memory.
+                at_once = os.cpu_count() or 1
+                with slice_delta_in(
+                    storages[path], split, reading.schema.names, use_threads=self.use_threads, at_once=at_once
+                ) as delta:
+                    base = delta.base_file
+                    reason = None if base is None else why_not_native(split, base, reading.schema)
+                    if reason is not None:
+                        reports[place] = MergedSlice(reason=reason)
+                        continue
+                    added = added_bytes = 0
+                    for rows in in_layout(_passing(reading, delta), arrow_layout(reading.schema)):
+                        added += rows.num_rows
+                        added_bytes += rows.nbytes
+                        yield _in_delta_layout(rows, layout)
+                    deleted = left = blocks_kept = 0
+                    told: list[bytes] = []
+                    if base is not None:
+                        positions = delta.deleted_positions
+                        deleted, left = len(positions), base.rows - len(positions)
+                        # Without any row left, the file is not read.
+                        for blocks in _blocks(base.path.rpartition("/")[2], positions) if left else ():
+                            if blocks.num_rows <= room:
+                                room -= blocks.num_rows
+                                told.append(blocks.serialize().to_pybytes())
+                            else:
+                                blocks_kept += blocks.num_rows
+                                yield _in_delta_layout(blocks, layout)
+                    reports[place] = MergedSlice(
+                        deleted=deleted,
+                        left=left,
+                        added=added,
+                        added_bytes=added_bytes,
+                        blocks=tuple(told),
+                        blocks_kept=blocks_kept,
+                    )
 
 
-def _blocks(file: str, positions: Positions, layout: pa.Schema) -> Iterator[pa.RecordBatch]:
-    for start in range(0, int(positions[-1]) + 1, _ROWS_PER_BATCH):
+def _blocks(file: str, positions: Positions) -> Iterator[pa.RecordBatch]:
+    for start in range(0, int(positions[-1]) + 1 if len(positions) else 0, _ROWS_PER_BATCH):
         first, end = np.searchsorted(positions, (start, start + _ROWS_PER_BATCH))
-        blocks, bits = deleted_blocks(positions[first:end])
-        if len(blocks):
-            yield _batch(layout, len(blocks), Piece.BLOCK, {FILE: file, BLOCK: blocks, BITS: bits})
+        if first < end:
+            yield deleted_blocks(file, positions[first:end])
 
 
 def _passing(reading: Reading, delta: SliceDelta) -> Iterator[pa.RecordBatch]:
@@ -93,13 +123,12 @@ def _passing(reading: Reading, delta: SliceDelta) -> Iterator[pa.RecordBatch]:
             yield from pa.Table.from_batches([rows]).filter(reading.row_filter).to_batches()
 
 
-def _batch(layout: pa.Schema, rows: int, piece: Piece, values: dict[str, Any]) -> pa.RecordBatch:
-    """A batch of columns, or of the same value in all rows; columns without values are null."""
-    given = {PIECE: int(piece), **values}
-    columns = []
-    for field in layout:
-        value = given.get(field.name)
-        if not isinstance(value, pa.Array):
-            value = pa.nulls(rows, field.type) if value is None else pa.repeat(pa.scalar(value, field.type), rows)
-        columns.append(value)
+def _in_delta_layout(rows: pa.RecordBatch, layout: pa.Schema) -> pa.RecordBatch:
+    """Rows of the table, or blocks: columns that they do not have are null."""
+    is_blocks = rows.schema.equals(BLOCKS_LAYOUT)
+    own, others = len(BLOCKS_LAYOUT), list(layout)
+    if is_blocks:
+        columns = [*rows.columns, *[pa.nulls(rows.num_rows, field.type) for field in others[own:]]]
+    else:
+        columns = [*[pa.nulls(rows.num_rows, field.type) for field in others[:own]], *rows.columns]
     return pa.RecordBatch.from_arrays(columns, schema=layout)

@@ -1,0 +1,113 @@
+"""Runs tasks that yield Arrow batches, and keeps the batches as long as a DataFrame of theirs is in use.
+
+The batches stay as the workers have sent them, in the memory of executors and otherwise on their disks; operators of
+Spark take columns from them as they need them. Nothing but the DataFrames refers to them: when the JVM collects the
+last one, Spark's ``ContextCleaner`` frees the blocks. Lost blocks are computed again.
+
+Source: ``PythonRDD``, ``SQLUtils``, ``ArrowConverters``, ``LogicalRDD`` and ``ContextCleaner`` of Spark.
+"""
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial, reduce
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark import Accumulator, AccumulatorParam, StorageLevel
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Reports = dict[int, R]
+"""What tasks tell the driver, by keys of theirs: a task that runs again tells the same."""
+
+
+class KeptBatches(Generic[R]):
+    """The Arrow batches of tasks that have run, and their reports."""
+
+    def __init__(self, spark: SparkSession, batches: Any, reports: Reports[R]) -> None:  # noqa: ANN401 - of the JVM
+        self._spark = spark
+        self._batches = batches
+        self.reports = reports
+
+    def rows(self, schema: StructType, size_bytes: int) -> DataFrame:
+        """The rows, which Spark takes to be of that size when it chooses a join."""
+        return arrow_rows(self._spark, self._batches, schema, size_bytes)
+
+
+def run_and_keep(
+    spark: SparkSession, tasks: Sequence[T], run: Callable[[T, Reports[R]], Iterator[pa.RecordBatch]]
+) -> KeptBatches[R]:
+    """Runs each of ``tasks`` as one Spark task, which yields batches and adds to its reports.
+
+    Raises:
+        PySparkException: a task has failed, with the text of its error.
+    """
+    context = spark.sparkContext
+    gathered: _Gathered[R] = _Gathered()
+    reports = context.accumulator({}, gathered)
+    pickled = [pickle.dumps(task) for task in tasks]
+    rows: Any = context.parallelize(pickled, len(pickled)).mapPartitions(partial(_run, run, reports))
+    # Java gets the bytes as they are.
+    rows._bypass_serializer = True  # noqa: SLF001 - PySpark has no other access
+    batches = rows._jrdd.persist(context._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK))  # noqa: SLF001
+    try:
+        batches.count()
+    except Py4JJavaError as error:
+        raise PySparkException(str(error)) from error
+    found = dict(reports.value)
+    # PySpark keeps accumulators for ever.
+    reports.value.clear()
+    gathered.is_closed = True
+    return KeptBatches(spark, batches, found)
+
+
+def arrow_rows(spark: SparkSession, batches: Any, schema: StructType, size_bytes: int) -> DataFrame:  # noqa: ANN401
+    """The rows of a Java RDD of Arrow batches, which Spark takes to be of a size when it chooses a join."""
+    # Spark asks the session of the rows, and not that of the query, how large they are.
+    session: Any = spark.newSession()
+    session.conf.set("spark.sql.defaultSizeInBytes", str(max(1, size_bytes)))
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
+    java = session._jsparkSession  # noqa: SLF001
+    found = jvm.org.apache.spark.sql.api.r.SQLUtils.toDataFrame(batches, java.parseDataType(schema.json()), java)
+    # Of another package in Spark 4.
+    datasets = reduce(getattr, found.getClass().getName().split("."), jvm)
+    return DataFrame(datasets.ofRows(spark._jsparkSession, found.queryExecution().logical()), spark)  # noqa: SLF001
+
+
+def local_rows(spark: SparkSession, batches: Sequence[bytes], schema: StructType) -> DataFrame:
+    """The rows of a few Arrow batches, which become part of the plan."""
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
+    iterator = jvm.PythonUtils.toSeq(list(batches)).iterator()
+    java = spark._jsparkSession  # noqa: SLF001
+    return DataFrame(jvm.PythonSQLUtils.toDataFrame(iterator, schema.json(), java), spark)
+
+
+class _Gathered(AccumulatorParam[Reports[R]]):
+    """Collects reports until it is closed."""
+
+    is_closed = False
+
+    def zero(self, value: Reports[R]) -> Reports[R]:  # noqa: ARG002 - as PySpark calls it
+        return {}
+
+    def addInPlace(self, value1: Reports[R], value2: Reports[R]) -> Reports[R]:  # noqa: N802 - PySpark's name
+        if not self.is_closed:
+            value1.update(value2)
+        return value1
+
+
+def _run(
+    run: Callable[[T, Reports[R]], Iterator[pa.RecordBatch]],
+    reports: "Accumulator[Reports[R]]",
+    pickled: Iterable[bytes],
+) -> Iterator[bytes]:
+    for task in pickled:
+        found: Reports[R] = {}
+        for batch in run(pickle.loads(task), found):  # noqa: S301 - from the driver of this job
+            yield batch.serialize().to_pybytes()
+        reports.add(found)
