@@ -17,6 +17,7 @@ from typing import Any
 
 from benchmarks.hudi_bundle import NAME, hudi_bundle
 from benchmarks.make_tables import default_cache, make_table
+from benchmarks.process_tree import peak_memory
 from benchmarks.scenarios import SCENARIOS, Scenario
 
 ROOT = Path(__file__).parent.parent
@@ -53,11 +54,15 @@ def measure(contender: Contender, table: Path, rounds: int, cores: int) -> dict[
     }
     command = [str(contender.python), "-m", "benchmarks.spark_reader", contender.reader, str(table), str(rounds)]
     command += [str(cores), *([str(contender.jar)] if contender.jar else [])]
-    done = subprocess.run(
-        command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True, timeout=TIMEOUT_SECONDS
-    )
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return result
+    with (
+        subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True) as reader,
+        peak_memory(reader.pid) as peak,
+    ):
+        output, _ = reader.communicate(timeout=TIMEOUT_SECONDS)
+    if reader.returncode:
+        raise subprocess.CalledProcessError(reader.returncode, command)
+    result: dict[str, Any] = json.loads(output.splitlines()[-1])
+    return result | {"peak_bytes": peak.resident_bytes}
 
 
 def markdown(scenario: Scenario, results: dict[str, dict[str, Any]], cores: int, rounds: int) -> str:
@@ -65,22 +70,40 @@ def markdown(scenario: Scenario, results: dict[str, dict[str, Any]], cores: int,
     bundle = results["bundle"]
     lines = [f"# {scenario.name} in Spark, {dt.datetime.now(dt.UTC).date()}", ""]
     lines += [
-        "| read | reader | Spark | rows/s, best | rows/s, median | of the bundle's best |",
-        "|---|---|---|---:|---:|---:|",
+        "| read | reader | Spark | rows/s, best | of the bundle's best | of its median | CPU s, median | of its |",
+        "|---|---|---|---:|---:|---:|---:|---:|",
     ]
     again = [f"{read}, again" for read in bundle["seconds"]]
-    for read, theirs in (*bundle["seconds"].items(), *zip(again, bundle["seconds"].values(), strict=True)):
+    for read, of_bundle in (
+        *zip(bundle["seconds"], bundle["seconds"], strict=True),
+        *zip(again, bundle["seconds"], strict=True),
+    ):
         for name, one in results.items():
             if read not in one["seconds"]:
                 continue
-            seconds, same = one["seconds"][read], one["answers"] == bundle["answers"] and one["rows"] == bundle["rows"]
-            ratio = f"{min(theirs) / min(seconds):.2f}x" if same else "void"
-            best, median = one["rows"] / min(seconds), one["rows"] / statistics.median(seconds)
-            lines.append(f"| {read} | {name} | {one['spark']} | {best:,.0f} | {median:,.0f} | {ratio} |")
+            same = one["answers"] == bundle["answers"] and one["rows"] == bundle["rows"]
+            seconds, cpu = one["seconds"][read], statistics.median(one["cpu_seconds"][read])
+            theirs, their_cpu = bundle["seconds"][of_bundle], statistics.median(bundle["cpu_seconds"][of_bundle])
+            pairs = (
+                (min(theirs), min(seconds)),
+                (statistics.median(theirs), statistics.median(seconds)),
+                (their_cpu, cpu),
+            )
+            of_best, of_median, of_cpu = (f"{one / other:.2f}x" if same else "void" for one, other in pairs)
+            best = one["rows"] / min(seconds)
+            lines.append(
+                f"| {read} | {name} | {one['spark']} | {best:,.0f} | {of_best} | {of_median} | {cpu:.2f} | {of_cpu} |"
+            )
+    lines += ["", "| reader | peak memory of all processes, MB | heap in use at the end, MB |", "|---|---:|---:|"]
+    lines += [
+        f"| {name} | {one['peak_bytes'] >> 20:,} | {one['heap_bytes'] >> 20:,} |" for name, one in results.items()
+    ]
     about = (
         f"{bundle['rows']:,} rows x 13 columns; a row counts as read whether or not it passes the filter. "
         f"`local[{cores}]`, {rounds} rounds after one that is not measured, one session after another; the bundle is "
-        f"`{NAME}`. Reads `again` are those of a DataFrame that is open already. Load average {os.getloadavg()[0]:.2f}."
+        f"`{NAME}`. Reads `again` are those of a DataFrame that is open already. The JVMs may have 4 GB of heap; "
+        "its use is taken after a garbage collection, with the last DataFrame open. "
+        f"Load average {os.getloadavg()[0]:.2f}."
     )
     lines += ["", about, ""]
     return "\n".join(lines)

@@ -7,21 +7,26 @@ aggregate, or to Python.
 """
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, count
 from pyspark.sql.functions import sum as total
 
+from benchmarks.process_tree import usage
 from benchmarks.scenarios import row_key
 from hudi_bridge.connectors.spark import read
 
 ONE_PERCENT = "qty < 10"
 ONE_KEY = f"id = '{row_key(123_450)}'"
 Open = Callable[[], DataFrame]
+Times = dict[str, list[float]]
+"""By read, one number for each round."""
 
 
 def session(cores: str, bundle: str | None) -> SparkSession:
@@ -80,28 +85,40 @@ READS = {
 }
 
 
+def heap_bytes(spark: SparkSession) -> int:
+    """What the JVM holds after a garbage collection."""
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no other access
+    jvm.System.gc()
+    runtime = jvm.Runtime.getRuntime()
+    return int(runtime.totalMemory() - runtime.freeMemory())
+
+
+def timed(run: Callable[[], object], name: str, rounds: int, seconds: Times, cpu_seconds: Times) -> None:
+    """Run some rounds, and note the seconds of each, and those of all processes on all cores."""
+    seconds[name], cpu_seconds[name] = [], []
+    for _ in range(rounds):
+        used, start = usage(os.getpid()).cpu_seconds, time.perf_counter()
+        run()
+        seconds[name].append(time.perf_counter() - start)
+        cpu_seconds[name].append(usage(os.getpid()).cpu_seconds - used)
+
+
 def main(reader: str, table: str, rounds: int, cores: str, bundle: str | None) -> None:
     spark = session(cores, bundle)
     spark.sparkContext.setLogLevel("OFF")
     opened = opener(spark, reader, table)
     answers: dict[str, object] = {}
-    seconds: dict[str, list[float]] = {}
+    seconds: Times = {}
+    cpu_seconds: Times = {}
     for name, run in READS.items():
         answers[name] = run(opened())
-        seconds[name] = []
-        for _ in range(rounds):
-            start = time.perf_counter()
-            run(opened())
-            seconds[name].append(time.perf_counter() - start)
+        timed(lambda run=run: run(opened()), name, rounds, seconds, cpu_seconds)  # type: ignore[misc]
     frame = opened()
     rows = frame.count()
     for name, run in READS.items() if reader == "bridge" else ():
-        seconds[f"{name}, again"] = []
-        for _ in range(rounds):
-            start = time.perf_counter()
-            run(frame)
-            seconds[f"{name}, again"].append(time.perf_counter() - start)
-    print(json.dumps({"spark": pyspark.__version__, "rows": rows, "answers": answers, "seconds": seconds}))
+        timed(lambda run=run: run(frame), f"{name}, again", rounds, seconds, cpu_seconds)  # type: ignore[misc]
+    found = {"spark": pyspark.__version__, "rows": rows, "answers": answers, "heap_bytes": heap_bytes(spark)}
+    print(json.dumps(found | {"seconds": seconds, "cpu_seconds": cpu_seconds}))
     spark.stop()
 
 

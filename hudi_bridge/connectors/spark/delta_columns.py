@@ -5,13 +5,14 @@
 the driver, they are kept among the rows of the table that logs add: those have nulls in these columns.
 """
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql.functions import expr
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import col, expr
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
 from hudi_bridge.connectors.spark.types import arrow_layout, spark_schema
@@ -21,9 +22,9 @@ FILE = f"{PREFIX}file"
 BLOCK = f"{PREFIX}block"
 BITS = f"{PREFIX}bits"
 
-POSITION = f"{PREFIX}position"
-"""The position of a row in its base file, in a scan of base files."""
-
+_BASE_FILE = f"{PREFIX}base_file"
+_POSITION = f"{PREFIX}position"
+_BASE_HASH = f"{PREFIX}base_hash"
 _HASH = f"{PREFIX}hash"
 BLOCK_ROWS = 2048
 _WORD_BITS = 64
@@ -66,17 +67,38 @@ def deleted_blocks(file: str, positions: Positions) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([names, pa.array(blocks, pa.int64()), bits], schema=BLOCKS_LAYOUT)
 
 
+def told_blocks(batches: Sequence[bytes]) -> pa.RecordBatch:
+    """The blocks of some batches as one."""
+    read = [pa.ipc.read_record_batch(pa.py_buffer(batch), BLOCKS_LAYOUT) for batch in batches]
+    blocks: pa.RecordBatch = pa.concat_batches(  # type: ignore[attr-defined]
+        read or [pa.RecordBatch.from_pylist([], schema=BLOCKS_LAYOUT)]
+    )
+    return blocks
+
+
+def columns_of_place() -> list[Column]:
+    """What a scan of base files tells of the place of each row, for ``without_deleted``."""
+    block = _block_of("_metadata.row_index")
+    return [
+        col("_metadata.file_name").alias(_BASE_FILE),
+        col("_metadata.row_index").alias(_POSITION),
+        expr(f"xxhash64(_metadata.file_name, {block})").alias(_BASE_HASH),
+    ]
+
+
 def without_deleted(scan: DataFrame, blocks: DataFrame) -> DataFrame:
-    """The rows of a scan, with ``FILE`` and ``POSITION``, without those whose bit in ``blocks`` is set."""
-    shift = BLOCK_ROWS.bit_length() - 1
+    """The rows of a scan with ``columns_of_place``, without those whose bit in ``blocks`` is set."""
     # Spark finds a number much sooner than a name; the name is compared with what has been found.
-    left = scan.withColumn(_HASH, expr(f"xxhash64({FILE}, shiftright({POSITION}, {shift}))")).alias("base")
-    right = blocks.withColumn(_HASH, expr(f"xxhash64({FILE}, {BLOCK})")).alias("deleted")
-    same = f"base.{FILE} = deleted.{FILE} AND shiftright({POSITION}, {shift}) = deleted.{BLOCK}"
+    hashed = blocks.select("*", expr(f"xxhash64({FILE}, {BLOCK})").alias(_HASH))
+    same = f"{_BASE_FILE} = {FILE} AND {_block_of(_POSITION)} = {BLOCK}"
     word, bit = (
-        f"cast(shiftright({POSITION} & {BLOCK_ROWS - 1}, 6) as int)",
-        f"cast({POSITION} & {_WORD_BITS - 1} as int)",
+        f"cast(shiftright({_POSITION} & {BLOCK_ROWS - 1}, 6) as int)",
+        f"cast({_POSITION} & {_WORD_BITS - 1} as int)",
     )
     is_set = f"(shiftright({BITS}[{word}], {bit}) & 1L) = 1L"
     # Within a function, the names are no keys of the join.
-    return left.join(right, expr(f"base.{_HASH} = deleted.{_HASH} AND if({same}, {is_set}, false)"), "left_anti")
+    return scan.join(hashed, expr(f"{_BASE_HASH} = {_HASH} AND if({same}, {is_set}, false)"), "left_anti")
+
+
+def _block_of(position: str) -> str:
+    return f"shiftright({position}, {BLOCK_ROWS.bit_length() - 1})"

@@ -33,10 +33,29 @@ class KeptBatches(Generic[R]):
         self._spark = spark
         self._batches = batches
         self.reports = reports
+        # Spark asks the session of the rows, not that of a query, how to read them, and how large they are.
+        self._session: Any = spark.newSession()
+        self._session.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "false")
+        self._jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no other access
 
     def rows(self, schema: StructType, size_bytes: int) -> DataFrame:
         """The rows, which Spark takes to be of that size when it chooses a join."""
-        return arrow_rows(self._spark, self._batches, schema, size_bytes)
+        self._session.conf.set("spark.sql.defaultSizeInBytes", str(max(1, size_bytes)))
+        java = self._session._jsparkSession  # noqa: SLF001
+        types = java.parseDataType(schema.json())
+        return self._of_user(self._jvm.org.apache.spark.sql.api.r.SQLUtils.toDataFrame(self._batches, types, java))
+
+    def rows_of_driver(self, batch: pa.RecordBatch, schema: StructType) -> DataFrame:
+        """The rows of a small Arrow batch of the driver, which become part of the plan."""
+        batches = self._jvm.PythonUtils.toSeq([batch.serialize().to_pybytes()]).iterator()
+        java = self._session._jsparkSession  # noqa: SLF001
+        return self._of_user(self._jvm.PythonSQLUtils.toDataFrame(batches, schema.json(), java))
+
+    def _of_user(self, rows: Any) -> DataFrame:  # noqa: ANN401
+        # Of another package in Spark 4.
+        datasets = reduce(getattr, rows.getClass().getName().split("."), self._jvm)
+        java = self._spark._jsparkSession  # noqa: SLF001
+        return DataFrame(datasets.ofRows(java, rows.queryExecution().logical()), self._spark)
 
 
 def run_and_keep(
@@ -66,27 +85,6 @@ def run_and_keep(
     return KeptBatches(spark, batches, found)
 
 
-def arrow_rows(spark: SparkSession, batches: Any, schema: StructType, size_bytes: int) -> DataFrame:  # noqa: ANN401
-    """The rows of a Java RDD of Arrow batches, which Spark takes to be of a size when it chooses a join."""
-    # Spark asks the session of the rows, and not that of the query, how large they are.
-    session: Any = spark.newSession()
-    session.conf.set("spark.sql.defaultSizeInBytes", str(max(1, size_bytes)))
-    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
-    java = session._jsparkSession  # noqa: SLF001
-    found = jvm.org.apache.spark.sql.api.r.SQLUtils.toDataFrame(batches, java.parseDataType(schema.json()), java)
-    # Of another package in Spark 4.
-    datasets = reduce(getattr, found.getClass().getName().split("."), jvm)
-    return DataFrame(datasets.ofRows(spark._jsparkSession, found.queryExecution().logical()), spark)  # noqa: SLF001
-
-
-def local_rows(spark: SparkSession, batches: Sequence[bytes], schema: StructType) -> DataFrame:
-    """The rows of a few Arrow batches, which become part of the plan."""
-    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
-    iterator = jvm.PythonUtils.toSeq(list(batches)).iterator()
-    java = spark._jsparkSession  # noqa: SLF001
-    return DataFrame(jvm.PythonSQLUtils.toDataFrame(iterator, schema.json(), java), spark)
-
-
 class _Gathered(AccumulatorParam[Reports[R]]):
     """Collects reports until it is closed."""
 
@@ -105,9 +103,9 @@ def _run(
     run: Callable[[T, Reports[R]], Iterator[pa.RecordBatch]],
     reports: "Accumulator[Reports[R]]",
     pickled: Iterable[bytes],
-) -> Iterator[bytes]:
+) -> Iterator[pa.Buffer]:
     for task in pickled:
         found: Reports[R] = {}
         for batch in run(pickle.loads(task), found):  # noqa: S301 - from the driver of this job
-            yield batch.serialize().to_pybytes()
+            yield batch.serialize()
         reports.add(found)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast, col
 
@@ -19,11 +19,12 @@ from hudi_bridge.connectors.spark.delta_columns import (
     BLOCKS_SCHEMA,
     FILE,
     delta_schema,
+    told_blocks,
     without_deleted,
 )
 from hudi_bridge.connectors.spark.errors import cause_of
 from hudi_bridge.connectors.spark.jobs import frame_of, quoted
-from hudi_bridge.connectors.spark.kept_rows import KeptBatches, local_rows, run_and_keep
+from hudi_bridge.connectors.spark.kept_rows import KeptBatches, run_and_keep
 from hudi_bridge.connectors.spark.native_choice import folder_if_native, reasons_by_place
 from hudi_bridge.connectors.spark.native_files import NativeFiles, remember
 from hudi_bridge.connectors.spark.native_location import NotNativeError, SparkFolder
@@ -85,7 +86,11 @@ def _merged(spark: SparkSession, listing: Listing, places: Sequence[int]) -> Kep
     tasks: list[DeltaTask] = [tuple((places[index], splits[index].pickled) for index in group) for group in groups]
     # Cores without a task are free for the threads of others.
     job = DeltaJob(reading=listing.reading, most_blocks=_MOST_TOLD // len(tasks), use_threads=2 * len(tasks) <= cores)
-    return run_and_keep(spark, tasks, job)
+    merged = run_and_keep(spark, tasks, job)
+    if len(merged.reports) < len(places):
+        # Spark goes on if the connection to the driver's Python breaks.
+        raise PySparkException(f"found reports of {len(merged.reports)} file slices, expected {len(places)}")
+    return merged
 
 
 def _native_files(listing: Listing, slices: Mapping[int, MergedSlice]) -> NativeFiles:
@@ -104,18 +109,17 @@ def _native_parts(
     for place, one in slices:
         if one.left:
             paths[one.deleted > 0].append(f"{folder.path}/{listing.splits[place].base_path}")
-    told = [batch for _, one in slices for batch in one.blocks]
     blocks_kept = sum(one.blocks_kept for _, one in slices)
     size = sum(one.added_bytes for _, one in slices) + blocks_kept * _BLOCK_BYTES
     kept = merged.rows(delta_schema(schema), size)
     if paths[False]:
         yield base_file_scan(spark, paths[False], schema).select(names)
     if paths[True]:
-        blocks = local_rows(spark, told, BLOCKS_SCHEMA)
+        told = told_blocks([batch for _, one in slices for batch in one.blocks])
+        blocks = merged.rows_of_driver(told, BLOCKS_SCHEMA)
         if blocks_kept:
             blocks = blocks.unionByName(kept.where(col(FILE).isNotNull()).select(blocks.columns))
-        if blocks_kept <= _MOST_BROADCAST:
-            blocks = broadcast(blocks)
-        yield without_deleted(base_file_scan(spark, paths[True], schema), blocks).select(names)
+        scan = base_file_scan(spark, paths[True], schema)
+        yield without_deleted(scan, broadcast(blocks) if blocks_kept <= _MOST_BROADCAST else blocks).select(names)
     if any(one.added for _, one in slices):
         yield (kept.where(col(FILE).isNull()) if blocks_kept else kept).select(names)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col, expr
 
-from hudi_bridge.connectors.spark.delta_columns import FILE, POSITION
+from hudi_bridge.connectors.spark.delta_columns import columns_of_place
 from hudi_bridge.connectors.spark.jobs import quoted
 from hudi_bridge.connectors.spark.native_columns import has_floats
 from hudi_bridge.connectors.spark.types import spark_schema
@@ -32,14 +32,13 @@ _OPTIONS_WITH_FLOATS = {"parquet.filter.dictionary.enabled": "false", "parquet.f
 
 
 def base_file_scan(spark: SparkSession, paths: Sequence[str], schema: pa.Schema) -> DataFrame:
-    """The rows of base files, with the columns of ``schema``, then ``FILE`` and ``POSITION`` of each row.
+    """The rows of base files, with the columns of ``schema``, then ``columns_of_place``.
 
     ``paths`` are as Hadoop takes them.
     """
     given = _OPTIONS | (_OPTIONS_WITH_FLOATS if any(has_floats(field.type) for field in schema) else {})
     rows = spark.read.schema(spark_schema(schema)).options(**given).parquet(*paths)
-    own = [col("_metadata.file_name").alias(FILE), col("_metadata.row_index").alias(POSITION)]
-    return rows.select(*[_column(field) for field in schema], *own)
+    return rows.select(*[_column(field) for field in schema], *columns_of_place())
 
 
 def _column(field: "pa.Field[pa.DataType]") -> Column:

@@ -270,6 +270,8 @@ SETTINGS: Mapping[str, Sequence[str]] = {
     "spark.sql.codegen.wholeStage": ("true", "false"),
     "spark.sql.session.timeZone": ("America/Los_Angeles",),
     "spark.sql.parquet.enableVectorizedReader": ("true", "false"),
+    "spark.sql.execution.arrow.useLargeVarTypes": ("false", "true"),
+    "spark.sql.execution.arrow.localRelationThreshold": ("0", "100MB"),
 }
 """What might change the rows, each setting with the values that it takes in turns."""
 
@@ -307,9 +309,22 @@ def test_positions_that_are_too_many_for_the_driver_and_to_broadcast(
     with setting(spark, "spark.sql.autoBroadcastJoinThreshold", "-1"):
         frame = read(spark, path)
         assert ("BroadcastHashJoin" in plan_of(frame)) is bool(most_broadcast)
-        assert "LocalTableScan" not in plan_of(frame)
         assert values(frame) == MERGED
         assert values(frame.where("id = 'b'")) == [("b", "new")]
+
+
+def test_spark_knows_that_what_is_kept_is_small(spark: SparkSession, tmp_path: Path) -> None:
+    frame = read(spark, str(written(tmp_path).folder))
+    assert "SortMergeJoin" not in plan_of(frame.alias("l").join(frame.alias("r"), "id"))
+
+
+def test_a_task_that_the_driver_has_not_heard_of_is_an_error(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(written(tmp_path).folder)
+    monkeypatch.setattr("hudi_bridge.connectors.spark.kept_rows._Gathered.is_closed", True)
+    with pytest.raises(PySparkException, match="found reports of 0 file slices, expected 1"):
+        read(spark, path)
 
 
 def test_tasks_that_are_too_large_for_a_function(
