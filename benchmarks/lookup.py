@@ -152,7 +152,8 @@ def _measure(folder: Path, slices: int, count: int, rounds: int, delay_seconds: 
     table = HudiTable.open(str(folder))
     table.get(chosen_keys(1, slices, rounds))
     warm = seconds_of(lambda keys: table.get(keys).num_rows, count, slices, rounds)
-    peer = seconds_of(lambda keys: read_by_hudi(folder, keys), count, slices, 2)
+    peer_rounds = 2 if count < KEYS[-1] else 1
+    peer = seconds_of(lambda keys: read_by_hudi(folder, keys), count, slices, peer_rounds)
     slow = SlowFileSystem(delay_seconds)
     delayed: list[float] = []
     requests: list[int] = []

@@ -97,6 +97,7 @@ _OPTIONS_OF_ARROW = frozenset(
     ("batch_size", "batch_readahead", "fragment_readahead", "fragment_scan_options", "cache_metadata", "memory_pool")
 )
 """The scan options that only tune Arrow's own readers."""
+_LOOK_UPS_AT_ONCE = 16
 _MERGED = "a dataset of merged file slices"
 _NOT_BY_ARROW = "a HudiDataset is read by its own methods, not by scans of Arrow's"
 
@@ -393,9 +394,12 @@ class HudiDataset(ds.FileSystemDataset):
         # Several splits are read in parallel and keep the cores busy.
         alone = use_threads and len(splits) == 1
         at_once = most_at_once(len(splits)) if use_threads else 1
+        if use_threads and request.record_keys is not None and not self._storage.is_local:
+            # Few rows are read of each: what takes time is to wait for the store.
+            at_once = max(1, min(len(splits), _LOOK_UPS_AT_ONCE))
         read = partial(_read, self._storage, request, use_threads=alone, at_once=at_once)
         sources = [partial(read, split) for split in splits]
-        return iter_parallel(sources, use_threads=use_threads)
+        return iter_parallel(sources, use_threads=use_threads, at_once=at_once)
 
 
 def _read(

@@ -22,12 +22,14 @@ def most_at_once(sources: int) -> int:
     return max(1, min(sources, os.cpu_count() or 1))
 
 
-def iter_parallel(sources: Sequence[BatchSource], *, use_threads: bool = True) -> Generator[pa.RecordBatch, None, None]:
-    """The batches of all sources; an error in one of them stops all.
+def iter_parallel(
+    sources: Sequence[BatchSource], *, use_threads: bool = True, at_once: int | None = None
+) -> Generator[pa.RecordBatch, None, None]:
+    """The batches of all sources, ``at_once`` of them read at the same time; an error in one of them stops all.
 
     If the consumer stops early, the workers stop at their next batch.
     """
-    at_once = most_at_once(len(sources))
+    at_once = most_at_once(len(sources)) if at_once is None else at_once
     if not use_threads or at_once == 1:
         for source in sources:
             yield from source()
