@@ -135,3 +135,43 @@ def test_incremental_rows_have_keys(numbered: HudiTable) -> None:
     expected = dataset.to_table().filter(pc.field("id").isin([11, 12, 0]))
     assert expected.num_rows == 2
     assert differences(expected, dataset.get([11, 12, 0])) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"hoodie.enable.data.skipping": "perhaps"},
+        {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "many"},
+        {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "0"},
+    ],
+)
+def test_options_of_indexes_are_checked(options: Mapping[str, str]) -> None:
+    with pytest.raises(QueryError, match="options"):
+        HudiTable.open(str(golden_table("d_bucket_index_120")), options=options)
+
+
+def test_keys_in_buckets_by_consistent_hashing_are_looked_for_everywhere(numbered: HudiTable) -> None:
+    options = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+    consistent = {**options, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
+    assert HudiTable.open(numbered.path, options=consistent).read_context().bucket_count is None
+    # File ids that do not begin with a bucket show that the table has none.
+    assert HudiTable.open(numbered.path, options=options).get([0, 10, 11, 99]).num_rows == 4
+
+
+def test_the_first_of_equal_base_rows_is_merged_however_they_are_found(tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path).create()
+    rows = [{"id": key, "ts": 1, "value": f"base {number}"} for number, key in enumerate("abacaa")]
+    writer.base_file(at(1), rows, row_group_size=2)
+    writer.commit(at(1))
+    block = writer.data_block(at(2), [{"id": "a", "ts": 2, "value": "log"}, {"id": "c", "ts": 0, "value": "late"}])
+    writer.log_file(at(2), [block])
+    writer.commit(at(2))
+    table = writer.open()
+    everything = table.snapshot().to_table()
+    for key in "abc":
+        expected = everything.filter(pc.field("id") == key)
+        assert expected.num_rows == {"a": 4, "b": 1, "c": 1}[key]
+        assert differences(expected, table.get(key)) == []
+    for value in ("log", "base 2", "base 3", "late"):
+        row_filter = pc.field("value") == value
+        assert differences(everything.filter(row_filter), table.snapshot().to_table(filter=row_filter)) == []
