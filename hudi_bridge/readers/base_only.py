@@ -58,7 +58,8 @@ class BaseFileReader:
         deciding = WantedRows(base, self._request, self._split.context)
         first = base.view(deciding.columns)
         groups = deciding.row_groups()
+        chosen = self._request.of_chosen_rows()
         for group in wanted.matching_row_groups(self._request):
             if group in groups:
                 for stored, _ in kept_rows(first, wanted, group, deciding.among):
-                    yield from wanted.passing(stored, self._request)
+                    yield from wanted.passing(stored, chosen)

@@ -170,7 +170,9 @@ class RealtimeCompactedReader:
 
         for stored, positions in kept_rows(first, wanted, group, keep):
             matches = joined(found).among(positions)
-            yield from wanted.passing(stored, self._request, without=merger.superseded(matches))
+            # Those that are not superseded have passed the filter.
+            chosen = self._request.of_chosen_rows()
+            yield from wanted.passing(stored, chosen, without=merger.superseded(matches))
             for rows in merged_rows(wanted, stored, matches, merger):
                 yield from self._passing(rows)
 

@@ -75,6 +75,10 @@ class RowRequest:
             return self
         return replace(self, record_keys=keys_of_filter(self.row_filter, context))
 
+    def of_chosen_rows(self) -> "RowRequest":
+        """The request for the same columns of rows that are known to be wanted."""
+        return RowRequest(columns=self.columns, row_filter=None, filter_columns=())
+
     def narrowed(self, condition: pc.Expression, schema: pa.Schema) -> "RowRequest":
         """The same request with a further condition on its rows; ``schema`` is that of the table."""
         both = condition if self.row_filter is None else self.row_filter & condition
