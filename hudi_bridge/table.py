@@ -18,6 +18,7 @@ from hudi_bridge.indexes.column_stats import ColumnStatsOfTable
 from hudi_bridge.indexes.record_index import RecordIndexOfTable
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.metadata.listing import indexed_listings
+from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.readers.key_condition import RecordKey
 from hudi_bridge.schema.infer import SchemaProposal
 from hudi_bridge.schema_history import (
@@ -331,6 +332,18 @@ class HudiTable:
     @cached_property
     def _column_stats(self) -> ColumnStatsOfTable:
         return ColumnStatsOfTable(self._state)
+
+    def metadata_table(self) -> MetadataTable:
+        """The metadata table, with the indexes of this state of the table; its timeline is listed once.
+
+        Raises:
+            StorageError: the timeline cannot be listed.
+        """
+        return self._metadata_table
+
+    @cached_property
+    def _metadata_table(self) -> MetadataTable:
+        return MetadataTable(self._state)
 
     @cached_property
     def _latest(self) -> SplitPlanner:

@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 
 from hudi_bridge import __version__
-from hudi_bridge.cli import changes, get, iceberg, inspection, read, sql, trace, trino
+from hudi_bridge.cli import changes, get, iceberg, inspection, metadata, read, sql, trace, trino
 
 app = typer.Typer(
     help="Reads the true, current rows of Apache Hudi merge-on-read tables.",
@@ -19,6 +19,7 @@ app.command()(inspection.schema)
 app.command()(inspection.timeline)
 app.command()(inspection.slices)
 app.command()(inspection.splits)
+app.command()(metadata.metadata)
 app.command()(read.read)
 app.command()(get.get)
 app.command()(changes.changes)

@@ -10,7 +10,7 @@ from one of them, so it lies in the union of their ranges. What that cannot be s
 Source: ``DataSkippingUtils`` and ``HoodieFileIndex`` of Hudi.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import pairwise
 from operator import and_
@@ -20,18 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.metadata.column_stats import (
-    DATE,
-    INT,
-    LOCAL_DATE,
-    LONG,
-    MAXIMA,
-    MINIMA,
-    NULLS,
-    STRING,
-    TIMESTAMP,
-    VALUES,
-)
+from hudi_bridge.metadata.column_statistics import VALUE_TYPES
 from hudi_bridge.metadata.index_ids import column_id, file_id, partition_id
 from hudi_bridge.metadata.record_kinds import COLUMN_STATS, KEY
 from hudi_bridge.metadata.table import MetadataTable
@@ -141,22 +130,22 @@ def _grouped(numbers: Sequence[int], places: "pa.Int32Array") -> Iterator[tuple[
 
 
 def _wrappers(kind: pa.DataType) -> tuple[str, ...]:
-    """The wrappers of values that compare like those of a column of this type; none if there are no such."""
+    """The types of values that compare like those of a column of this type; none if there are no such."""
     if pa.types.is_signed_integer(kind):
-        return (INT, LONG)
+        return ("int", "long")
     if pa.types.is_string(kind):
-        return (STRING,)
+        return ("string",)
     if pa.types.is_date32(kind):
-        return (DATE, LOCAL_DATE)
+        return ("date", "local_date")
     if pa.types.is_timestamp(kind) and kind.unit == "us" and kind.tz is not None:
-        return (TIMESTAMP,)
+        return ("timestamp_micros",)
     return ()
 
 
 def _ranges(stats: pa.Table, kind: pa.DataType) -> "list[_Range | None]":
     """The ranges of values of files, None where they are not known."""
-    lows, highs = (_first_of(stats, [names[one] for one in _wrappers(kind)]) for names in (MINIMA, MAXIMA))
-    counts = zip(stats.column(VALUES).to_pylist(), stats.column(NULLS).to_pylist(), strict=True)
+    lows, highs = _ends(stats.column("min_value"), kind, min), _ends(stats.column("max_value"), kind, max)
+    counts = zip(stats.column("value_count").to_pylist(), stats.column("null_count").to_pylist(), strict=True)
     found: list[_Range | None] = []
     for low, high, (values, nulls) in zip(lows, highs, counts, strict=True):
         if low is None or high is None:
@@ -168,10 +157,14 @@ def _ranges(stats: pa.Table, kind: pa.DataType) -> "list[_Range | None]":
     return found
 
 
-def _first_of(stats: pa.Table, names: Sequence[str]) -> list[Any]:
-    """The first value of some columns that is not null, in each row."""
-    values: list[Any] = pc.coalesce(*(stats.column(name) for name in names)).to_pylist()
-    return values
+def _ends(values: "pa.ChunkedArray[Any]", kind: pa.DataType, choose: Callable[[Iterable[Any]], Any]) -> list[Any]:
+    """The least or greatest value of each file, None where there is none, or one of another type."""
+    wanted = _wrappers(kind)
+    of_types = {name: pc.struct_field(values, name) for name in VALUE_TYPES}
+    of_wanted = zip(*(of_types[name].to_pylist() for name in wanted), strict=True)
+    found = [choose(known) if (known := [one for one in row if one is not None]) else None for row in of_wanted]
+    others = reduce(pc.or_, [column.is_valid() for name, column in of_types.items() if name not in wanted])
+    return [None if is_other else one for one, is_other in zip(found, others.to_pylist(), strict=True)]
 
 
 def _guarantee(column: str, kind: pa.DataType, ranges: Sequence[_Range], *, may_be_null: bool) -> pc.Expression:

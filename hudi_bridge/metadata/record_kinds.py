@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.metadata import column_stats
+from hudi_bridge.metadata.column_statistics import VALUE, merged_statistics, plain_values
 
 Array: TypeAlias = "pa.Array[Any]"
 
@@ -54,6 +54,8 @@ def record_kind(partition: str) -> RecordKind | None:
     """The kind of records in a partition of the metadata table, None if it is unknown."""
     if partition.startswith(SECONDARY_INDEX):
         return _SECONDARY_INDEX
+    if partition.startswith(EXPRESSION_INDEX):
+        return _STATISTICS
     return _KINDS.get(partition)
 
 
@@ -68,8 +70,6 @@ def versions_of(kind: RecordKind, keys: pa.StringArray, records: pa.RecordBatch)
     nested = records.column(index) if index >= 0 else pa.nulls(len(keys), pa.struct([]))
     if kind is _FILES:
         return _versions_of_files(keys, nested)
-    if kind is _COLUMN_STATS:
-        return _versions_of_column_stats(keys, nested)
     columns = [_plain(nested, name, column.type) for name, column in kind.columns.items()]
     # A record without the field that its kind has removes the record, too.
     marked: Any = _plain(nested, "isDeleted", pa.bool_())
@@ -85,6 +85,9 @@ def deletes_of(kind: RecordKind, keys: pa.StringArray) -> pa.Table:
 
 def _plain(nested: Array, name: str, kind: pa.DataType) -> Array:
     """A field of structs, null where the struct is, or where its writer did not have the field."""
+    if kind == VALUE:
+        place = nested.type.get_field_index(name)
+        return plain_values(_nulls(len(nested), pa.null()) if place < 0 else pc.struct_field(nested, name))
     if nested.type.get_field_index(name) < 0:
         return _nulls(len(nested), kind)
     field: Array = pc.struct_field(nested, name)
@@ -117,31 +120,6 @@ def _versions_of_files(keys: pa.StringArray, maps: Array) -> pa.Table:
         },
         schema=_FILES.schema,
     )
-
-
-def _versions_of_column_stats(keys: pa.StringArray, nested: Array) -> pa.Table:
-    schema = _COLUMN_STATS.schema
-    names = {"fileName": column_stats.FILE, "columnName": column_stats.COLUMN}
-    counts = {"valueCount": column_stats.VALUES, "nullCount": column_stats.NULLS}
-    columns = {new: _plain(nested, name, schema.field(new).type) for name, new in (names | counts).items()}
-    for name, new in (("minValue", column_stats.MINIMA), ("maxValue", column_stats.MAXIMA)):
-        has_field = nested.type.get_field_index(name) >= 0
-        values = pc.struct_field(nested, name) if has_field else None
-        columns |= dict(zip(new.values(), column_stats.bounds(values, len(keys)), strict=True))
-    marked: Any = _plain(nested, "isDeleted", pa.bool_())
-    deleted = pc.or_(marked.fill_null(fill_value=False), nested.is_null())
-    return pa.table({KEY: keys, **columns, DELETED: deleted}, schema=schema)
-
-
-def _ranges_left(versions: pa.Table) -> pa.Table:
-    """The ranges of values, of the versions after the last one that removes the record."""
-    numbered = versions.append_column("place", pa.array(np.arange(len(versions))))
-    removals = numbered.filter(numbered.column(DELETED)).group_by(KEY).aggregate([("place", "max")])
-    if len(removals):
-        found: Any = pc.index_in(numbered.column(KEY), removals.column(KEY)).fill_null(-1)
-        last = np.append(removals.column("place_max").to_numpy(), -1)[found.to_numpy()]
-        versions = versions.filter(pa.array(np.arange(len(versions)) > last))
-    return column_stats.joined_ranges(versions, KEY)
 
 
 def _newest(versions: pa.Table) -> pa.Table:
@@ -213,23 +191,27 @@ _BLOOM_FILTERS = RecordKind(
     columns={"type": _text("type"), "timestamp": _text("instant"), "bloomFilter": pa.field("filter", pa.binary())},
     merged=_newest,
 )
-_COLUMN_STATS = RecordKind(
+_STATISTICS = RecordKind(
     field="ColumnStatsMetadata",
     columns={
-        "fileName": _text(column_stats.FILE),
-        "columnName": _text(column_stats.COLUMN),
-        "valueCount": _number(column_stats.VALUES),
-        "nullCount": _number(column_stats.NULLS),
-        **{name: pa.field(name, column_stats.WRAPPED[kind]) for kind, name in column_stats.MINIMA.items()},
-        **{name: pa.field(name, column_stats.WRAPPED[kind]) for kind, name in column_stats.MAXIMA.items()},
+        "fileName": _text("file_name"),
+        "columnName": _text("column"),
+        "minValue": pa.field("min_value", VALUE),
+        "maxValue": pa.field("max_value", VALUE),
+        "valueCount": _number("value_count"),
+        "nullCount": _number("null_count"),
+        "totalSize": _number("total_size"),
+        "totalUncompressedSize": _number("total_uncompressed_size"),
+        "isTightBound": pa.field("is_tight", pa.bool_()),
     },
-    merged=_ranges_left,
+    merged=merged_statistics,
 )
 _SECONDARY_INDEX = RecordKind(field="SecondaryIndexMetadata", columns={}, merged=_newest)
 _KINDS = {
     FILES: _FILES,
     RECORD_INDEX: _RECORD_INDEX,
     BLOOM_FILTERS: _BLOOM_FILTERS,
-    COLUMN_STATS: _COLUMN_STATS,
+    COLUMN_STATS: _STATISTICS,
+    PARTITION_STATS: _STATISTICS,
 }
 _PREFIXES = {COLUMN_STATS: "col-stats-"}

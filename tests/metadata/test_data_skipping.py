@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 
 from hudi_bridge.dispatch import open_reader
 from hudi_bridge.metadata import data_skipping
+from hudi_bridge.metadata.column_statistics import VALUE
 from hudi_bridge.metadata.data_skipping import skippable_columns, splits_that_may_pass
 from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.table import HudiTable
 from tests.golden_cases import golden_table
-from tests.metadata.test_column_stats import WITH_STATS
 from tests.strength import examples
+
+WITH_STATS = ("h_all_indexes_120", "h_column_stats_0150", "h_column_stats_120")
 
 
 class Slices:
@@ -110,6 +112,14 @@ def test_a_slice_with_a_file_without_stats_is_read(slices: Slices) -> None:
         assert slices.kept(pc.field("ts") < -1) == [unknown]
     finally:
         slices.splits[:] = [first, *others]
+
+
+def test_values_of_another_type_than_the_column_give_no_range() -> None:
+    values = {"int": [1, None, 7], "long": [None, 9, 3], "string": [None, None, None]}
+    of_wanted = pa.array([dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)], VALUE)
+    assert data_skipping._ends(pa.chunked_array([of_wanted]), pa.int64(), min) == [1, 9, 3]
+    with_text = pa.array([{"int": 1, "string": "x"}, {"string": "x"}, {}], VALUE)
+    assert data_skipping._ends(pa.chunked_array([with_text]), pa.int64(), max) == [None, None, None]
 
 
 def test_columns_that_ranges_say_nothing_of_are_left_out() -> None:
