@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.config import FIRST_VERSION_OF_1X
@@ -26,6 +27,8 @@ from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.plans import GroupId, read_pending_compactions
 from hudi_bridge.timeline.table_state import TableState
 
+# Of a million files, each asks for the instant in its name.
+_KNOWN_INSTANTS = 4096
 _FORMATS = {"parquet": "Parquet", "hfile": "HFile"}
 
 
@@ -56,7 +59,7 @@ def view_timeline(state: TableState) -> TimelineView:
     return TimelineView(
         logs_name_their_own_instant=state.config.table_version >= FIRST_VERSION_OF_1X,
         query_instant=state.instant,
-        is_committed=state.timeline.is_committed,
+        is_committed=lru_cache(_KNOWN_INSTANTS)(state.timeline.is_committed),
         completion_time_of=_CompletionTimes(state).of,
         pending_compactions=read_pending_compactions(state),
         replaced=_replaced_groups(
@@ -214,7 +217,7 @@ def latest_snapshot_slice(group: FileGroup, timeline: TimelineView) -> FileSlice
     if latest.base_instant_time == pending:
         before = visible[-2] if len(visible) > 1 else replace(latest, base_file=None, log_files=())
         latest = replace(before, log_files=_merged_in_order(before, latest))
-    if timeline.logs_name_their_own_instant:
+    if timeline.logs_name_their_own_instant and latest.log_files:
         latest = replace(latest, log_files=_logs_up_to_query(latest.log_files, timeline))
     if latest.base_file is None and not latest.log_files:
         return None
