@@ -117,6 +117,10 @@ def log_records(
         float, typer.Option(min=0, help="How long files stay that no publication names: as long as a query may take.")
     ] = 60,
     blocks: Annotated[bool, typer.Option("--blocks", help="Publish the log blocks too, to look into.")] = False,
+    unmerged: Annotated[
+        bool,
+        typer.Option("--unmerged", help="Publish the log blocks alone: Trino decodes and merges them in each query."),
+    ] = False,
     option: options.Option = None,
     payload: options.Payload = None,
 ) -> None:
@@ -131,6 +135,7 @@ def log_records(
         keep=keep,
         leave_seconds=60 * keep_minutes,
         blocks=blocks,
+        unmerged=unmerged,
     )
     typer.echo(done.publication.publication)
     instant = done.publication.instant

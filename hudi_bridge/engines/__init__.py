@@ -7,14 +7,15 @@ from hudi_bridge.engines.column_ids import ColumnIds, column_ids
 from hudi_bridge.engines.file_statistics import ColumnStatistics, column_statistics, in_path_and_file
 from hudi_bridge.engines.identity import context_identity, identity, payload_identity, slice_identity
 from hudi_bridge.engines.key_field import single_key_field
-from hudi_bridge.engines.log_blocks import StoredLogBlock, iter_log_blocks
+from hudi_bridge.engines.log_blocks import LogDeletes, StoredLogBlock, iter_log_blocks
 from hudi_bridge.engines.merged_slices import MemoryStore, MergedSlice, MergedSlices, MergeStore
+from hudi_bridge.engines.record_layout import record_layout
 from hudi_bridge.engines.slice_delta import SliceDelta, SurvivingLogRecords, slice_delta, slice_delta_in
 from hudi_bridge.engines.slice_keys import base_key_range, held_keys, log_record_keys
 from hudi_bridge.engines.stored_base_file import StoredBaseFile, iter_fields
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.merge.ordering_fields import is_number, ordering_path, ordering_type
-from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.merge.rules import DELETE_OPERATIONS, IS_DELETED_COLUMN, MergeRule
 from hudi_bridge.merge.unset_fields import META_FIELDS, unset_value
 from hudi_bridge.readers.parallel import iter_parallel, most_at_once
 from hudi_bridge.readers.request import RowRequest
@@ -25,12 +26,15 @@ from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.splits.query_plan import Split
 
 __all__ = [
+    "DELETE_OPERATIONS",
+    "IS_DELETED_COLUMN",
     "META_COLUMNS",
     "META_FIELDS",
     "OPERATION_COLUMN",
     "ColumnIds",
     "ColumnMapping",
     "ColumnStatistics",
+    "LogDeletes",
     "MemoryStore",
     "MergeRule",
     "MergeStore",
@@ -62,6 +66,7 @@ __all__ = [
     "ordering_path",
     "ordering_type",
     "payload_identity",
+    "record_layout",
     "single_key_field",
     "slice_delta",
     "slice_delta_in",

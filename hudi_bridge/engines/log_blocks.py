@@ -12,7 +12,8 @@ from hudi_bridge.logformat.avro_columns import record_bounds
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import scan_blocks
-from hudi_bridge.readers.log_record_scanner import read_live_blocks, read_log_file
+from hudi_bridge.merge.arrays import Booleans, Column
+from hudi_bridge.readers.log_record_scanner import BlockDecoder, read_live_blocks, read_log_file
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -33,20 +34,42 @@ class AvroRecords:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogDeletes:
+    """The deletes of a block, in block order.
+
+    ``ordering`` has one array for each ordering field that the merge rule compares, ``always_deletes`` marks deletes
+    without an ordering value.
+    """
+
+    keys: Column
+    ordering: tuple[Column, ...]
+    always_deletes: Booleans
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredLogBlock:
     """A log block as stored; ``offset`` is in bytes.
 
-    ``counts`` says whether a read as of the split's instant uses the block. ``writer_schema`` is the Avro schema of a
-    data block, as JSON; ``records`` is None unless the block is an Avro data block.
+    ``turn`` is the place of the block among those that a read as of the split's instant applies, oldest first; None if
+    it does not count. ``writer_schema`` is the Avro schema of a data block, as JSON; with ``is_partial``, its records
+    have only the columns that were updated. ``records`` is None unless the block is an Avro data block, ``deletes``
+    unless it is a delete block that counts.
     """
 
     log_path: str
     offset: int
     block_type: str
     instant_time: str | None
-    counts: bool
+    turn: int | None
     writer_schema: str | None
+    is_partial: bool
     records: AvroRecords | None
+    deletes: LogDeletes | None
+
+    @property
+    def counts(self) -> bool:
+        """Whether a read as of the split's instant uses the block."""
+        return self.turn is not None
 
 
 def iter_log_blocks(storage: Storage, split: RealtimeFileSplit) -> Iterator[StoredLogBlock]:
@@ -54,22 +77,34 @@ def iter_log_blocks(storage: Storage, split: RealtimeFileSplit) -> Iterator[Stor
 
     Raises:
         CorruptLogFileError: a block is not what its header says.
+        UnsupportedTableError: a delete block is of an unknown version.
         DataFileGoneError: a log file no longer exists.
     """
     if not split.log_paths:
         return
-    live = {(block.path, block.offset) for block in read_live_blocks(storage, split).blocks}
+    turns = {(block.path, block.offset): turn for turn, block in enumerate(read_live_blocks(storage, split).blocks)}
+    rule = split.context.merge_rule
+    decoder = None if rule is None else BlockDecoder(split, rule, ())
     for path in split.log_paths:
         for block in scan_blocks(read_log_file(storage, split, path, on_disk=False), path).blocks:
+            turn = turns.get((path, block.offset))
+            is_applied = turn is not None and block.block_type is BlockType.DELETE
             yield StoredLogBlock(
                 log_path=block.path,
                 offset=block.offset,
                 block_type=block.block_type.name.lower(),
                 instant_time=block.instant_time,
-                counts=(path, block.offset) in live,
+                turn=turn,
                 writer_schema=block.schema_text,
+                is_partial=block.is_partial,
                 records=_records(block),
+                deletes=_deletes(block, decoder) if is_applied and decoder is not None else None,
             )
+
+
+def _deletes(block: LogBlock, decoder: BlockDecoder) -> LogDeletes:
+    deletes = decoder.decode(block)
+    return LogDeletes(keys=deletes.keys, ordering=deletes.ordering, always_deletes=deletes.always_deletes)
 
 
 def _records(block: LogBlock) -> AvroRecords | None:

@@ -161,6 +161,24 @@ class SliceDelta:
         key_values = {lookup.name: lookup.values} if lookup is not None and lookup.is_same else {}
         return self._surviving_records(log, matched > 0, rule, key_values)
 
+    def why_keys_not_unique(self) -> str | None:
+        """Why a join by record key finds other base rows than a merge does; None if it finds the same.
+
+        Reads the record keys of the base file.
+
+        Raises:
+            HudiReadError: the base file cannot be read.
+        """
+        if self._base is None:
+            return None
+        context = self._split.context
+        columns = self._base.view(dict.fromkeys(context.key_columns))
+        read = (record_keys(rows, context) for group in self._base.row_groups for rows in columns.batches(group))
+        keys = pa.chunked_array(read, pa.string()).drop_null()
+        if pc.count_distinct(keys).as_py() < len(keys):
+            return "its base file has several rows of one record key"
+        return None
+
     @cached_property
     def _log_scan(self) -> LogScan | None:
         split, rule = self._split, self._split.context.merge_rule

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from hudi_bridge import HudiTable, UnsupportedTableError
-from hudi_bridge.connectors.trino.blocks import block_rows
+from hudi_bridge.connectors.trino.blocks import Blocks
+from hudi_bridge.connectors.trino.log_columns import LogColumns
+from hudi_bridge.connectors.trino.sql_text import Engine
 from hudi_bridge.logformat import block
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
@@ -34,7 +36,10 @@ def map_columns(table: HudiTable, log_path: str) -> object:
 
 
 def publish_blocks(table: HudiTable, _: str) -> object:
-    return list(block_rows(Storage.open(table.path_to_open), table.splits(), "one"))
+    splits = table.splits()
+    context = splits[0].context
+    storage, columns = Storage.open(table.path_to_open), LogColumns.of(context, Engine.TRINO)
+    return list(Blocks.of(storage, context, columns, "one", for_merging=False).tables(splits))
 
 
 READS: dict[str, Callable[[HudiTable, str], object]] = {

@@ -8,13 +8,11 @@ Presto's cuts timestamps to milliseconds, and reads no binaries of a fixed size.
 Source: ``HiveUtil``, ``ParquetPageSourceFactory`` and ``HiveFileIterator`` of Trino; ``ColumnReaderFactory`` of Presto.
 """
 
-from collections.abc import Iterator
-from typing import Any
-
 import pyarrow as pa
 
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.sql_text import Engine
+from hudi_bridge.connectors.trino.sql_types import types_within
 from hudi_bridge.engines import Outcome, StoredBaseFile
 from hudi_bridge.splits.split import ReadContext
 
@@ -55,11 +53,3 @@ def why_keys_unreadable(context: ReadContext) -> str | None:
         if kind not in _KEY_TYPES:
             return f"record keys are made of column {name} of type {kind}"
     return None
-
-
-def types_within(kind: Any) -> Iterator[Any]:  # noqa: ANN401 - the stubs lack the attributes of types
-    """A type of Arrow, and all those nested in it."""
-    yield kind
-    if pa.types.is_nested(kind):
-        for position in range(kind.num_fields):
-            yield from types_within(kind.field(position).type)

@@ -5,6 +5,7 @@ except that Hudi 1.x reads a missing number as 0. Floats compare by their bits, 
 """
 
 import datetime as dt
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -15,7 +16,7 @@ from hudi_bridge.connectors.trino.sql_text import Dialect, identifier, literal
 from hudi_bridge.connectors.trino.sql_types import ArrowType, stored_type
 from hudi_bridge.engines import MergeRule, is_number, unset_value
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER
+from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER, Outcomes
 from hudi_bridge.splits.split import ReadContext
 
 _SIGN = 0x7FFFFFFFFFFFFFFF
@@ -42,14 +43,19 @@ def why_not_in_plain_sql(rule: MergeRule | None, *, merges_fields: bool) -> str 
 
 
 def base_key(context: ReadContext, row: str) -> str:
-    """The SQL expression of a base row's record key; ``row`` is the alias of the base rows.
+    """The SQL expression of a base row's record key; ``row`` is the alias of the base rows."""
+    return key_of(context, {name: f"{row}.{identifier(name)}" for name in context.key_columns})
+
+
+def key_of(context: ReadContext, values: Mapping[str, str]) -> str:
+    """The SQL expression of a record key, of those of the key columns.
 
     Source: ``KeyGenUtils`` of Hudi.
     """
     names = context.key_columns
     if context.populates_meta_fields:
-        return f"{row}.{identifier(names[0])}"
-    texts = [f"CAST({row}.{identifier(name)} AS varchar)" for name in names]
+        return values[names[0]]
+    texts = [f"CAST({values[name]} AS varchar)" for name in names]
     if len(names) == 1:
         return texts[0]
     parts = (
@@ -69,7 +75,8 @@ def log_wins(rule: MergeRule, columns: LogColumns, dialect: Dialect, base: list[
         UnsupportedTableError: the dialect cannot compare values of a type.
     """
     outcomes = rule.precedence.over_base_row
-    compared = _not_lower(rule, columns, dialect, base, log) if HIGHER in outcomes else "FALSE"
+    kinds = [columns.schema.field(name).type for name in columns.ordering]
+    compared = compares_not_lower(rule, kinds, dialect, base, log) if HIGHER in outcomes else "FALSE"
     if outcomes[0] == HIGHER and EARLIER not in outcomes:
         return compared  # what always wins is contested only if its fields are merged, which are those of rows
     if outcomes == (LATER, LATER, LATER):
@@ -78,9 +85,33 @@ def log_wins(rule: MergeRule, columns: LogColumns, dialect: Dialect, base: list[
     return f"CASE WHEN l.is_always THEN {unordered_delete} WHEN l.is_explicit THEN {delete} ELSE {row} END"
 
 
-def _not_lower(rule: MergeRule, columns: LogColumns, dialect: Dialect, base: list[str], log: list[str]) -> str:
-    """The SQL condition that the log record's ordering values are not lower than the base row's."""
-    kinds = [columns.schema.field(name).type for name in columns.ordering]
+def outcome(outcomes: Outcomes, what: str, not_lower: str) -> str:
+    """The SQL condition that a version wins; ``what`` is the SQL expression of its kind, as in ``merge.ordering``."""
+    conditions = {EARLIER: "FALSE", LATER: "TRUE", HIGHER: not_lower}
+    if len(set(outcomes)) == 1:
+        return conditions[outcomes[0]]
+    cases = " ".join(f"WHEN {kind} THEN {conditions[one]}" for kind, one in enumerate(outcomes))
+    return f"CASE {what} {cases} END"
+
+
+def later_replaces(rule: MergeRule, kinds: Sequence[ArrowType], earlier: str, later: str) -> str:
+    """The SQL condition that the later of two log versions of a key replaces the earlier.
+
+    Both are rows with the kind ``what``, as in ``merge.ordering``, and the ordering values ``o0``, ``o1``, of these
+    types.
+    """
+    sides = ([f"{side}.o{position}" for position in range(len(kinds))] for side in (earlier, later))
+    not_lower = compares_not_lower(rule, kinds, Dialect.TRINO, *sides) if rule.ranks_logs else "TRUE"
+    cases = [outcome(outcomes, f"{later}.what", not_lower) for outcomes in rule.precedence.in_logs]
+    if len(set(cases)) == 1:
+        return cases[0]
+    return f"CASE {earlier}.what {' '.join(f'WHEN {kind} THEN {one}' for kind, one in enumerate(cases))} END"
+
+
+def compares_not_lower(
+    rule: MergeRule, kinds: Sequence[ArrowType], dialect: Dialect, base: list[str], log: list[str]
+) -> str:
+    """The SQL condition that the log record's ordering values, of these types, are not lower than the base row's."""
     compared = [
         (one, other, rule.precedence.nulls_as_zero and is_number(kind))
         for kind, of_base, of_log in zip(kinds, base, log, strict=True)

@@ -1,4 +1,4 @@
-"""A user's payload, and the decoder of log blocks, as Trino functions in Python.
+"""A user's payload, and the decoders of log blocks, as Trino functions in Python.
 
 A function consists of the source text of a ``*_udf`` module, that of the payload and constants for the table, and a
 handler of a few lines. It imports the standard library alone.
@@ -13,17 +13,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_bridge.connectors.trino import decode_udf, payload_udf
-from hudi_bridge.connectors.trino.compatibility import types_within
+from hudi_bridge.connectors.trino import decode_udf, payload_udf, rows_udf
 from hudi_bridge.connectors.trino.payload_columns import touched_columns
 from hudi_bridge.connectors.trino.payload_text import INSTANCE, payload_text, without_imports
 from hudi_bridge.connectors.trino.sql_text import ObjectNames, body, identifier, python_literal
-from hudi_bridge.connectors.trino.sql_types import shown_type
+from hudi_bridge.connectors.trino.sql_types import decoded_type, shown_type, types_within
 from hudi_bridge.engines import RecordPayload
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.split import ReadContext
 
-MERGE = "merge"
+MERGE, ROWS = "merge", "rows"
 _HANDLER = "handler"
 _FUTURE = "from __future__ import annotations\n\n"
 _MOST_BYTES = 1 << 19
@@ -77,6 +76,19 @@ def create_decode_function(names: ObjectNames) -> str:
     text = "\n\n\n".join((_text_of(decode_udf), handler))
     name = f"{names.of_schema}.{identifier('hudi_decode')}"
     return _create(name, ["chunk varbinary", "writer_schema varchar"], "array(varchar)", text)
+
+
+def create_rows_function(names: ObjectNames, schema: pa.Schema) -> str:
+    """The statement for the function that decodes log records: a chunk of them and its layout -> rows of ``schema``.
+
+    Raises:
+        UnsupportedTableError: Trino has no type for a column.
+    """
+    handler = f"def {_HANDLER}(chunk, layout):\n    return decode_rows(chunk, layout)"
+    text = "\n\n\n".join((_text_of(rows_udf), handler))
+    fields = (f"c{position} {decoded_type(field.type, field.name)}" for position, field in enumerate(schema))
+    returns = f"array(row({', '.join(fields)}))"
+    return _create(names.of_part(ROWS), ["chunk varbinary", "layout varchar"], returns, text)
 
 
 def row_type(schema: pa.Schema) -> str:

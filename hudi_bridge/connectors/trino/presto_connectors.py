@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_bridge.config import TableType
-from hudi_bridge.connectors.trino.compatibility import types_within
+from hudi_bridge.connectors.trino.sql_types import types_within
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.table import HudiTable
 

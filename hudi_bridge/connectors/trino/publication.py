@@ -5,7 +5,7 @@
     current.json                         the newest publication, and the read context for views
     <fingerprint>/slices/<id>.parquet    the file slices of a publication, with their base and published files
     <fingerprint>/log/<slice>.parquet    the log records of a slice, or all of its merged rows
-    <fingerprint>/blocks/<id>.parquet    the blocks of all log files (optional)
+    <fingerprint>/blocks/<id>.parquet    the blocks of all log files (optional; without merging, in place of the log)
 
 Only ``current.json`` is ever changed: a view names its publication, and its rows stay the same. The fingerprint is a
 hash of the table's schema and merge rule, so that all files of a folder have the same columns.
@@ -85,7 +85,8 @@ class Publication:
     ``table_uri`` and ``own_uri`` are the engine's URIs of the table and of the published files. ``context`` is that of
     the table's splits, without the instants of the timeline. ``key_field`` is the record key field by which base rows
     find their log records, if there is one. ``kept`` lists the publications that are kept, as folder
-    and id, oldest first.
+    and id, oldest first. If not ``is_merged``, there are no log records, and Trino merges the ``block_rows`` rows of
+    the blocks.
     """
 
     engine: Engine
@@ -106,6 +107,8 @@ class Publication:
     has_blocks: bool
     context: ReadContext
     kept: tuple[tuple[str, str], ...]
+    is_merged: bool = True
+    block_rows: int = 0
 
     @property
     def columns(self) -> LogColumns:

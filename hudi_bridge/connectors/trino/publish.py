@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.orphan_files import remove_orphan_files
 from hudi_bridge.connectors.publishing.scratch import UNFINISHED, Scratch
-from hudi_bridge.connectors.trino.blocks import BLOCKS_SCHEMA, block_rows
+from hudi_bridge.connectors.trino.blocks import Blocks
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.publication import (
     BLOCKS,
@@ -33,8 +33,9 @@ from hudi_bridge.connectors.trino.publication import (
     slices_schema,
     write_slices,
 )
-from hudi_bridge.connectors.trino.slice_content import SliceContent, slice_content
+from hudi_bridge.connectors.trino.slice_content import SliceContent, slice_content, unmerged_content
 from hudi_bridge.connectors.trino.sql_text import Engine
+from hudi_bridge.connectors.trino.unmerged_view import check_mergeable
 from hudi_bridge.engines import context_identity, single_key_field, slice_identity
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.splits.split import RealtimeFileSplit
@@ -42,7 +43,7 @@ from hudi_bridge.storage import PathLike, Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.threads import map_in_threads
 
-_FORMAT = 4
+_FORMAT = 5
 """To be raised when the published files for a slice change in form or content."""
 
 _SUFFIX = ".parquet"
@@ -69,6 +70,7 @@ def publish_log_records(
     keep: int = 2,
     leave_seconds: float = 3600,
     blocks: bool = False,
+    unmerged: bool = False,
     filesystem: Any = None,  # noqa: ANN401 - the type of any library
 ) -> Published:
     """Publish a table as of its newest commit to a folder, which must lie outside of the table.
@@ -77,19 +79,21 @@ def publish_log_records(
     timestamps have milliseconds: those of microseconds become numbers, unless ``cut_times`` allows to cut them.
     ``locations`` maps the table and the folder to the engine's URIs. The newest ``keep`` publications are kept for
     views. Other files are kept for ``leave_seconds``, which must cover the longest query or publication. With
-    ``blocks``, the blocks of the log files are published too. ``filesystem`` is that of the table, as for
-    ``HudiTable.open``.
+    ``blocks``, the blocks of the log files are published too; with ``unmerged``, they are published in place of log
+    records, for Trino to merge. ``filesystem`` is that of the table, as for ``HudiTable.open``.
 
     Raises:
         QueryError: the folder lies within the table, or has publications of another table or for another engine;
-            ``cut_times`` without Presto.
-        UnsupportedTableError: the table has no columns, or cannot be merged.
+            ``cut_times`` without Presto, or ``unmerged`` with it.
+        UnsupportedTableError: the table has no columns, or cannot be merged, or with ``unmerged`` not by Trino.
         HudiReadError: the table cannot be read.
     """
     storage, scratch = Storage.open(table.path_to_open, filesystem), Scratch.open(folder)
     scratch.require_outside(storage)
-    publisher = _Publisher(table, storage, scratch, locations or Locations(), engine, cut_times=cut_times)
-    return publisher.publish(max(1, keep), blocks=blocks, leave_seconds=leave_seconds)
+    publisher = _Publisher(
+        table, storage, scratch, locations or Locations(), engine, cut_times=cut_times, is_merged=not unmerged
+    )
+    return publisher.publish(max(1, keep), blocks=blocks or unmerged, leave_seconds=leave_seconds)
 
 
 class _Publisher:
@@ -102,9 +106,12 @@ class _Publisher:
         engine: Engine,
         *,
         cut_times: bool,
+        is_merged: bool,
     ) -> None:
         if cut_times and engine is not Engine.PRESTO:
             raise QueryError("--cut-times", f"--for {engine}", "--for presto, whose timestamps have milliseconds")
+        if not is_merged and engine is not Engine.TRINO:
+            raise QueryError("--unmerged", f"--for {engine}", "--for trino, which can decode log blocks")
         if not len(table.schema):
             raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
         self._table = table
@@ -113,9 +120,14 @@ class _Publisher:
         self._locations = locations
         self._splits = table.splits()
         self._context = self._splits[0].context if self._splits else table.read_context()
+        if not is_merged:
+            check_mergeable(self._context)
+        self._is_merged = is_merged
         self._columns = LogColumns.of(self._context, engine, cut_times=cut_times)
         self._table_uri, self._own_uri = self._uri(storage), self._uri(scratch.storage)
-        self._identity = context_identity(self._context, _FORMAT, engine, cut_times, self._table_uri, self._own_uri)
+        self._identity = context_identity(
+            self._context, _FORMAT, engine, cut_times, is_merged, self._table_uri, self._own_uri
+        )
         # All files of a folder have the same columns, with values computed in the same way.
         self._folder = self._identity[:8]
 
@@ -131,11 +143,10 @@ class _Publisher:
         self._write_empty()
         digest = hashlib.sha256(repr([(one.key, one.counted) for one in slices]).encode()).hexdigest()[:8]
         name = f"{self._context.latest_instant}-{digest}"
+        block_rows = self._write_blocks(name) if blocks else 0
         write_slices(self._scratch, self._folder, name, slices, slices_schema(self._context, self._columns))
-        if blocks:
-            self._write_blocks(name)
         others = [entry for entry in (last.kept if last else ()) if entry != (self._folder, name)]
-        publication = self._publication(name, slices, (*others, (self._folder, name))[-keep:], has_blocks=blocks)
+        publication = self._publication(name, slices, (*others, (self._folder, name))[-keep:], blocks, block_rows)
         self._scratch.write(CURRENT, publication.to_json().encode())
         built = sum(one is None for one in reused)
         removed = self._remove(publication, leave_seconds)
@@ -164,7 +175,10 @@ class _Publisher:
         return slice_identity(split, self._identity)[:24]
 
     def _build(self, split: RealtimeFileSplit, *, at_once: int) -> PublishedSlice:
-        content = slice_content(self._storage, split, self._columns, at_once)
+        if self._is_merged:
+            content = slice_content(self._storage, split, self._columns, at_once)
+        else:
+            content = unmerged_content(self._storage, split, self._columns)
         counted = json.dumps(content.counted_instants)
         key = self._key(split)
         base_uri = None
@@ -220,14 +234,19 @@ class _Publisher:
         position = batch.schema.get_field_index(self._columns.file)
         return batch.set_column(position, self._columns.file, pa.repeat(pa.scalar(name), batch.num_rows))
 
-    def _write_blocks(self, publication: str) -> None:
+    def _write_blocks(self, publication: str) -> int:
+        """Write the blocks; returns the number of their rows."""
         path = f"{self._folder}/{BLOCKS}/{publication}{_SUFFIX}"
+        blocks = Blocks.of(self._storage, self._context, self._columns, publication, for_merging=not self._is_merged)
+        rows = 0
         with (
             self._scratch.appearing(path) as file,
-            pq.ParquetWriter(file, BLOCKS_SCHEMA, compression="zstd", store_schema=False) as writer,
+            pq.ParquetWriter(file, blocks.schema, compression="zstd", store_schema=False) as writer,
         ):
-            for batch in block_rows(self._storage, self._splits, publication):
-                writer.write_batch(batch)
+            for table in blocks.tables(self._splits):
+                writer.write_table(table)
+                rows += table.num_rows
+        return rows
 
     def _write_empty(self) -> None:
         """Write a file without rows: engines need a folder with at least one file."""
@@ -237,7 +256,12 @@ class _Publisher:
                 pq.write_table(self._columns.schema.empty_table(), file, store_schema=False)
 
     def _publication(
-        self, name: str, slices: list[PublishedSlice], kept: tuple[tuple[str, str], ...], *, has_blocks: bool
+        self,
+        name: str,
+        slices: list[PublishedSlice],
+        kept: tuple[tuple[str, str], ...],
+        has_blocks: bool,  # noqa: FBT001 - one of many values
+        block_rows: int,
     ) -> Publication:
         whole = [one for one in slices if one.why_whole is not None and one.base_path is not None]
         return Publication(
@@ -259,6 +283,8 @@ class _Publisher:
             has_blocks=has_blocks,
             context=self._context,
             kept=kept,
+            is_merged=self._is_merged,
+            block_rows=block_rows,
         )
 
     def _remove(self, publication: Publication, leave_seconds: float) -> int:

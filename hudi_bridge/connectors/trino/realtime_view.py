@@ -15,7 +15,7 @@ Within the query, columns are named by position (``c0``, ``c1``), so that they c
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -64,6 +64,8 @@ class RealtimeView:
     merges_fields: bool
     slices: tuple[PublishedSlice, ...] | None = None
 
+    parts_with_files: ClassVar[tuple[str, ...]] = (BASE, LOG)
+
     @cached_property
     def _columns(self) -> LogColumns:
         return self.publication.columns
@@ -90,7 +92,7 @@ class RealtimeView:
         columns = ["number", "base_uri", "log_uri", "log_file"]
         columns += path_columns(self.publication.context).values()
         published = f"{self.names.of_part(SLICES)}\n  WHERE publication = {literal(self.publication.publication)}"
-        return _named("slice", columns, published)
+        return named("slice", columns, published)
 
     def _base(self) -> str:
         """The base rows."""
@@ -107,7 +109,7 @@ class RealtimeView:
             f"slice.{from_path[name]} AS c{position}" if name in from_path else f"b.{identifier(name)} AS c{position}"
             for position, name in enumerate(self._schema.names)
         )
-        return _named("base", (f"{place} AS place", f"{key} AS record_key", *self._path_of("b"), *columns), source)
+        return named("base", (f"{place} AS place", f"{key} AS record_key", *self._path_of("b"), *columns), source)
 
     def _log(self) -> str:
         """The published rows."""
@@ -121,7 +123,7 @@ class RealtimeView:
         columns += [f"l.{identifier(name)} AS c{position}" for position, name in enumerate(self._schema.names)]
         by_path, by_name = f"l.{_PATH} = slice.log_uri", f"l.{identifier(own.file)} = slice.log_file"
         of_slice = by_path if self.base_table is None else by_name
-        return _named(
+        return named(
             "log", columns, f"{self.names.of_part(LOG)} l JOIN slice ON {of_slice}{self._where_named('l', LOG)}"
         )
 
@@ -275,14 +277,15 @@ class RealtimeView:
         A file is found by the paths of its rows: each file has rows.
         """
         if self.slices is None:
-            bases, logs = (f"SELECT {_PATH} AS path FROM {self.names.of_part(part)}" for part in (BASE, LOG))
+            paths = [f"SELECT {_PATH} AS path FROM {self.names.of_part(part)}" for part in self.parts_with_files]
         else:
-            bases, logs = "SELECT path FROM base", "SELECT path FROM log"
+            paths = ["SELECT path FROM base", "SELECT path FROM log"]
+        every = " UNION ALL ".join(paths)
         groups = path_columns(self.publication.context)
         columns = ", ".join(("u.uri", *(f"slice.{name}" for name in groups.values())))
         # The right side becomes a dynamic filter on the paths, so that no other files are read.
         files = (
-            f"(\n    SELECT DISTINCT path FROM ({bases} UNION ALL {logs})\n  ) found\n  RIGHT JOIN (\n"
+            f"(\n    SELECT DISTINCT path FROM ({every})\n  ) found\n  RIGHT JOIN (\n"
             f"    SELECT {columns}\n    FROM slice CROSS JOIN UNNEST(ARRAY[slice.base_uri, slice.log_uri]) AS u(uri)\n"
             "    WHERE u.uri IS NOT NULL\n  ) wanted ON found.path = wanted.uri"
         )
@@ -358,7 +361,7 @@ class RealtimeView:
         return f"FROM base b {join}\n  WHERE l.record_key IS NULL OR l.is_contested"
 
 
-def _named(name: str, columns: Iterable[str], source: str) -> str:
+def named(name: str, columns: Iterable[str], source: str) -> str:
     """A named query of a ``WITH`` clause."""
     inner = ",\n    ".join(columns)
     return f"{name} AS (\n  SELECT\n    {inner}\n  FROM {source}\n)"

@@ -19,6 +19,7 @@ from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.sql_text import Engine
 from hudi_bridge.dispatch import open_reader_in
 from hudi_bridge.engines import SliceDelta, StoredBaseFile, SurvivingLogRecords, in_path_and_file, slice_delta_in
+from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -69,6 +70,26 @@ def slice_content(storage: Storage, split: RealtimeFileSplit, columns: LogColumn
             reads_base = content.why_whole is None and base.rows > 0
             content = replace(content, reads_base=reads_base, path_in_file=_is_path_in_file(split, base))
     return replace(content, counted_instants=counted)
+
+
+def unmerged_content(storage: Storage, split: RealtimeFileSplit, columns: LogColumns) -> SliceContent:
+    """What a view needs to know of a slice whose log blocks Trino merges; nothing of it is published here.
+
+    Raises:
+        UnsupportedTableError: SQL cannot read the base file, or not merge it with log records.
+        HudiReadError: the slice cannot be read.
+    """
+    with slice_delta_in(storage, split) as delta:
+        base = delta.base_file
+        reason = None if base is None else why_unreadable(base, columns)
+        if reason is None and base is None and split.path_values.keys() != set(split.context.path_columns):
+            reason = "its partition path does not tell the values of the partition columns"
+        if reason is None and split.log_paths and split.context.merge_rule is not None:
+            reason = why_keys_unreadable(split.context) or delta.why_keys_not_unique()
+        if reason is not None:
+            found = f"{reason}, in file group {split.file_id} of partition {split.partition_path!r}"
+            raise UnsupportedTableError("file slice to merge in Trino", found, "slices that SQL can read and merge")
+        return SliceContent(reads_base=base is not None and base.rows > 0, counted_instants=delta.counted_instants)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,12 @@
 
 import pyarrow as pa
 
-from hudi_bridge.connectors.trino.blocks import BLOCKS_SCHEMA
+from hudi_bridge.connectors.trino.blocks import blocks_schema
 from hudi_bridge.connectors.trino.conditions import why_not_in_plain_sql
 from hudi_bridge.connectors.trino.functions import (
     create_decode_function,
     create_payload_function,
+    create_rows_function,
 )
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.publication import BLOCKS, LOG, SLICES, Publication, PublishedSlice, slices_schema
@@ -22,7 +23,11 @@ from hudi_bridge.connectors.trino.sql_text import (
     options,
 )
 from hudi_bridge.connectors.trino.sql_types import stored_type
+from hudi_bridge.connectors.trino.unmerged_view import UnmergedView
 from hudi_bridge.errors import QueryError, UnsupportedTableError
+
+_NOT_SHOWN = ("publication", "place", "layout")
+"""The columns of blocks that are left out of the view for users."""
 
 
 def statements(
@@ -62,7 +67,8 @@ def statements(
         raise UnsupportedTableError("merge rule in ansi SQL", reason, "orderings; the dialect trino has functions")
     if dialect is Dialect.ANSI:
         _refuse_in_ansi(publication)
-    query = RealtimeView(
+    kind = RealtimeView if publication.is_merged else UnmergedView
+    query = kind(
         publication=publication,
         names=names,
         dialect=dialect,
@@ -81,6 +87,9 @@ def statements(
 
 
 def _refuse_in_ansi(publication: Publication) -> None:
+    if not publication.is_merged:
+        found = "a publication of log blocks that are not merged"
+        raise UnsupportedTableError("table in ansi SQL", found, "publications without --unmerged")
     if publication.whole:
         found = f"{publication.whole} file slices that are published whole: {publication.why_whole}"
         raise UnsupportedTableError("table in ansi SQL", found, "slices that SQL can merge with their base files")
@@ -105,6 +114,7 @@ def _create_tables(
             (LOG, columns.schema, f"{own}/{LOG}"),
             (SLICES, slices_schema(context, columns), f"{own}/{SLICES}"),
         )
+        if publication.is_merged or part != LOG
     )
 
 
@@ -119,6 +129,8 @@ def _create_table(name: str, schema: pa.Schema, location: str, dialect: Dialect)
 def _create_function(publication: Publication, names: ObjectNames) -> tuple[str, ...]:
     """The function that the view calls, if any."""
     context, rule = publication.context, publication.context.merge_rule
+    if not publication.is_merged:
+        return () if rule is None else (create_rows_function(names, context.schema),)
     if rule is None or rule.payload is None:
         return ()
     return (create_payload_function(names, context, rule.payload),)
@@ -128,10 +140,11 @@ def _create_blocks(publication: Publication, names: ObjectNames, dialect: Dialec
     """The table of log blocks, a view of this publication's blocks and, for Trino, the function that decodes them."""
     table = names.of_part(BLOCKS)
     location = f"{publication.own_uri.rstrip('/')}/{publication.folder}/{BLOCKS}"
-    columns = ", ".join(identifier(name) for name in BLOCKS_SCHEMA.names if name != "publication")
+    schema = blocks_schema(publication.context, publication.columns)
+    columns = ", ".join(identifier(name) for name in schema.names if name not in _NOT_SHOWN)
     view = (
         f"CREATE OR REPLACE VIEW {names.of_schema}.{identifier(f'{names.view}_blocks')} AS\n"
         f"SELECT {columns}\nFROM {table}\nWHERE publication = {literal(publication.publication)}"
     )
     decode = (create_decode_function(names),) if dialect is Dialect.TRINO else ()
-    return _create_table(table, BLOCKS_SCHEMA, location, dialect), view, *decode
+    return _create_table(table, schema, location, dialect), view, *decode
