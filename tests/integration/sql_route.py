@@ -41,7 +41,9 @@ class SqlRoute:
     def published(self) -> str:
         return str(self.folder / "published")
 
-    def publish(self, table: HudiTable, *, blocks: bool = False, cut_times: bool = False) -> Publication:
+    def publish(
+        self, table: HudiTable, *, blocks: bool = False, cut_times: bool = False, unmerged: bool = False
+    ) -> Publication:
         done = publish_log_records(
             table,
             self.published,
@@ -49,6 +51,7 @@ class SqlRoute:
             cut_times=cut_times,
             locations=Locations.of((self.locate,)),
             blocks=blocks,
+            unmerged=unmerged,
         )
         return done.publication
 

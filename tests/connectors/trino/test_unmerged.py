@@ -1,0 +1,205 @@
+"""Publications of log blocks that Trino is to merge by itself: what they hold, and what is refused by name."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_bridge import HudiTable
+from hudi_bridge.connectors.trino.conditions import later_replaces
+from hudi_bridge.connectors.trino.publication import Publication
+from hudi_bridge.connectors.trino.publish import publish_log_records
+from hudi_bridge.connectors.trino.sql_text import Dialect, Engine
+from hudi_bridge.connectors.trino.views import statements
+from hudi_bridge.errors import QueryError, UnsupportedTableError
+from hudi_bridge.merge import rules
+from hudi_bridge.merge.rules import MergeRule
+from tests.connectors.iceberg.test_iceberg_golden import KEYS
+from tests.golden_cases import golden_table
+from tests.table_writer import TableWriter, at
+from tests.test_golden import QUERIES
+
+SNAPSHOTS = [key for key in KEYS if QUERIES[key].kind == "snapshot"]
+SUPPORTED = 208
+REFUSED = {
+    "b_mysql_debezium_0150": "ordering values of a file number, a dot and a position",
+    "b_nondefaults_payload_120": "merging of fields, defaults taken from the row that loses",
+    "b_nondefaults_payload_v8_by120": "merging of fields, defaults taken from the row that loses",
+    "b_partial_update_payload_0150": "merging of fields, nulls taken from the row that loses",
+    "b_partial_update_payload_120": "merging of fields, defaults taken from the row that loses",
+    "b_postgres_debezium_120": "merging of fields, unavailable taken from the row that loses",
+    "b_sql_partial_parquet_120": "a block of type parquet_data",
+    "c_hfile_blocks_0150": "a block of type hfile_data",
+    "c_parquet_blocks_0150": "a block of type parquet_data",
+    "c_parquet_blocks_120": "a block of type parquet_data",
+    "e_null_part_0150": "its path has a name that begins with _ or ., which the Hive connector passes over",
+    "e_null_part_120": "its path has a name that begins with _ or ., which the Hive connector passes over",
+    "e_ts_keygen_120": "part: cast long to string",
+    "f_millis_0150": "ts: cast timestamp_millis to timestamp",
+    "f_types_parquet_120": "a block of type parquet_data",
+    "g_logs_drop_readd_0150": "a: null: same name, but another column (dropped and added again)",
+    "g_logs_nested_0150": "s: changed inside",
+    "g_logs_rename_0150": "aa: renamed",
+    "g_logs_rename_readd_120": "a2: renamed",
+    "g_logs_type_decimal_120": "c0: cast decimal(10, 2) to decimal(14, 2)",
+    "g_logs_type_float_120": "c0: cast float to double",
+    "g_logs_type_int_0150": "c1: cast int to float",
+    "g_logs_type_string_0150": "c0: cast string to date",
+    "g_sor_mixed_0150": "g: renamed",
+    "g_sor_mixed_120": "g: renamed",
+    "g_sor_nested_0150": "s: changed inside",
+    "g_sor_nested_120": "s: changed inside",
+    "g_widen_0150": "i_f: cast int to float",
+    "g_widen_120": "i_f: cast int to float",
+    "n_alter_0150": "title: renamed",
+    "n_pkless_120": "a partial update",
+    "p_blob_120": "b: changed inside",
+    "p_vector_120": "emb: cast fixed[16] to vector[4, FLOAT, FIXED_BYTES]",
+    "r_filters_120": "its path has a name that begins with _ or ., which the Hive connector passes over",
+    "v_vector_avro_120": "f: cast fixed[12] to vector[3, FLOAT, FIXED_BYTES]",
+    "v_vector_cow_120": "embedding1: cast fixed[512] to vector[128, FLOAT, FIXED_BYTES]",
+    "v_vector_mor_120": "embedding1: cast fixed[512] to vector[128, FLOAT, FIXED_BYTES]",
+    "v_vector_parquet_120": "f: cast fixed[12] to vector[3, FLOAT, FIXED_BYTES]",
+    "v_widen_102": "f_d: cast float to double",
+    "v_widen_parquet_102": "f_d: cast float to double",
+    "v_widen_v6_by102": "f_d: cast float to double",
+}
+"""The golden tables that Trino cannot merge by itself, and why."""
+
+
+def test_other_golden_tables_are_supported() -> None:
+    assert {name for name, _ in SNAPSHOTS} > REFUSED.keys()
+    assert sum(name not in REFUSED for name, _ in SNAPSHOTS) == SUPPORTED
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_trino_cannot_merge_is_refused_before_anything_is_published(case: str, tmp_path: Path) -> None:
+    table = HudiTable.open(str(golden_table(case)))
+    with pytest.raises(UnsupportedTableError, match=re.escape(REFUSED[case])):
+        publish_log_records(table, tmp_path, unmerged=True)
+    assert not [path for path in tmp_path.rglob("*.parquet") if path.parent.name != "log"]
+    assert not (tmp_path / "current.json").exists()
+
+
+def row(key: str, ts: int | None = 1, value: str = "v") -> dict[str, object]:
+    return {"id": key, "ts": ts, "value": value}
+
+
+def written(folder: Path, *blocks: Any, base: tuple[str, ...] = ("a",), **given: Any) -> TableWriter:
+    """A table of a base file and a log file; blocks are made by functions of the writer."""
+    writer = TableWriter(folder=folder, **given).create()
+    writer.base_file(at(1), [row(key) for key in base])
+    writer.log_file(at(2), [block(writer) for block in blocks], base_instant=at(1))
+    writer.commit(at(1))
+    writer.commit(at(2))
+    return writer
+
+
+def published(writer: TableWriter, folder: Path) -> Publication:
+    return publish_log_records(writer.open(), folder, unmerged=True).publication
+
+
+def blocks_of(folder: Path, publication: Publication) -> list[dict[str, Any]]:
+    found = folder / publication.folder / "blocks" / f"{publication.publication}.parquet"
+    return pq.read_table(found).to_pylist()
+
+
+def test_blocks_tell_their_turn_and_delete_blocks_their_keys(tmp_path: Path) -> None:
+    writer = written(
+        tmp_path / "t",
+        lambda writer: writer.data_block(at(2), [row("a", 2), row("b")]),
+        lambda writer: writer.delete_block(at(2), [("a", 3), ("b", None)]),
+        lambda writer: writer.data_block(at(9), [row("c")]),
+    )
+    publication = published(writer, tmp_path / "own")
+    assert (publication.is_merged, publication.records, publication.block_rows) == (False, 0, 3)
+    blocks = blocks_of(tmp_path / "own", publication)
+    assert [(one["place"], one["turn"], one["first"], one["records"], one["counts"]) for one in blocks] == [
+        (0, 0, 0, 2, True),
+        (0, 1, 0, 2, True),
+        (0, None, 0, 1, False),
+    ]
+    assert blocks[1]["deletes"] == [
+        {"key": "a", "always": False, "o0": 3},
+        {"key": "b", "always": True, "o0": None},
+    ]
+    assert [one["layout"] is not None for one in blocks] == [True, False, False]
+    assert not list((tmp_path / "own" / publication.folder / "log").glob("*-*"))
+
+
+def test_a_slice_that_has_not_changed_is_not_read_again(tmp_path: Path) -> None:
+    writer = written(tmp_path / "t", lambda writer: writer.data_block(at(2), [row("a", 2)]))
+    published(writer, tmp_path / "own")
+    again = publish_log_records(writer.open(), tmp_path / "own", unmerged=True)
+    assert (again.built, again.reused) == (0, 1)
+    merged = publish_log_records(writer.open(), tmp_path / "own")
+    assert (merged.built, merged.publication.is_merged, merged.publication.records) == (1, True, 1)
+
+
+def test_the_statements_have_no_table_of_log_records(tmp_path: Path) -> None:
+    writer = written(tmp_path / "t", lambda writer: writer.data_block(at(2), [row("a", 2)]))
+    publication = published(writer, tmp_path / "own")
+    made = statements(publication, catalog="hive", schema="lake", view="v")
+    heads = [one.removeprefix("CREATE OR REPLACE ").partition("(")[0].partition(" AS")[0] for one in made]
+    assert [re.sub(r"_[0-9a-f]{8}|-- .*\n", "", head).strip() for head in heads] == [
+        'CREATE SCHEMA IF NOT EXISTS "hive"."lake"',
+        'CREATE TABLE IF NOT EXISTS "hive"."lake"."v__base"',
+        'CREATE TABLE IF NOT EXISTS "hive"."lake"."v__slices"',
+        'FUNCTION "hive"."lake"."v__rows"',
+        'CREATE TABLE IF NOT EXISTS "hive"."lake"."v__blocks"',
+        'VIEW "hive"."lake"."v_blocks"',
+        'FUNCTION "hive"."lake"."hudi_decode"',
+        'CREATE OR REPLACE VIEW "hive"."lake"."v"',
+    ]
+    assert made[-1].count("v__rows_") == 1
+    with pytest.raises(UnsupportedTableError, match="not merged"):
+        statements(publication, catalog="hive", schema="lake", view="v", dialect=Dialect.ANSI, base_table="ro.t")
+
+
+def test_versions_compare_by_the_tables_of_outcomes() -> None:
+    by_commit = MergeRule(precedence=rules.COMMIT_TIME, ordering_fields=("ts",))
+    assert later_replaces(by_commit, (), "s", "v") == "TRUE"
+    by_event = MergeRule(precedence=rules.EVENT_TIME, ordering_fields=("ts",))
+    not_lower = "COALESCE((COALESCE(v.o0, 0) > COALESCE(s.o0, 0) OR COALESCE(v.o0, 0) = COALESCE(s.o0, 0)), FALSE)"
+    of_row = f"CASE v.what WHEN 0 THEN {not_lower} WHEN 1 THEN {not_lower} WHEN 2 THEN TRUE END"
+    of_unordered = "CASE v.what WHEN 0 THEN TRUE WHEN 1 THEN FALSE WHEN 2 THEN TRUE END"
+    assert later_replaces(by_event, (pa.int64(),), "s", "v") == (
+        f"CASE s.what WHEN 0 THEN {of_row} WHEN 1 THEN {of_row} WHEN 2 THEN {of_unordered} END"
+    )
+
+
+def test_presto_has_no_function_to_decode(tmp_path: Path) -> None:
+    writer = written(tmp_path / "t", lambda writer: writer.data_block(at(2), [row("a", 2)]))
+    with pytest.raises(QueryError, match="--for trino"):
+        publish_log_records(writer.open(), tmp_path / "own", engine=Engine.PRESTO, unmerged=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "block", "base", "reason"),
+    [
+        ({}, lambda writer: writer.data_block(at(2), [row("a")], only=("id", "ts")), ("a",), "a partial update"),
+        ({}, lambda writer: writer.data_block(at(2), [row("a")]), ("a", "a"), "several rows of one record key"),
+        (
+            {},
+            lambda writer: writer.data_block(at(2), [row("b"), row("a", 1, "x" * 300_000)]),
+            ("a",),
+            "a record of 300,",
+        ),
+        (
+            {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"},
+            lambda writer: writer.data_block(at(2), [row("a")]),
+            ("a",),
+            "merging of fields, defaults",
+        ),
+    ],
+)
+def test_what_a_statement_cannot_say_is_refused(
+    options: dict[str, str], block: Any, base: tuple[str, ...], reason: str, tmp_path: Path
+) -> None:
+    writer = written(tmp_path / "t", block, base=base, options=options)
+    with pytest.raises(UnsupportedTableError, match=reason):
+        published(writer, tmp_path / "own")
+    assert not (tmp_path / "own" / "current.json").exists()
