@@ -6,7 +6,8 @@ layout, the text of a function is made and compiled once. Each step of Python ta
 call more: so lengths and numbers of one byte are looked up, and a field that mostly has the value of the record before
 is compared with its bytes.
 
-Dates and times stay the whole numbers that they are stored as, those of milliseconds in microseconds.
+Dates and times stay the whole numbers that they are stored as, those of milliseconds in microseconds. Arrays, and maps,
+which are arrays of entries, begin with None: Trino 476 takes the values that follow an empty one for other types.
 
 Source: the Avro specification, "Binary Encoding".
 """
@@ -127,22 +128,20 @@ def union_lines(details: Any, name: str, depth: int) -> list[str]:  # noqa: ANN4
 
 def array_lines(details: Any, name: str, depth: int) -> list[str]:  # noqa: ANN401 - any JSON
     """The lines that read an array."""
-    return entries_lines(
-        name, depth, "[]", [*value_lines(details[0], f"v{depth}", depth + 1), f"e{depth}.append(v{depth})"]
-    )
+    return entries_lines(name, depth, [*value_lines(details[0], f"v{depth}", depth + 1), f"e{depth}.append(v{depth})"])
 
 
 def map_lines(details: Any, name: str, depth: int) -> list[str]:  # noqa: ANN401 - any JSON
     """The lines that read a map."""
     read_key, value = value_lines("string", f"k{depth}", depth), value_lines(details[0], f"v{depth}", depth + 1)
-    return entries_lines(name, depth, "{}", [*read_key, *value, f"e{depth}[k{depth}] = v{depth}"])
+    return entries_lines(name, depth, [*read_key, *value, f"e{depth}.append((k{depth}, v{depth}))"])
 
 
-def entries_lines(name: str, depth: int, empty: str, read_one: list[str]) -> list[str]:
-    """The lines that read the entries of an array or a map, block by block."""
+def entries_lines(name: str, depth: int, read_one: list[str]) -> list[str]:
+    """The lines that read the entries of an array or a map, block by block, to a list that begins with None."""
     count = f"n{depth}"
     return [
-        f"e{depth} = {empty}",
+        f"e{depth} = [None]",
         f"{count}, p = number(data, p)",
         f"while {count}:",
         f"    if {count} < 0:",

@@ -7,7 +7,7 @@ are published and shown as numbers.
 Source: ``HiveTypeTranslator`` of Trino; ``ColumnReaderFactory`` of Presto, which cuts timestamps of microseconds.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -54,9 +54,19 @@ def _stored_timestamp(dialect: Dialect) -> str:
     return _TIMESTAMP if dialect is Dialect.TRINO else "timestamp"
 
 
-def _type(kind: ArrowType, path: str, *, time: str, timestamp: str, instant: str, date: str = "date") -> str:
+def _type(
+    kind: ArrowType,
+    path: str,
+    *,
+    time: str,
+    timestamp: str,
+    instant: str,
+    date: str = "date",
+    of_map: str = "map({}, {})",
+) -> str:
     def inner(child: ArrowType, name: str) -> str:
-        return _type(child, child_path(path, name), time=time, timestamp=timestamp, instant=instant, date=date)
+        names = {"time": time, "timestamp": timestamp, "instant": instant, "date": date, "of_map": of_map}
+        return _type(child, child_path(path, name), **names)
 
     if pa.types.is_struct(kind):
         fields = [kind.field(position) for position in range(kind.num_fields)]
@@ -64,7 +74,7 @@ def _type(kind: ArrowType, path: str, *, time: str, timestamp: str, instant: str
     if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
         return f"array({inner(kind.value_type, 'element')})"
     if pa.types.is_map(kind):
-        return f"map({inner(kind.key_type, 'key')}, {inner(kind.item_type, 'value')})"
+        return of_map.format(inner(kind.key_type, "key"), inner(kind.item_type, "value"))
     if pa.types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision:
         return f"decimal({kind.precision}, {kind.scale})"
     if pa.types.is_fixed_size_binary(kind):
@@ -79,69 +89,68 @@ def _type(kind: ArrowType, path: str, *, time: str, timestamp: str, instant: str
 
 
 def decoded_type(kind: ArrowType, path: str) -> str:
-    """The type in which a Python function gives the values of a column: those of time are whole numbers.
+    """The type in which a Python function gives the values of a column.
+
+    Those of time are whole numbers, maps arrays of their entries. Arrays have an entry more, at their beginning.
 
     Raises:
         UnsupportedTableError: Hive has no type to store it in.
     """
-    return _type(kind, path, time="bigint", timestamp="bigint", instant="bigint", date="integer")
+    numbers = {"time": "bigint", "timestamp": "bigint", "instant": "bigint", "date": "integer"}
+    return _type(kind, path, **numbers, of_map="array(row(k {}, v {}))")
 
 
-def shown(expression: str, kind: ArrowType, dialect: Dialect) -> str:
+def shown(expression: str, kind: ArrowType, dialect: Dialect, depth: int = 0) -> str:
     """The SQL expression that converts a stored value to the type of the view's column."""
-    return expression if dialect is not Dialect.TRINO else _converted(expression, kind, _shown_value, shown_type)
-
-
-def from_decoded(expression: str, kind: ArrowType) -> str:
-    """The SQL expression that converts a value of the decoded type to the stored type of Trino."""
-    return _converted(expression, kind, _from_decoded_value, _stored_in_trino)
-
-
-def _shown_value(expression: str, kind: ArrowType) -> str | None:
+    if dialect is not Dialect.TRINO or not _changes(kind):
+        return expression
     if pa.types.is_time(kind):
         return f"CAST(from_unixtime_nanos({expression} * 1000) AS {_TIME})"
-    if pa.types.is_timestamp(kind) and kind.tz is not None:
+    if pa.types.is_timestamp(kind):
         return f"with_timezone({expression}, 'UTC')"
-    return None
+    entry = f"e{depth}"
+    if pa.types.is_list(kind):
+        return f"transform({expression}, {entry} -> {shown(entry, kind.value_type, dialect, depth + 1)})"
+    if pa.types.is_map(kind):
+        value = shown(entry, kind.item_type, dialect, depth + 1)
+        return f"transform_values({expression}, (k{depth}, {entry}) -> {value})"
+    fields = [kind.field(position) for position in range(kind.num_fields)]
+    inner = (shown(f"{expression}.{identifier(one.name)}", one.type, dialect, depth) for one in fields)
+    row = f"CAST(ROW({', '.join(inner)}) AS {shown_type(kind, '')})"
+    return f"CASE WHEN {expression} IS NOT NULL THEN {row} END"
 
 
-def _from_decoded_value(expression: str, kind: ArrowType) -> str | None:
+def _changes(kind: ArrowType) -> bool:
+    if pa.types.is_map(kind):
+        return _changes(kind.item_type)
+    if pa.types.is_nested(kind):
+        return any(_changes(kind.field(position).type) for position in range(kind.num_fields))
+    return pa.types.is_time(kind) or (pa.types.is_timestamp(kind) and kind.tz is not None)
+
+
+def from_decoded(expression: str, kind: ArrowType, depth: int = 0) -> str:
+    """The SQL expression that converts a value of the decoded type to the stored type of Trino.
+
+    The first entry of an array is left out: Trino 476 takes what follows an empty one in a row for values of other
+    types, so that none is given empty.
+    """
     if pa.types.is_date(kind):
         return f"date_add('day', {expression}, DATE '1970-01-01')"
     if pa.types.is_timestamp(kind):
         # A decimal, for nanoseconds in 64 bits end in the year 2262.
         return f"CAST(from_unixtime_nanos(CAST({expression} AS decimal(38, 0)) * 1000) AS {_TIMESTAMP})"
-    return None
-
-
-def _stored_in_trino(kind: ArrowType, path: str) -> str:
-    return stored_type(kind, Dialect.TRINO, path)
-
-
-def _converted(
-    expression: str,
-    kind: ArrowType,
-    of_value: Callable[[str, ArrowType], str | None],
-    type_after: Callable[[ArrowType, str], str],
-    depth: int = 0,
-) -> str:
-    """The SQL expression that converts a value, or those within it; ``of_value`` is None for a type that stays."""
-
-    def inner(child: str, of_child: ArrowType, at: int) -> str:
-        return _converted(child, of_child, of_value, type_after, at)
-
-    if all(of_value("", one) is None for one in types_within(kind)):
+    if not pa.types.is_nested(kind):
         return expression
-    if (converted := of_value(expression, kind)) is not None:
-        return converted
-    entry = f"e{depth}"
-    if pa.types.is_list(kind):
-        return f"transform({expression}, {entry} -> {inner(entry, kind.value_type, depth + 1)})"
+    entry, entries = f"e{depth}", f"slice({expression}, 2, cardinality({expression}))"
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+        value = from_decoded(entry, kind.value_type, depth + 1)
+        return entries if value == entry else f"transform({entries}, {entry} -> {value})"
     if pa.types.is_map(kind):
-        return f"transform_values({expression}, (k{depth}, {entry}) -> {inner(entry, kind.item_type, depth + 1)})"
+        value = from_decoded(f"{entry}.v", kind.item_type, depth + 1)
+        return f"map_from_entries(transform({entries}, {entry} -> ROW({entry}.k, {value})))"
     fields = [kind.field(position) for position in range(kind.num_fields)]
-    values = (inner(f"{expression}.{identifier(one.name)}", one.type, depth) for one in fields)
-    row = f"CAST(ROW({', '.join(values)}) AS {type_after(kind, '')})"
+    inner = (from_decoded(f"{expression}.{identifier(one.name)}", one.type, depth) for one in fields)
+    row = f"CAST(ROW({', '.join(inner)}) AS {stored_type(kind, Dialect.TRINO, '')})"
     return f"CASE WHEN {expression} IS NOT NULL THEN {row} END"
 
 

@@ -126,8 +126,10 @@ def chunk_of(*rows: Any) -> bytes:
 def shown(row: Any) -> tuple[Any, ...]:
     changed = {
         "millis": None if row["millis"] is None else row["millis"] * 1000,
+        "a": None if row["a"] is None else [None, *row["a"]],
+        "m": None if row["m"] is None else [None, *((key, [None, *texts]) for key, texts in row["m"].items())],
         "r": None if row["r"] is None else (row["r"]["x"],),
-        "points": None if row["points"] is None else [(one["x"],) for one in row["points"]],
+        "points": None if row["points"] is None else [None, *((one["x"],) for one in row["points"])],
     }
     return tuple((row | changed).values())
 
