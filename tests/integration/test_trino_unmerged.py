@@ -17,7 +17,7 @@ from tests.integration.trino_server import Trino
 from tests.table_writer import TableWriter, at
 from tests.test_golden import QUERIES, Key, answer_of, query_id
 
-CASES = ("a_story_v6_0150", "a_story_v9_120", "e_drop_part_cols_120", "f_types_120")
+CASES = ("a_story_v6_0150", "a_story_v9_120", "e_drop_part_cols_120", "e_composite_single_120", "f_types_120")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

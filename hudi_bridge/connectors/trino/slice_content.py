@@ -89,7 +89,8 @@ def unmerged_content(storage: Storage, split: RealtimeFileSplit, columns: LogCol
         if reason is not None:
             found = f"{reason}, in file group {split.file_id} of partition {split.partition_path!r}"
             raise UnsupportedTableError("file slice to merge in Trino", found, "slices that SQL can read and merge")
-        return SliceContent(reads_base=base is not None and base.rows > 0, counted_instants=delta.counted_instants)
+        reads_base = base is not None and base.rows > 0
+        return SliceContent(reads_base=reads_base, counted_instants=delta.counted_instants, joins_by_field=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
