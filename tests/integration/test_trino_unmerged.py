@@ -17,7 +17,7 @@ from tests.integration.trino_server import Trino
 from tests.table_writer import TableWriter, at
 from tests.test_golden import QUERIES, Key, answer_of, query_id
 
-CASES = ("a_story_v6_0150", "a_story_v9_120", "e_drop_part_cols_120", "e_composite_single_120", "f_types_120")
+CASES = ("a_story_v9_120", "e_composite_single_120", "f_types_120")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -49,7 +49,6 @@ def test_golden_rows_are_those_of_hudi(route: SqlRoute, key: Key) -> None:
 
 
 ORDERINGS: tuple[tuple[int, dict[str, str], str], ...] = (
-    (9, {"hoodie.record.merge.mode": "EVENT_TIME_ORDERING"}, "long"),
     (9, {"hoodie.record.merge.mode": "EVENT_TIME_ORDERING"}, "int"),
     (9, {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}, "long"),
     (6, {"hoodie.compaction.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"}, "double"),
