@@ -34,6 +34,17 @@ def test_a_publication_and_the_sql_that_shows_it(hudi_bridge: Call, story: str, 
     assert 'CREATE OR REPLACE FUNCTION "hive"."lake"."hudi_decode"(' in outcome.text
 
 
+def test_blocks_are_published_for_trino_to_merge(hudi_bridge: Call, story: str, tmp_path: Path) -> None:
+    published(hudi_bridge, story, tmp_path, "--unmerged")
+    outcome = hudi_bridge("trino", "sql", story, "--published", str(tmp_path), "--schema", "lake", "--name", "trips")
+    assert 'CREATE OR REPLACE FUNCTION "hive"."lake"."trips__rows_' in outcome.text
+    assert "trips__log_" not in outcome.text
+    for_presto = hudi_bridge(
+        "publish", "log-records", story, "--to", str(tmp_path / "presto"), "--unmerged", "--for", "presto"
+    )
+    assert (for_presto.code, "--for trino" in for_presto.err) == (2, True)
+
+
 def test_the_former_name_does_the_same_and_says_so(hudi_bridge: Call, story: str, tmp_path: Path) -> None:
     now = published(hudi_bridge, story, tmp_path)
     before = hudi_bridge("publish", "delta", story, "--to", str(tmp_path))
