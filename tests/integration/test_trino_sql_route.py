@@ -130,6 +130,7 @@ def test_columns_that_a_payload_copies_keep_their_values(payload: RecordPayload,
         ("local", {"type": "long", "logicalType": "local-timestamp-micros"}),
         ("day", {"type": "int", "logicalType": "date"}),
         ("points", {"type": "array", "items": ["null", point]}),
+        ("tags", {"type": "map", "values": {"type": "array", "items": "string"}}),
         ("ratio", "double"),
         ("raw", "bytes"),
     )
@@ -141,7 +142,9 @@ def test_columns_that_a_payload_copies_keep_their_values(payload: RecordPayload,
             "moment": dt.datetime(1801 + 300 * side, 1, 1, 1, 1, 1, 123456 + number, dt.UTC),
             "local": -1 - number - side,
             "day": dt.date(1801 + 300 * side, 1, 1 + number),
-            "points": [{"x": side}, None],
+            # Trino mistakes what follows an empty array.
+            "points": [] if number % 4 == 1 else [{"x": side}, None],
+            "tags": {} if number % 5 == 1 else {"a": [], "b": [f"{side}", f"{number}"]},
             "ratio": -0.0 if side else float("nan"),
             "raw": bytes([side, 0, 255]),
         }

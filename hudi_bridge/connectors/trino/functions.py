@@ -17,7 +17,7 @@ from hudi_bridge.connectors.trino import decode_udf, payload_udf, rows_udf
 from hudi_bridge.connectors.trino.payload_columns import touched_columns
 from hudi_bridge.connectors.trino.payload_text import INSTANCE, payload_text, without_imports
 from hudi_bridge.connectors.trino.sql_text import ObjectNames, body, identifier, python_literal
-from hudi_bridge.connectors.trino.sql_types import decoded_type, shown_type, types_within
+from hudi_bridge.connectors.trino.sql_types import decoded_type, passed_type, shown_type, to_passed, types_within
 from hudi_bridge.engines import RecordPayload
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.split import ReadContext
@@ -48,7 +48,8 @@ def create_payload_function(names: ObjectNames, context: ReadContext, payload: R
     space = f"SPACE = {{'__name__': 'payload'}}\nexec({python_literal(_FUTURE + payload_text(payload))}, SPACE)"
     text = "\n\n\n".join((_text_of(payload_udf), space, handler))
     parameter = f"pairs array({passed_pair_type(passed)})"
-    returns = f"array(row(sides varchar, merged {row_type(passed)}))"
+    merged = ", ".join(f"c{position} {passed_type(field.type, field.name)}" for position, field in enumerate(passed))
+    returns = f"array(row(sides varchar, merged row({merged})))"
     return _create(names.of_part(MERGE), [parameter], returns, text)
 
 
@@ -106,7 +107,7 @@ def pair_type(schema: pa.Schema) -> str:
 def passed_pair_type(passed: pa.Schema) -> str:
     """The SQL row type of a base row and its log record as they are passed."""
     fields = (
-        f"c{position} {'varchar' if _moment(field.type) else shown_type(field.type, field.name)}"
+        f"c{position} {'varchar' if _moment(field.type) else passed_type(field.type, field.name)}"
         for position, field in enumerate(passed)
     )
     kind = f"row({', '.join(fields)})"
@@ -117,7 +118,7 @@ def passed_value(expression: str, kind: Any) -> str:  # noqa: ANN401 - an Arrow 
     """The SQL expression for a value of a view's column as it is passed."""
     moment = _moment(kind)
     if moment is None:
-        return expression
+        return to_passed(expression, kind)
     if moment == "instant":
         return f"CAST(CAST({expression} AS timestamp(6)) AS varchar) || '+00:00'"
     return f"CAST({expression} AS varchar)"

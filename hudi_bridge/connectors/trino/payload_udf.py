@@ -1,7 +1,7 @@
 """A Trino function that merges a contested record with a user's payload.
 
 The source text of this module runs in Trino's Python, after that of the payload. Trino passes rows as tuples and maps
-as dictionaries; the payload gets dictionaries and lists of pairs, as in a read of the table.
+as lists of entries; the payload gets dictionaries and lists of pairs, as in a read of the table.
 
 Values of columns that the payload only copies stay in Trino: both rows have a mark for them, which tells the side that
 the merged row takes the value from.
@@ -37,12 +37,15 @@ def to_payload(value: Any, shape: Any) -> Any:  # noqa: ANN401 - any value and s
     if kind == "row":
         return {name: to_payload(field, of_field) for (name, of_field), field in zip(inner, value, strict=True)}
     if kind == "map":
-        return [(key, to_payload(item, inner)) for key, item in value.items()]
+        return [(key, to_payload(item, inner)) for key, item in value]
     return [to_payload(item, inner) for item in value]
 
 
 def from_payload(value: Any, shape: Any) -> Any:  # noqa: ANN401 - any value and shape
-    """A value of the payload as Trino expects it."""
+    """A value of the payload as Trino expects it.
+
+    Arrays, and maps, which are arrays of entries, begin with None: see ``rows_udf``.
+    """
     if value is None or shape is None or shape[0] in MOMENTS:
         return value
     kind, inner = shape
@@ -50,8 +53,8 @@ def from_payload(value: Any, shape: Any) -> Any:  # noqa: ANN401 - any value and
         return tuple(from_payload(value.get(name), of_field) for name, of_field in inner)
     if kind == "map":
         pairs = value.items() if isinstance(value, dict) else value
-        return {key: from_payload(item, inner) for key, item in pairs}
-    return [from_payload(item, inner) for item in value]
+        return [None, *{key: from_payload(item, inner) for key, item in pairs}.items()]
+    return [None, *(from_payload(item, inner) for item in value)]
 
 
 def merged_rows(payload: Any, pairs: Any, names: Any, passed: Any, make_rows: Any) -> list[Any]:  # noqa: ANN401 - any payload and rows

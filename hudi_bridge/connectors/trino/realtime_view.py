@@ -33,7 +33,7 @@ from hudi_bridge.connectors.trino.functions import (
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.publication import LOG, SLICES, Publication, PublishedSlice, path_columns
 from hudi_bridge.connectors.trino.sql_text import Dialect, ObjectNames, identifier, literal
-from hudi_bridge.connectors.trino.sql_types import shown, stored_type
+from hudi_bridge.connectors.trino.sql_types import from_returned, shown, stored_type
 from hudi_bridge.engines import META_FIELDS, MergeRule, RecordPayload, ordering_path
 
 BASE = "base"
@@ -258,7 +258,7 @@ class RealtimeView:
         mark = 0
         for position in self._positions:
             if position in passed:
-                yield f"u.merged.c{passed.index(position)}"
+                yield from_returned(f"u.merged.c{passed.index(position)}", self._schema.field(position).type)
                 continue
             mark += 1
             sides = (f"WHEN {literal(side[0])} THEN u.{side}.c{position}" for side in ("base", "log"))

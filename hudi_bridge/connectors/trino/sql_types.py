@@ -7,7 +7,7 @@ are published and shown as numbers.
 Source: ``HiveTypeTranslator`` of Trino; ``ColumnReaderFactory`` of Presto, which cuts timestamps of microseconds.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -128,30 +128,80 @@ def _changes(kind: ArrowType) -> bool:
     return pa.types.is_time(kind) or (pa.types.is_timestamp(kind) and kind.tz is not None)
 
 
-def from_decoded(expression: str, kind: ArrowType, depth: int = 0) -> str:
-    """The SQL expression that converts a value of the decoded type to the stored type of Trino.
+def passed_type(kind: ArrowType, path: str) -> str:
+    """The type in which a Python function gets and gives the values of a view's column: maps are arrays of entries.
 
-    The first entry of an array is left out: Trino 476 takes what follows an empty one in a row for values of other
-    types, so that none is given empty.
+    Raises:
+        UnsupportedTableError: Hive has no type to store it in.
     """
+    return _type(kind, path, time=_TIME, timestamp=_TIMESTAMP, instant=_INSTANT, of_map="array(row(k {}, v {}))")
+
+
+def to_passed(expression: str, kind: ArrowType, depth: int = 0) -> str:
+    """The SQL expression that converts a value of the view's column to the passed type.
+
+    Trino 476 passes an empty map in a way that changes the values after it.
+    """
+    entry = f"e{depth}"
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+        value = to_passed(entry, kind.value_type, depth + 1)
+        return expression if value == entry else f"transform({expression}, {entry} -> {value})"
+    if pa.types.is_map(kind):
+        value = to_passed(f"{entry}[2]", kind.item_type, depth + 1)
+        return f"transform(map_entries({expression}), {entry} -> ROW({entry}[1], {value}))"
+    if not pa.types.is_struct(kind):
+        return expression
+    fields = [(f"{expression}.{identifier(one.name)}", one.type) for one in map(kind.field, range(kind.num_fields))]
+    inner = [to_passed(field, of_field, depth) for field, of_field in fields]
+    if inner == [field for field, _ in fields]:
+        return expression
+    return f"CASE WHEN {expression} IS NOT NULL THEN CAST(ROW({', '.join(inner)}) AS {passed_type(kind, '')}) END"
+
+
+def from_decoded(expression: str, kind: ArrowType) -> str:
+    """The SQL expression that converts a value of the decoded type to the stored type of Trino."""
+    return _from_given(expression, kind, _decoded, lambda row: stored_type(row, Dialect.TRINO, ""))
+
+
+def from_returned(expression: str, kind: ArrowType) -> str:
+    """The SQL expression that converts a value of the passed type, whose arrays have an entry more, to the view's."""
+    return _from_given(expression, kind, lambda value, _: value, lambda row: shown_type(row, ""))
+
+
+def _decoded(expression: str, kind: ArrowType) -> str:
     if pa.types.is_date(kind):
         return f"date_add('day', {expression}, DATE '1970-01-01')"
     if pa.types.is_timestamp(kind):
         # A decimal, for nanoseconds in 64 bits end in the year 2262.
         return f"CAST(from_unixtime_nanos(CAST({expression} AS decimal(38, 0)) * 1000) AS {_TIMESTAMP})"
+    return expression
+
+
+def _from_given(
+    expression: str,
+    kind: ArrowType,
+    of_primitive: Callable[[str, ArrowType], str],
+    row_type: Callable[[ArrowType], str],
+    depth: int = 0,
+) -> str:
+    """A value that a Python function has given, without the first entries of arrays.
+
+    Trino 476 takes what follows an empty array in a row for values of other types, so that none is given empty.
+    """
     if not pa.types.is_nested(kind):
-        return expression
+        return of_primitive(expression, kind)
     entry, entries = f"e{depth}", f"slice({expression}, 2, cardinality({expression}))"
     if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
-        value = from_decoded(entry, kind.value_type, depth + 1)
+        value = _from_given(entry, kind.value_type, of_primitive, row_type, depth + 1)
         return entries if value == entry else f"transform({entries}, {entry} -> {value})"
     if pa.types.is_map(kind):
-        value = from_decoded(f"{entry}.v", kind.item_type, depth + 1)
+        value = _from_given(f"{entry}.v", kind.item_type, of_primitive, row_type, depth + 1)
         return f"map_from_entries(transform({entries}, {entry} -> ROW({entry}.k, {value})))"
-    fields = [kind.field(position) for position in range(kind.num_fields)]
-    inner = (from_decoded(f"{expression}.{identifier(one.name)}", one.type, depth) for one in fields)
-    row = f"CAST(ROW({', '.join(inner)}) AS {stored_type(kind, Dialect.TRINO, '')})"
-    return f"CASE WHEN {expression} IS NOT NULL THEN {row} END"
+    fields = [(f"{expression}.{identifier(one.name)}", one.type) for one in map(kind.field, range(kind.num_fields))]
+    inner = [_from_given(field, of_field, of_primitive, row_type, depth) for field, of_field in fields]
+    if inner == [field for field, _ in fields]:
+        return expression
+    return f"CASE WHEN {expression} IS NOT NULL THEN CAST(ROW({', '.join(inner)}) AS {row_type(kind)}) END"
 
 
 def types_within(kind: ArrowType) -> Iterator[ArrowType]:
