@@ -41,7 +41,7 @@ def inspect_metadata_table(table: HudiTable) -> pa.Table:
     names = (*config.metadata_partitions, *config.metadata_partitions_inflight)
     if not names:
         return METADATA_PARTITIONS_SCHEMA.empty_table()
-    metadata = table.metadata_table()
+    metadata = table._metadata_table  # noqa: SLF001 - users get its records alone
     return pa.Table.from_pylist([_partition(metadata, name) for name in sorted(names)], METADATA_PARTITIONS_SCHEMA)
 
 
@@ -77,7 +77,7 @@ def inspect_metadata_records(
     kind = record_kind(partition)
     if partition not in known or kind is None:
         raise QueryError("partition", repr(partition), ", ".join(known) or "none: the table has no metadata table")
-    metadata = table.metadata_table()
+    metadata = table._metadata_table  # noqa: SLF001 - users get its records alone
     metadata.require(partition)
     parts = metadata.all(partition) if keys is None else iter([metadata.of_keys(partition, keys)])
     empty = _shown(partition, kind.schema.empty_table().drop_columns("is_deleted"))

@@ -327,19 +327,11 @@ class HudiTable:
 
     @cached_property
     def _record_index(self) -> RecordIndexOfTable:
-        return RecordIndexOfTable(self._state)
+        return RecordIndexOfTable(self._state, lambda: self._metadata_table)
 
     @cached_property
     def _column_stats(self) -> ColumnStatsOfTable:
-        return ColumnStatsOfTable(self._state)
-
-    def metadata_table(self) -> MetadataTable:
-        """The metadata table, with the indexes of this state of the table; its timeline is listed once.
-
-        Raises:
-            StorageError: the timeline cannot be listed.
-        """
-        return self._metadata_table
+        return ColumnStatsOfTable(self._state, lambda: self._metadata_table)
 
     @cached_property
     def _metadata_table(self) -> MetadataTable:
@@ -347,13 +339,13 @@ class HudiTable:
 
     @cached_property
     def _latest(self) -> SplitPlanner:
-        return SplitPlanner(self._state, indexed_listings(self._state))
+        return SplitPlanner(self._state, indexed_listings(self._state, lambda: self._metadata_table))
 
     def _planner(self, as_of: InstantLike | None) -> SplitPlanner:
         if as_of is None:
             return self._latest
         state = self._state_as_of(as_of)
-        return SplitPlanner(state, indexed_listings(state))
+        return SplitPlanner(state, indexed_listings(state, lambda: MetadataTable(state)))
 
     def _state_as_of(self, as_of: InstantLike | None) -> TableState:
         if as_of is None:

@@ -1,7 +1,7 @@
 """Uses the column stats of the metadata table, as long as they are complete for the newest state of the table."""
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 import pyarrow.compute as pc
@@ -24,9 +24,9 @@ class ColumnStatsOfTable:
     They describe files, which do not change, so they serve queries of earlier states too.
     """
 
-    def __init__(self, state: TableState) -> None:
-        """The column stats of a state; nothing is read yet."""
-        self._state = state
+    def __init__(self, state: TableState, metadata: Callable[[], MetadataTable]) -> None:
+        """The column stats of a state, whose metadata table is opened when it is first needed."""
+        self._metadata = metadata
         self._is_usable = COLUMN_STATS in state.config.metadata_partitions and state.options.uses_metadata_table
 
     def splits_that_may_pass(
@@ -56,6 +56,6 @@ class ColumnStatsOfTable:
 
     @cached_property
     def _table(self) -> MetadataTable:
-        table = MetadataTable(self._state)
+        table = self._metadata()
         table.require(COLUMN_STATS)
         return table

@@ -1,10 +1,9 @@
 """Uses the record index of the metadata table, as long as it is complete for the state of the table that is read."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 
-from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.metadata.record_index import record_locations
 from hudi_bridge.metadata.record_kinds import RECORD_INDEX
@@ -18,8 +17,10 @@ _LOG = logging.getLogger(__name__)
 class RecordIndexOfTable:
     """The record index of a table in its newest state; an index that cannot be used is reported once."""
 
-    def __init__(self, state: TableState) -> None:
+    def __init__(self, state: TableState, metadata: Callable[[], MetadataTable]) -> None:
+        """The index of a state, whose metadata table is opened when it is first needed."""
         self._state = state
+        self._metadata = metadata
         self._is_reported = False
 
     def file_groups(self, record_keys: Sequence[str]) -> AbstractSet[GroupId] | None:
@@ -27,9 +28,9 @@ class RecordIndexOfTable:
         if not self._state.options.uses_metadata_table or RECORD_INDEX not in self._state.config.metadata_partitions:
             return None
         try:
-            reason = self._table.why_not(RECORD_INDEX)
+            reason = self._metadata().why_not(RECORD_INDEX)
             if reason is None:
-                found = record_locations(self._table, record_keys)
+                found = record_locations(self._metadata(), record_keys)
                 return {(str(row["partition"]), str(row["file_id"])) for row in found.to_pylist()}
         except HudiReadError as error:
             reason = str(error)
@@ -37,7 +38,3 @@ class RecordIndexOfTable:
             _LOG.warning("the record index is not used: %s", reason)
             self._is_reported = True
         return None
-
-    @cached_property
-    def _table(self) -> MetadataTable:
-        return MetadataTable(self._state)

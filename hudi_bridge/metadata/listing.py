@@ -24,18 +24,22 @@ _NO_PARTITION = "."
 _Answer = TypeVar("_Answer")
 
 
-def indexed_listings(state: TableState) -> FolderListings:
-    """Listings that ask the metadata table first, unless the table has none or the options switch it off."""
+def indexed_listings(state: TableState, metadata: Callable[[], MetadataTable]) -> FolderListings:
+    """Listings that ask the metadata table first, unless the table has none or the options switch it off.
+
+    The metadata table is opened when it is first needed.
+    """
     has_index = FILES in state.config.metadata_partitions and state.options.uses_metadata_table
-    return FolderListings(state.storage, MetadataFileIndex(state) if has_index else None)
+    return FolderListings(state.storage, MetadataFileIndex(state, metadata) if has_index else None)
 
 
 class MetadataFileIndex:
     """The files of a table in one state, as its metadata table has them."""
 
-    def __init__(self, state: TableState) -> None:
+    def __init__(self, state: TableState, metadata: Callable[[], MetadataTable]) -> None:
         """The index of a state; nothing is read yet."""
         self._state = state
+        self._metadata = metadata
         self._is_usable = True
 
     def partitions(self) -> tuple[str, ...] | None:
@@ -58,7 +62,7 @@ class MetadataFileIndex:
 
     @cached_property
     def _table(self) -> MetadataTable:
-        table = MetadataTable(self._state)
+        table = self._metadata()
         table.require(FILES)
         return table
 

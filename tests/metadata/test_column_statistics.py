@@ -23,7 +23,7 @@ def value_of(values: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("column", ["id", "ts", "qty", "price"])
 def test_ranges_are_those_of_the_files(case: str, column: str) -> None:
     table = HudiTable.open(golden_table(case))
-    records = pa.concat_tables(table.metadata_table().all("column_stats"))
+    records = pa.concat_tables(table._metadata_table.all("column_stats"))
     of_column: list[dict[str, Any]] = records.filter(pc.field("column") == column).to_pylist()
     found = {row["file_name"]: row for row in of_column}
     names = [path for path in golden_table(case).glob("*/*.parquet") if path.name in found]

@@ -16,7 +16,7 @@ def test_keys_of_real_records_are_made_of_the_ids(name: str) -> None:
     table = HudiTable.open(golden_table(name))
     partitions = [partition_id(split.partition_path) for split in table.splits()]
     checked = 0
-    for records in table.metadata_table().all(COLUMN_STATS):
+    for records in table._metadata_table.all(COLUMN_STATS):
         for row in records.to_pylist():
             start, end = column_id(row["column"]), file_id(row["file_name"])
             assert row["key"].startswith(start)

@@ -191,8 +191,8 @@ def test_a_commit_that_only_the_metadata_table_has_completed_is_not_seen(tmp_pat
     table, listed = HudiTable.open(folder), HudiTable.open(folder, options=OFF)
     assert table.latest_instant != before.latest_instant
     assert plans(table) == plans(listed)
-    assert MetadataFileIndex(table._state).partitions() is not None
-    indexed = MetadataFileIndex(table._state).files(["a", "b", "c"]) or {}
+    assert MetadataFileIndex(table._state, lambda: table._metadata_table).partitions() is not None
+    indexed = MetadataFileIndex(table._state, lambda: table._metadata_table).files(["a", "b", "c"]) or {}
     names = {info.name for files in indexed.values() for info in files}
     assert names
     assert not any(f"_{last.requested_time}" in name for name in names)
@@ -203,7 +203,8 @@ def test_an_index_that_is_being_built_is_not_used(tmp_path: Path) -> None:
     properties = folder / ".hoodie/hoodie.properties"
     text = properties.read_text()
     properties.write_text(text.replace("metadata.partitions.inflight=", "metadata.partitions.inflight=files"))
-    assert MetadataFileIndex(HudiTable.open(folder)._state).partitions() is None
+    table = HudiTable.open(folder)
+    assert MetadataFileIndex(table._state, lambda: table._metadata_table).partitions() is None
 
 
 def test_a_file_that_is_gone_is_an_error_and_not_an_older_state(tmp_path: Path) -> None:

@@ -29,7 +29,11 @@ def test_names_are_those_of_hudi_in_any_case() -> None:
     )
     assert (options.query, options.begin, options.end) == (SparkQuery.INCREMENTAL, "000", "20260101")
     assert (options.partition_bytes, options.max_instants_per_trigger) == (1000, 2)
-    assert options.table_options == (("hoodie.payload.delete.field", "op"), ("hudi_bridge.read.as.release", "1.2"))
+    assert options.table_options == (
+        ("hoodie.payload.delete.field", "op"),
+        ("hudi_bridge.read.as.release", "1.2"),
+        ("hoodie.metadata.enable", "true"),
+    )
 
 
 @pytest.mark.parametrize(
