@@ -40,7 +40,7 @@ class FolderStore:
 
     def find(self, key: str) -> Iterator[MergedSlice]:
         """The merges of a slice in the folder."""
-        for path in self._folder_of(key).glob(f"*{_SUFFIX}"):
+        for path in _files_in(self._folder_of(key)):
             merged = self._mapped.get(path) or _read(path)
             if merged is not None:
                 self._mapped[path] = merged
@@ -52,13 +52,19 @@ class FolderStore:
         """Writes a merge, and removes the files that there is no room for."""
         counted = json.dumps(dict(merged.counted), sort_keys=True)
         path = self._folder_of(key) / f"{hashlib.sha256(counted.encode()).hexdigest()[:16]}{_SUFFIX}"
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        _write(path, merged, counted)
+        while True:
+            with suppress(FileExistsError):
+                path.parent.mkdir(mode=0o700)
+            # Whoever empties the folder removes it.
+            with suppress(FileNotFoundError):
+                _write(path, merged, counted)
+                break
         mapped = _read(path)
         if mapped is not None:
             self._mapped[path] = mapped
         with self._lock:
-            self._size_bytes += path.stat().st_size if path.exists() else 0
+            with suppress(FileNotFoundError):
+                self._size_bytes += path.stat().st_size
             if self._size_bytes > self.max_bytes:
                 self._make_room()
         return mapped or merged
@@ -68,7 +74,7 @@ class FolderStore:
 
     def _files(self) -> Iterator[tuple[float, int, Path]]:
         """The time of the last use of each file, its size and its path."""
-        for path in self._folder.glob(f"*/*{_SUFFIX}"):
+        for path in (path for folder in self._folder.iterdir() if folder.is_dir() for path in _files_in(folder)):
             # Another process may remove it.
             with suppress(OSError):
                 status = path.stat()
@@ -85,6 +91,14 @@ class FolderStore:
                     path.parent.rmdir()
             else:
                 self._size_bytes += size
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """The files of merges in a folder, none if the folder is not there."""
+    try:
+        return [path for path in folder.iterdir() if path.suffix == _SUFFIX]
+    except FileNotFoundError:
+        return []
 
 
 def merge_store(folder: PathLike | None, max_bytes: int) -> MergeStore:
