@@ -1,7 +1,8 @@
 """The data files of a table, as the file slices that queries see.
 
-They are found in an index of files, if there is one that can be used, or by listing folders. A folder is listed once,
-when a query first needs it. File groups are cached too, except in tables of very many files.
+They are found in an index of files, if there is one that can be used and the table has more than a few folders, or by
+listing folders. A folder is listed once, when a query first needs it. File groups are cached too, except in tables of
+very many files.
 """
 
 import json
@@ -25,6 +26,7 @@ from hudi_bridge.splits.file_system_view import (
 )
 from hudi_bridge.splits.partitions import (
     LISTING_THREADS,
+    PARTITION_METADATA,
     columns_from_path,
     list_partitions,
     matching_partitions,
@@ -37,6 +39,8 @@ from hudi_bridge.timeline.table_state import TableState
 
 _MAX_KEPT_GROUPS = 20_000
 _PARTITIONS_AT_ONCE = 256
+_FEW_FOLDERS = 8
+"""So many folders are listed sooner than the index is read, which has a timeline and some files of its own."""
 _FASTEST = 1
 _WINDOW_BITS = 11
 _MEMORY_LEVEL = 4
@@ -76,6 +80,21 @@ class FolderListings:
             return tuple(FileInfo(path=entry, size_bytes=size, is_dir=is_dir) for entry, size, is_dir in entries)
         return self._list(path, must_exist=must_exist)
 
+    def are_few(self) -> bool:
+        """Whether the table has few folders, all of which are partitions; lists them.
+
+        Raises:
+            StorageError: a folder cannot be listed.
+        """
+        top = self.entries("")
+        if _is_partition(top):
+            return _FEW_FOLDERS >= 1
+        folders = [info.path for info in top if info.is_dir and not info.name.startswith(".")]
+        if len(folders) > _FEW_FOLDERS:
+            return False
+        self.fetch(folders, must_exist=False)
+        return all(_is_partition(self.entries(path, must_exist=False)) for path in folders)
+
     def fetch(self, paths: Iterable[str], *, must_exist: bool) -> None:
         """List the folders that have not been listed yet, several at a time; raises like ``entries``."""
         unknown = [path for path in paths if path not in self._packed]
@@ -92,6 +111,10 @@ def _compressed(text: bytes) -> bytes:
     # A small window is enough for similar names, and each thread that lists folders has one in memory.
     compressor = zlib.compressobj(_FASTEST, zlib.DEFLATED, _WINDOW_BITS, _MEMORY_LEVEL)
     return compressor.compress(text) + compressor.flush()
+
+
+def _is_partition(entries: Iterable[FileInfo]) -> bool:
+    return any(info.name.startswith(PARTITION_METADATA) for info in entries)
 
 
 class TableFiles:
@@ -112,7 +135,7 @@ class TableFiles:
         """
         config = self._state.config
         path_columns = columns_from_path(config, query_type)
-        indexed = None if self._listings.index is None else self._listings.index.partitions()
+        indexed = None if self._index is None else self._index.partitions()
         if indexed is None:
             return sorted(list_partitions(self._state, schema, path_columns, row_filter, self._listings.entries))
         values = {path: partition_values(path, config, schema, path_columns) for path in sorted(indexed)}
@@ -159,9 +182,8 @@ class TableFiles:
         for start in range(0, len(paths), _PARTITIONS_AT_ONCE):
             part = paths[start : start + _PARTITIONS_AT_ONCE]
             missing = [path for path in part if path not in self._groups]
-            index = self._listings.index
-            indexed = index.files(missing) if index is not None and missing else None
-            if indexed is None and index is not None:
+            indexed = self._index.files(missing) if self._index is not None and missing else None
+            if indexed is None and self._index is not None:
                 self._listings.fetch(missing, must_exist=must_exist)
             for path in part:
                 groups = self._groups.get(path)
@@ -175,6 +197,12 @@ class TableFiles:
         self._made += len(groups)
         if self._made <= _MAX_KEPT_GROUPS:
             self._groups[path] = groups
+
+    @cached_property
+    def _index(self) -> FileIndex | None:
+        """The index, unless the table has few folders."""
+        index = self._listings.index
+        return None if index is None or self._listings.are_few() else index
 
     @cached_property
     def _timeline(self) -> TimelineView:

@@ -12,7 +12,7 @@ from fsspec.implementations.local import LocalFileSystem
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.metadata.listing import MetadataFileIndex
-from hudi_bridge.splits import plan_warnings
+from hudi_bridge.splits import plan_warnings, table_files
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.table import HudiTable
 from tests.golden_cases import golden_queries, golden_table
@@ -26,6 +26,12 @@ CASES = sorted({query.case for query in golden_queries(("snapshot",))} - set(UNF
 @pytest.fixture(autouse=True)
 def _warn_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_warnings, "_given", set())
+
+
+@pytest.fixture(autouse=True)
+def _of_many_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables here have few folders."""
+    monkeypatch.setattr(table_files, "_FEW_FOLDERS", 0)
 
 
 def plans(table: HudiTable) -> list[list[RealtimeFileSplit] | str]:
@@ -99,10 +105,10 @@ def requests(case: str, options: dict[str, str], row_filter: pc.Expression | Non
 @pytest.mark.parametrize(
     ("case", "row_filter", "by_index", "by_listing"),
     [
-        # The folder of the metadata table's timeline, and that of its files; a base file and its logs.
-        ("h_bloom_footer_0150", None, {"list": 2, "open": 11}, {"list": 4}),
-        ("h_bloom_footer_120", None, {"list": 2, "open": 11}, {"list": 4}),
-        ("h_bloom_footer_120", pc.field("part") == "a", {"list": 2, "open": 11}, {"list": 2}),
+        # The folders of the table, of the metadata table's timeline, and of its files; a base file and its logs.
+        ("h_bloom_footer_0150", None, {"list": 3, "open": 11}, {"list": 4}),
+        ("h_bloom_footer_120", None, {"list": 3, "open": 11}, {"list": 4}),
+        ("h_bloom_footer_120", pc.field("part") == "a", {"list": 3, "open": 11}, {"list": 2}),
     ],
 )
 def test_requests(
@@ -110,6 +116,13 @@ def test_requests(
 ) -> None:
     assert requests(case, {}, row_filter) == by_index
     assert requests(case, OFF, row_filter) == by_listing
+
+
+def test_a_table_of_few_folders_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = requests("h_bloom_footer_120", OFF, None)
+    for few, is_listed in ((8, True), (3, True), (2, False)):
+        monkeypatch.setattr(table_files, "_FEW_FOLDERS", few)
+        assert (requests("h_bloom_footer_120", {}, None) == listed) == is_listed
 
 
 def test_switched_off_nothing_of_the_metadata_table_is_touched() -> None:
