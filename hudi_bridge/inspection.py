@@ -143,16 +143,21 @@ def inspect_columns(table: HudiTable, as_of: InstantLike | None = None) -> pa.Ta
         COLUMNS_SCHEMA,
         (
             {"name": field.name, "type": str(field.type), "nullable": field.nullable}
-            for field in table.snapshot(as_of).schema
+            for field in table.read_context(as_of).schema
         ),
     )
 
 
 def inspect_table(table: HudiTable, as_of: InstantLike | None = None) -> pa.Table:
     """One row that describes the table; ``latest_instant`` is null before the first commit."""
+    return _table(TABLE_SCHEMA, [table_facts(table, as_of)])
+
+
+def table_facts(table: HudiTable, as_of: InstantLike | None = None) -> Mapping[str, Any]:
+    """The row of ``inspect_table`` by column."""
     config = table.config
     slices = table.file_slices(as_of)
-    row = {
+    return {
         "name": config.name,
         "path": table.path,
         "table_type": str(config.table_type),
@@ -162,7 +167,7 @@ def inspect_table(table: HudiTable, as_of: InstantLike | None = None) -> pa.Tabl
         "record_key_fields": list(config.record_key_fields),
         "ordering_fields": list(config.ordering_fields),
         "partition_fields": list(config.partition_fields),
-        "columns": len(table.snapshot(as_of).schema),
+        "columns": len(table.read_context(as_of).schema),
         "latest_instant": table.latest_instant,
         "file_slices": len(slices),
         "base_files": sum(piece.base_file is not None for piece in slices),
@@ -170,7 +175,6 @@ def inspect_table(table: HudiTable, as_of: InstantLike | None = None) -> pa.Tabl
         "log_files": sum(len(piece.log_files) for piece in slices),
         "log_size_bytes": sum(piece.log_size_bytes for piece in slices),
     }
-    return _table(TABLE_SCHEMA, [row])
 
 
 def _iter_files(table: HudiTable, as_of: InstantLike | None) -> Iterable[Mapping[str, Any]]:

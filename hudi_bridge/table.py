@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,9 +11,9 @@ from hudi_bridge.caching import cached_property
 from hudi_bridge.changes.plan import plan_changes
 from hudi_bridge.changes.split import ChangeFormat
 from hudi_bridge.config import QueryType, TableConfig
-from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.display import html_of_properties
 from hudi_bridge.errors import QueryError
+from hudi_bridge.imported_later import LaterModule
 from hudi_bridge.indexes.column_stats import ColumnStatsOfTable
 from hudi_bridge.indexes.record_index import RecordIndexOfTable
 from hudi_bridge.merge.custom_payload import RecordPayload
@@ -42,6 +42,11 @@ from hudi_bridge.timeline.time_travel import earliest_readable_instant, validate
 from hudi_bridge.timeline.timeline import Timeline
 from hudi_bridge.trace.record_history import RecordHistory
 from hudi_bridge.trace.record_trace import trace_record
+
+if TYPE_CHECKING:
+    from hudi_bridge import dataset
+else:
+    dataset = LaterModule("hudi_bridge.dataset")
 
 
 class HudiTable:
@@ -167,7 +172,7 @@ class HudiTable:
         """The schema as of the newest commit."""
         return self._latest.schema(QueryType.SNAPSHOT)
 
-    def snapshot(self, as_of: InstantLike | None = None) -> HudiDataset:
+    def snapshot(self, as_of: InstantLike | None = None) -> "dataset.HudiDataset":
         """The true rows: base files merged with their logs, as of the newest commit or of an instant.
 
         ``as_of`` is an instant in one of Hudi's formats: ``2026-01-31``, ``2026-01-31 12:00:00[.000]``, or 14 or 17
@@ -204,7 +209,7 @@ class HudiTable:
         """
         return self.snapshot(as_of).get(keys, columns, partition_path=partition_path)
 
-    def read_optimized(self, as_of: InstantLike | None = None) -> HudiDataset:
+    def read_optimized(self, as_of: InstantLike | None = None) -> "dataset.HudiDataset":
         """The rows of the base files only, without the changes in log files.
 
         ``left_out_log_files()`` of the result is the number of log files that are not read. ``as_of`` is as for
@@ -212,7 +217,7 @@ class HudiTable:
         """
         return self._dataset(QueryType.READ_OPTIMIZED, as_of)
 
-    def incremental(self, after: InstantLike, up_to: InstantLike | None = None) -> HudiDataset:
+    def incremental(self, after: InstantLike, up_to: InstantLike | None = None) -> "dataset.HudiDataset":
         """The rows written by commits in ``(after, up_to]``, in their latest state; rows deleted since are absent.
 
         Commits are in the range by their completion time, in table versions up to 6 by their requested time. Both ends
@@ -225,7 +230,7 @@ class HudiTable:
             UnsupportedTableError: the rows of the table do not record their commits.
         """
         plan = plan_incremental(self._latest, self.instant_range(after, up_to))
-        return HudiDataset(self._state.storage, plan)
+        return dataset.HudiDataset(self._state.storage, plan)
 
     def instant_range(self, after: InstantLike, up_to: InstantLike | None = None) -> InstantRange:
         """The commits of an incremental query with these ends.
@@ -242,7 +247,7 @@ class HudiTable:
         up_to: InstantLike | None = None,
         *,
         format: ChangeFormat | str = ChangeFormat.ROWS,  # noqa: A002 - of the rows
-    ) -> HudiDataset:
+    ) -> "dataset.HudiDataset":
         """The changes in ``(after, up_to]``, with the columns ``op`` (i, u, d), ``ts_ms``, ``before`` and ``after``.
 
         The range is as for ``incremental``; ``ts_ms`` is the commit of the change. ``before`` and ``after`` are structs
@@ -259,7 +264,7 @@ class HudiTable:
         if format not in set(ChangeFormat):
             raise QueryError("format", repr(format), " or ".join(ChangeFormat))
         plan = plan_changes(self._latest, self.instant_range(after, up_to), ChangeFormat(format))
-        return HudiDataset(self._state.storage, plan)
+        return dataset.HudiDataset(self._state.storage, plan)
 
     def splits(
         self,
@@ -318,12 +323,12 @@ class HudiTable:
         # The story also tells of files that no index has: those of writes that did not complete.
         return trace_record(SplitPlanner(self._state_as_of(as_of)), record_key, partition_path)
 
-    def _dataset(self, query_type: QueryType, as_of: InstantLike | None) -> HudiDataset:
+    def _dataset(self, query_type: QueryType, as_of: InstantLike | None) -> "dataset.HudiDataset":
         planner = self._planner(as_of)
         # The index says where records are now.
         index = self._record_index if planner.state.instant == self._state.instant else None
         plan = SnapshotPlan(planner, query_type)
-        return HudiDataset(self._state.storage, plan, record_index=index, column_stats=self._column_stats)
+        return dataset.HudiDataset(self._state.storage, plan, record_index=index, column_stats=self._column_stats)
 
     @cached_property
     def _record_index(self) -> RecordIndexOfTable:

@@ -43,7 +43,7 @@ from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
 _RECORD_KEY = "record_key"
-_OPERATIONS = pa.array([INSERT, UPDATE, DELETE])
+_OPERATIONS = (INSERT, UPDATE, DELETE)
 
 RowsOfKeys = Callable[[RealtimeFileSplit, Column], "tuple[Column, pa.Table]"]
 """The rows of a slice with the given record keys, and their keys."""
@@ -92,7 +92,7 @@ class ChangeLog:
                 block.path, block.offset, ", ".join(rows.schema.names), "op and both images or a key"
             )
         operations = rows.column(OPERATION)
-        unknown = operations.filter(pc.invert(pc.is_in(operations, value_set=_OPERATIONS)))
+        unknown = operations.filter(pc.invert(pc.is_in(operations, value_set=pa.array(_OPERATIONS))))
         if len(unknown):
             found = f"the operation {unknown[0].as_py()!r}"
             raise CorruptLogFileError(block.path, block.offset, found, "i, u or d")

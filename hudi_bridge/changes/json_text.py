@@ -33,7 +33,6 @@ from hudi_bridge.schema.nested import as_lists
 Array: TypeAlias = "pa.Array[Any]"
 
 _ROWS_AT_ONCE = 1 << 14
-_NULL_TEXT = pa.scalar(None, pa.string())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,4 +157,4 @@ def _joined_by_row(texts: Array, lengths: Positions, style: JsonStyle) -> Array:
 def _wrapped(array: Array, before: str, texts: Array, after: str) -> Array:
     """The texts in brackets; null where the array is null."""
     whole: Array = joined(before, texts, after)
-    return whole if array.null_count == 0 else pc.if_else(array.is_valid(), whole, _NULL_TEXT)
+    return whole if array.null_count == 0 else pc.if_else(array.is_valid(), whole, pa.scalar(None, pa.string()))

@@ -6,30 +6,88 @@ import typer
 from rich.console import Console
 
 from hudi_bridge import __version__
-from hudi_bridge.cli import changes, get, iceberg, inspection, metadata, read, sql, trace, trino
+from hudi_bridge.cli.commands_later import SETTINGS, CommandPlace, group_of
+
+_COMMANDS = {
+    "info": CommandPlace(
+        module="hudi_bridge.cli.inspection",
+        name="info",
+        help="What the table is: type, version, merge mode, keys, size.",
+    ),
+    "schema": CommandPlace(
+        module="hudi_bridge.cli.inspection",
+        name="schema",
+        help="The columns and their Arrow types, or how they came to be.",
+    ),
+    "timeline": CommandPlace(
+        module="hudi_bridge.cli.inspection",
+        name="timeline",
+        help="The instants of the active timeline, oldest first.",
+    ),
+    "slices": CommandPlace(
+        module="hudi_bridge.cli.inspection",
+        name="slices",
+        help="The file slices that a snapshot reads, with the number and size of their files.",
+    ),
+    "splits": CommandPlace(
+        module="hudi_bridge.cli.inspection",
+        name="splits",
+        help="The splits of a query: the files that one task reads together.",
+    ),
+    "metadata": CommandPlace(
+        module="hudi_bridge.cli.metadata",
+        name="metadata",
+        help="The indexes in the metadata table, or the records of one of them.",
+    ),
+    "read": CommandPlace(
+        module="hudi_bridge.cli.read",
+        name="read",
+        help="Read the rows of the newest snapshot, or with --after those that later commits have written.",
+    ),
+    "get": CommandPlace(
+        module="hudi_bridge.cli.get",
+        name="get",
+        help="Look up the rows of record keys, with the indexes of the table.",
+    ),
+    "changes": CommandPlace(
+        module="hudi_bridge.cli.changes",
+        name="changes",
+        help="How records have changed: inserts, updates with the images before and after, deletes.",
+    ),
+    "sql": CommandPlace(
+        module="hudi_bridge.cli.sql",
+        name="sql",
+        help="Run SQL on the table, which is called t and by its own name, or on all tables of a folder.",
+    ),
+    "trace": CommandPlace(
+        module="hudi_bridge.cli.trace",
+        name="trace",
+        help="Show all versions of a record, why each wins or loses, and the resulting row.",
+    ),
+    "serve": CommandPlace(
+        module="hudi_bridge.cli.iceberg",
+        name="serve_app",
+        help="Serve tables to engines, live.",
+    ),
+    "publish": CommandPlace(
+        module="hudi_bridge.cli.publish",
+        name="publish_app",
+        help="Write tables once in the form of other engines.",
+    ),
+    "trino": CommandPlace(
+        module="hudi_bridge.cli.trino",
+        name="trino_app",
+        help="SQL for Trino and Presto, and which way there fits a table.",
+    ),
+}
 
 app = typer.Typer(
+    cls=group_of(_COMMANDS),
     help="Reads the true, current rows of Apache Hudi merge-on-read tables.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=SETTINGS,
 )
-app.command()(inspection.info)
-app.command()(inspection.schema)
-app.command()(inspection.timeline)
-app.command()(inspection.slices)
-app.command()(inspection.splits)
-app.command()(metadata.metadata)
-app.command()(read.read)
-app.command()(get.get)
-app.command()(changes.changes)
-app.command()(sql.sql)
-app.command()(trace.trace)
-app.add_typer(iceberg.serve_app, name="serve")
-app.add_typer(iceberg.publish_app, name="publish")
-iceberg.publish_app.command("log-records")(trino.log_records)
-iceberg.publish_app.command("delta", hidden=True)(trino.delta)
-app.add_typer(trino.trino_app, name="trino")
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer calls it with the option's value

@@ -22,7 +22,6 @@ from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.storage import Storage
 
 serve_app = typer.Typer(no_args_is_help=True, help="Serve tables to engines, live.")
-publish_app = typer.Typer(no_args_is_help=True, help="Write tables once in the form of other engines.")
 
 _PACKAGE = "hudi_bridge.connectors.iceberg."
 
@@ -141,7 +140,6 @@ def serve_iceberg(
     service.run()
 
 
-@publish_app.command("iceberg")
 def publish_iceberg(
     *,
     table: options.Table,

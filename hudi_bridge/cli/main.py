@@ -14,15 +14,21 @@ from collections.abc import Sequence
 from hudi_bridge.errors import InstantNotReadableError, QueryError
 from hudi_bridge.waiting import has_abandoned_call
 
+
+def _exit_if_of_extra(error: ModuleNotFoundError) -> None:
+    """Ends with a message if the missing module is one that the command line needs."""
+    missing = (error.name or "").partition(".")[0]
+    if missing in ("duckdb", "rich", "typer"):
+        sys.exit(f"hudi-bridge: {missing} is not installed; the command line needs: pip install 'hudi-bridge[cli]'")
+
+
 try:
     from hudi_bridge.cli import terminal
     from hudi_bridge.cli.app import app
     from hudi_bridge.cli.sinks import OutputClosedError
 except ModuleNotFoundError as error:
-    missing = (error.name or "").partition(".")[0]
-    if missing not in ("duckdb", "rich", "typer"):
-        raise
-    sys.exit(f"hudi-bridge: {missing} is not installed; the command line needs: pip install 'hudi-bridge[cli]'")
+    _exit_if_of_extra(error)
+    raise
 
 FAILED = 1
 WRONG_CALL = 2
@@ -59,6 +65,8 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError):
+            _exit_if_of_extra(error)
         if debug:
             raise
         terminal.print_error(error)

@@ -16,7 +16,6 @@ from hudi_bridge.schema.casts import ArrowType
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 
 META_FIELDS = frozenset((*META_COLUMNS, OPERATION_COLUMN))
-_NULL: Value = pa.scalar(None, pa.null())
 
 
 def unset_value(rule: MergeRule, name: str, kind: ArrowType, default: "Value | None") -> "Value | None":
@@ -28,9 +27,9 @@ def unset_value(rule: MergeRule, name: str, kind: ArrowType, default: "Value | N
         return None
     match rule.fill:
         case FieldFill.NULLS:
-            return _NULL
+            return _null()
         case FieldFill.DEFAULTS:
-            return _NULL if default is None else default
+            return _null() if default is None else default
         case FieldFill.UNAVAILABLE:
             is_text = pa.types.is_string(kind) or pa.types.is_binary(kind)
             return pa.scalar(rule.unavailable_value).cast(kind) if is_text else None
@@ -56,3 +55,8 @@ def unset_fields(
         if of_field.any():
             found[field.name] = of_field
     return found
+
+
+def _null() -> Value:
+    null: Value = pa.scalar(None, pa.null())
+    return null

@@ -10,10 +10,10 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptBaseFileError, HudiReadError
+from hudi_bridge.imported_later import ds
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mismatch
 from hudi_bridge.merge.arrays import Booleans, Positions
 from hudi_bridge.readers.footers import base_fragment, keep_fragment
@@ -39,7 +39,7 @@ class OpenBaseFile:
         storage: Storage,
         split: RealtimeFileSplit,
         path: str,
-        fragment: ds.ParquetFileFragment,
+        fragment: "ds.ParquetFileFragment",
         file: pq.ParquetFile,
         *,
         use_threads: bool,

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
+from hudi_bridge.imported_later import ds
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.splits.partitions import partition_guarantee
 from hudi_bridge.splits.split import RealtimeFileSplit
@@ -24,7 +24,7 @@ _DECODED_RATIO = 3
 
 def base_fragment(
     storage: Storage, split: RealtimeFileSplit, path: str, opened: pa.NativeFile, *, keep: bool
-) -> ds.ParquetFileFragment:
+) -> "ds.ParquetFileFragment":
     """The footer of an open base file, as a fragment with complete metadata and the partition values as a guarantee.
 
     With ``keep``, or after ``keep_fragment``, later calls for the same file need not read it. The footer is read in one
@@ -56,7 +56,7 @@ def base_fragment(
     return found
 
 
-def keep_fragment(storage: Storage, split: RealtimeFileSplit, path: str, fragment: ds.ParquetFileFragment) -> None:
+def keep_fragment(storage: Storage, split: RealtimeFileSplit, path: str, fragment: "ds.ParquetFileFragment") -> None:
     """Keep the footer of a base file for the next time that the file is opened."""
     storage.kept.put(_key(split, path), fragment, fragment.metadata.serialized_size * _DECODED_RATIO)
 

@@ -10,9 +10,9 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from hudi_bridge.errors import QueryError
+from hudi_bridge.imported_later import ds
 from hudi_bridge.merge.arrays import Booleans, Column
 from hudi_bridge.readers.filter_values import allowed_values
 from hudi_bridge.readers.key_condition import keys_of_filter

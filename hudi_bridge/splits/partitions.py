@@ -13,10 +13,10 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from hudi_bridge.config import HOODIE_FOLDER, PartitionFieldKind, QueryType, TableConfig
 from hudi_bridge.errors import CorruptTableError, StorageError
+from hudi_bridge.imported_later import ds
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.table_state import TableState

@@ -138,9 +138,9 @@ def test_colours_are_for_terminals_that_want_them(in_terminal: Callable[..., str
 
 
 def test_a_missing_extra_is_named(story: str) -> None:
-    for module in ("typer", "rich", "duckdb"):
+    for module, arguments in (("typer", ("info",)), ("rich", ("info",)), ("duckdb", ("sql", "SELECT 1"))):
         program = f"import sys; sys.modules['{module}'] = None; from hudi_bridge.cli.main import main; main()"
-        command = [sys.executable, "-W", "error", "-c", program, "info", story]
+        command = [sys.executable, "-W", "error", "-c", program, arguments[0], story, *arguments[1:]]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 1
         assert done.stderr == (
