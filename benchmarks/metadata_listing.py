@@ -94,7 +94,7 @@ def _file_names(partition: int, files: int) -> dict[str, int]:
 
 
 def write_table(folder: Path, partitions: int, files: int, *, with_files: bool) -> None:
-    """A table whose metadata table has all files; ``with_files`` also makes them, all empty."""
+    """A table whose metadata table has all files; ``with_files`` makes them, all empty, and not their folders alone."""
     paths = [f"part={number:05d}" for number in range(partitions)]
     timeline, own = folder / ".hoodie/timeline", folder / ".hoodie/metadata/.hoodie/timeline"
     index = folder / ".hoodie/metadata/files"
@@ -123,10 +123,11 @@ def write_table(folder: Path, partitions: int, files: int, *, with_files: bool) 
     info = {"schema": json.dumps(_SCHEMA).encode()}
     data = hfile([*_blocks(cells())], info=info)
     (index / f"files-0000-0_0-1-1_{_BOOTSTRAP}.hfile").write_bytes(data)
-    for number, path in enumerate(paths if with_files else ()):
+    for number, path in enumerate(paths):
+        # Without any folder, the table would be taken for a small one, which is listed.
         (folder / path).mkdir()
         (folder / path / ".hoodie_partition_metadata").touch()
-        for name in _file_names(number, files):
+        for name in _file_names(number, files) if with_files else ():
             (folder / path / name).touch()
 
 
