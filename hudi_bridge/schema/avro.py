@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from hudi_bridge.caching import BoundedCache
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
 from hudi_bridge.schema.avro_types import (
     BLOB,
@@ -77,6 +78,8 @@ _KNOWN = {"decimal", *_LOGICAL_CARRIERS, *_IGNORED}
 _HUDI_CARRIERS = {VECTOR: "fixed", VARIANT: "record", BLOB: "record"}
 _FIXED_BYTES = "FIXED_BYTES"
 _VARIANT_PARTS = {"metadata", "value"}
+# Each log block has the schema of its writer.
+_KNOWN_SCHEMAS = BoundedCache(1 << 20)
 _COMPLEX_KINDS = {"record", "error", "enum", "fixed", "array", "map"}
 
 
@@ -87,6 +90,9 @@ def parse_avro_schema(text: str, path: str, offset: int | None = None) -> AvroRe
         CorruptTableError: the text is not the schema of an Avro record.
         UnsupportedTableError: a type contains itself, or the tree is too large.
     """
+    known: AvroRecord | None = _KNOWN_SCHEMAS.get(text)
+    if known is not None:
+        return known
     parser = _Parser(path=path, offset=offset)
     try:
         avro = parser.parse(parse_json(text), "")
@@ -97,6 +103,7 @@ def parse_avro_schema(text: str, path: str, offset: int | None = None) -> AvroRe
     if not isinstance(avro, AvroRecord):
         raise parser.corrupt(f"a schema of {_shown(text)}", "the schema of a record")
     _refuse_large(avro, path)
+    _KNOWN_SCHEMAS.put(text, avro, len(text))
     return avro
 
 

@@ -11,6 +11,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from hudi_bridge.caching import BoundedCache
 from hudi_bridge.errors import SchemaEvolutionError, UnsupportedTableError
 from hudi_bridge.schema.casts import Array, ArrowType, plan_cast
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
@@ -21,6 +22,10 @@ _Step = Callable[[Array], Array] | None
 
 # The types with ids of the file and of the query; None if fields are matched by name.
 _Ids = tuple[FieldType, FieldType] | None
+
+
+# Of many files, few have other columns than the one before.
+_KNOWN_COLUMNS = BoundedCache(256)
 
 
 class FloatsByText(StrEnum):
@@ -118,7 +123,12 @@ def plan_evolution(
         by_text=floats_by_text is not FloatsByText.NOWHERE,
         by_text_inside=floats_by_text is FloatsByText.EVERYWHERE,
     )
-    columns = tuple(planner.column(file_schema, field, ids) for field in query_schema)
+    known = (file_schema.remove_metadata(), query_schema.remove_metadata(), floats_by_text)
+    columns: tuple[_Column, ...] | None = _KNOWN_COLUMNS.get(known) if ids is None else None
+    if columns is None:
+        columns = tuple(planner.column(file_schema, field, ids) for field in query_schema)
+        if ids is None:
+            _KNOWN_COLUMNS.put(known, columns, 1)
     file_columns = tuple(dict.fromkeys(column.source for column in columns if column.source is not None))
     is_identity = all(column.step is None and column.source == column.field.name for column in columns)
     return Evolution(
