@@ -98,6 +98,7 @@ _OPTIONS_OF_ARROW = frozenset(
 )
 """The scan options that only tune Arrow's own readers."""
 _LOOK_UPS_AT_ONCE = 16
+_SMALL_SLICE_BYTES = 1 << 21
 _MERGED = "a dataset of merged file slices"
 _NOT_BY_ARROW = "a HudiDataset is read by its own methods, not by scans of Arrow's"
 
@@ -394,12 +395,22 @@ class HudiDataset(ds.FileSystemDataset):
         # Several splits are read in parallel and keep the cores busy.
         alone = use_threads and len(splits) == 1
         at_once = most_at_once(len(splits)) if use_threads else 1
-        if use_threads and request.record_keys is not None and not self._storage.is_local:
-            # Few rows are read of each: what takes time is to wait for the store.
-            at_once = max(1, min(len(splits), _LOOK_UPS_AT_ONCE))
+        if use_threads and request.record_keys is not None:
+            at_once = _look_ups_at_once(self._storage, splits)
         read = partial(_read, self._storage, request, use_threads=alone, at_once=at_once)
         sources = [partial(read, split) for split in splits]
         return iter_parallel(sources, use_threads=use_threads, at_once=at_once)
+
+
+def _look_ups_at_once(storage: Storage, splits: Sequence[Split]) -> int:
+    """The number of splits of which a few rows are read at the same time."""
+    if not storage.is_local:
+        # What takes time is to wait for the store.
+        return max(1, min(len(splits), _LOOK_UPS_AT_ONCE))
+    pieces = [piece for split in splits for piece in split.slices]
+    size = sum(piece.base_size_bytes + piece.log_size_bytes for piece in pieces)
+    # Of small files, little of the time is decoding, and threads only wait for each other.
+    return most_at_once(len(splits)) if size > _SMALL_SLICE_BYTES * len(splits) else 1
 
 
 def _read(

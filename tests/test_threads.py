@@ -12,7 +12,7 @@ import pytest
 
 from hudi_bridge import threads
 from hudi_bridge.readers.parallel import begun, iter_ahead, iter_parallel
-from hudi_bridge.threads import map_in_threads
+from hudi_bridge.threads import map_in_threads, map_while_waiting
 
 
 def workers() -> list[threading.Thread]:
@@ -53,6 +53,22 @@ def test_results_come_in_the_order_of_the_items(count: int, most: int) -> None:
         return number * number
 
     assert map_in_threads(slower_at_first, range(count), most) == [number * number for number in range(count)]
+
+
+@pytest.mark.parametrize("wait_seconds", [0.0, 0.002])
+@pytest.mark.parametrize("count", [0, 1, 8, 40])
+def test_only_calls_that_wait_are_made_in_threads(count: int, wait_seconds: float) -> None:
+    callers = set()
+
+    def call(number: int) -> int:
+        callers.add(threading.current_thread().name)
+        time.sleep(wait_seconds) if wait_seconds else sum(range(20_000))
+        return number * number
+
+    assert map_while_waiting(call, range(count), 4) == [number * number for number in range(count)]
+    in_workers = any(name.startswith("hudi-bridge") for name in callers)
+    # On a busy machine, a thread waits for the processor as well.
+    assert in_workers or not (wait_seconds and count > 9)
 
 
 def test_an_error_ends_all() -> None:

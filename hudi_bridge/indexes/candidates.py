@@ -21,11 +21,11 @@ from hudi_bridge.indexes.slice_keys import known_footer_index, known_log_keys, r
 from hudi_bridge.indexes.wanted_keys import WantedKeys
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
-from hudi_bridge.threads import map_in_threads
+from hudi_bridge.threads import map_in_threads, map_while_waiting
 from hudi_bridge.timeline.plans import GroupId
 
 _REQUESTS_AT_ONCE = 16
-_LOCAL_READS_AT_ONCE = 2
+_LOCAL_READS_AT_ONCE = 4
 _MOST_CHECKED = 8
 _BUCKET_FOLDER = ".hoodie/.bucket_index"
 """Where tables describe buckets whose number is not the same everywhere: consistent hashing, numbers by partition."""
@@ -80,8 +80,10 @@ def _verdicts(
     unknown = [split for split, verdict in zip(splits, known, strict=True) if verdict is None]
     if not unknown:
         return [bool(verdict) for verdict in known]
-    at_once = _LOCAL_READS_AT_ONCE if storage.is_local else _REQUESTS_AT_ONCE
-    read = iter(map_in_threads(of_read, unknown, at_once))
+    if storage.is_local:
+        read = iter(map_while_waiting(of_read, unknown, _LOCAL_READS_AT_ONCE))
+    else:
+        read = iter(map_in_threads(of_read, unknown, _REQUESTS_AT_ONCE))
     return [next(read) if verdict is None else verdict for verdict in known]
 
 

@@ -7,14 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.indexes.footer_index import FooterIndex, parse_footer_index
 from hudi_bridge.indexes.wanted_keys import KeyHashes, WantedKeys
 from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge.log_records import key_hashes
-from hudi_bridge.readers.base_file import OpenBaseFile
+from hudi_bridge.readers.footers import BaseFileFooter, text_range
 from hudi_bridge.readers.log_record_scanner import BlockDecoder, read_log_file
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.splits.split import RealtimeFileSplit
@@ -43,13 +45,13 @@ def read_footer_index(storage: Storage, split: RealtimeFileSplit, wanted: Wanted
     """
     path = split.base_path or ""
     try:
-        with OpenBaseFile.open(storage, split, path, use_threads=False) as base:
-            index = parse_footer_index(base.arrow_schema.metadata or {}, path).without_full_filter()
-            if index.key_range is None:
-                index = replace(index, key_range=_range_of_statistics(base))
-            if index.may_hold_any(wanted):
-                base.keep_footer()
-    except HudiReadError:
+        footer = BaseFileFooter(storage, split, path)
+        index = parse_footer_index(footer.content.metadata or {}, path).without_full_filter()
+        if index.key_range is None:
+            index = replace(index, key_range=_range_of_statistics(footer.content))
+        if index.may_hold_any(wanted):
+            footer.keep()
+    except (HudiReadError, *PARQUET_ERRORS):
         # Whoever reads the file will say what is wrong with it.
         return _NOTHING
     size_bytes = index.bloom_filter.size_bytes if index.bloom_filter else 0
@@ -57,8 +59,8 @@ def read_footer_index(storage: Storage, split: RealtimeFileSplit, wanted: Wanted
     return index
 
 
-def _range_of_statistics(base: OpenBaseFile) -> tuple[str, str] | None:
-    ranges = [base.text_range(group, RECORD_KEY_COLUMN) for group in base.row_groups]
+def _range_of_statistics(footer: pq.FileMetaData) -> tuple[str, str] | None:
+    ranges = [text_range(footer, group, RECORD_KEY_COLUMN) for group in range(footer.num_row_groups)]
     known = [one for one in ranges if one is not None]
     if not known or len(known) < len(ranges):
         return None

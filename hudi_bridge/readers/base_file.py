@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptBaseFileError, HudiReadError
 from hudi_bridge.imported_later import ds
-from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mismatch
+from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line
 from hudi_bridge.merge.arrays import Booleans, Positions
-from hudi_bridge.readers.footers import base_fragment, keep_fragment
+from hudi_bridge.readers.footers import base_fragment, text_range
 from hudi_bridge.readers.missing_files import data_file_gone
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.split_columns import plan_file_evolution, with_path_columns, without_path_columns
@@ -80,8 +80,6 @@ class OpenBaseFile:
                 read_dictionary=list(_DICTIONARY_COLUMNS),
                 page_checksum_verification=True,
             )
-            if wrong := footer_mismatch(file.metadata):
-                raise CorruptBaseFileError(path, None, *wrong)
         except PARQUET_ERRORS as error:
             raise _cause(storage, split, path, error, pq.ParquetFile) from error
         return cls(storage, split, path, fragment, file, use_threads=use_threads)
@@ -91,10 +89,6 @@ class OpenBaseFile:
 
     def __exit__(self, *_: object) -> None:
         self._file.close(force=True)
-
-    def keep_footer(self) -> None:
-        """Let the storage keep the footer for the next time that the file is opened."""
-        keep_fragment(self._storage, self._split, self.path, self._fragment)
 
     @property
     def footer(self) -> pq.FileMetaData:
@@ -117,13 +111,7 @@ class OpenBaseFile:
         """The least and greatest text of a top-level column in a row group; None if its statistics do not tell."""
         if column not in self.arrow_schema.names or not pa.types.is_string(self.arrow_schema.field(column).type):
             return None
-        group = self.footer.row_group(row_group)
-        chunks = map(group.column, range(group.num_columns))
-        statistics = next((chunk.statistics for chunk in chunks if chunk.path_in_schema == column), None)
-        if statistics is None or not statistics.has_min_max:
-            return None
-        least, greatest = statistics.min, statistics.max
-        return (least, greatest) if isinstance(least, str) and isinstance(greatest, str) else None
+        return text_range(self.footer, row_group, column)
 
     def arriving(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches of the file, with the time limit of the storage for each."""
@@ -215,6 +203,12 @@ class BaseFileColumns:
     def rows_of(self, row_group: int) -> int:
         """The number of rows of a row group."""
         return self._base.footer.row_group(row_group).num_rows
+
+    def stored_bytes(self, row_group: int, columns: Iterable[str]) -> int:
+        """The bytes of top-level columns of a row group in the file."""
+        group, names = self._base.footer.row_group(row_group), set(columns)
+        chunks = map(group.column, range(group.num_columns))
+        return sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema.partition(".")[0] in names)
 
     def stored_batches(
         self, row_group: int, rows_per_batch: int = ROWS_PER_BATCH, columns: tuple[str, ...] | None = None

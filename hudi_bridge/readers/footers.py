@@ -3,13 +3,16 @@
 Hudi never writes another file under the name of a base file.
 """
 
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.imported_later import ds
-from hudi_bridge.logformat.parquet import PARQUET_ERRORS
+from hudi_bridge.logformat.parquet import PARQUET_ERRORS, footer_mismatch
 from hudi_bridge.splits.partitions import partition_guarantee
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
@@ -31,29 +34,81 @@ def base_fragment(
     request if it is no larger than those of other files before it.
 
     Raises:
+        CorruptBaseFileError: the parts of the footer do not agree.
         PARQUET_ERRORS: the file is not Parquet, or cannot be read.
     """
     kept: ds.ParquetFileFragment | None = storage.kept.get(_key(split, path))
     if kept is not None:
         return kept
-    parquet: Any = ds.ParquetFileFormat()
-    guarantee = partition_guarantee(tuple(split.path_values.items()))
-    fragment: Any = None
     footer = _read_footer(storage, path, opened)
-    if footer is not None:
-        try:
-            fragment = parquet.make_fragment(pa.BufferReader(footer), partition_expression=guarantee)
-            fragment.ensure_complete_metadata()
-        except PARQUET_ERRORS:
-            fragment = None
+    fragment = None if footer is None else _fragment_of(footer, split)
     if fragment is None:
         # Arrow finds out, and says, what is wrong with the file.
-        fragment = parquet.make_fragment(opened, partition_expression=guarantee)
+        fragment = _parquet().make_fragment(opened, partition_expression=_guarantee(split))
         storage.wait_for("read", path, fragment.ensure_complete_metadata)
+    _require_agreement(fragment.metadata, path)
     if keep:
         keep_fragment(storage, split, path, fragment)
+    return fragment
+
+
+class BaseFileFooter:
+    """The footer of a base file, read without opening the file for its data."""
+
+    def __init__(self, storage: Storage, split: RealtimeFileSplit, path: str) -> None:
+        """Reads the footer.
+
+        Raises:
+            CorruptBaseFileError: the file has no footer, or one whose parts do not agree.
+            PARQUET_ERRORS: the footer cannot be decoded.
+            StorageError: the file cannot be read.
+        """
+        with storage.open_input(path) as opened:
+            content = _read_footer(storage, path, opened)
+        if content is None:
+            raise CorruptBaseFileError(path, None, "no footer", "a readable Parquet file")
+        self.content = pq.read_metadata(pa.BufferReader(content))
+        """What the footer says."""
+        _require_agreement(self.content, path)
+        self._storage, self._split, self._path = storage, split, path
+        self._stored = content
+
+    def keep(self) -> None:
+        """Let the storage keep the footer for the time when the file is opened."""
+        fragment = _fragment_of(self._stored, self._split)
+        if fragment is not None:
+            keep_fragment(self._storage, self._split, self._path, fragment)
+
+
+def text_range(footer: pq.FileMetaData, row_group: int, column: str) -> tuple[str, str] | None:
+    """The least and greatest text of a top-level column in a row group; None if its statistics do not tell."""
+    group = footer.row_group(row_group)
+    chunks = map(group.column, range(group.num_columns))
+    statistics = next((chunk.statistics for chunk in chunks if chunk.path_in_schema == column), None)
+    if statistics is None or not statistics.has_min_max:
+        return None
+    least, greatest = statistics.min, statistics.max
+    return (least, greatest) if isinstance(least, str) and isinstance(greatest, str) else None
+
+
+def _require_agreement(footer: pq.FileMetaData, path: str) -> None:
+    if wrong := footer_mismatch(footer):
+        raise CorruptBaseFileError(path, None, *wrong)
+
+
+def _fragment_of(footer: bytes, split: RealtimeFileSplit) -> "ds.ParquetFileFragment | None":
+    """A fragment with the metadata of a footer; None if that cannot be decoded."""
+    try:
+        fragment = _parquet().make_fragment(pa.BufferReader(footer), partition_expression=_guarantee(split))
+        fragment.ensure_complete_metadata()
+    except PARQUET_ERRORS:
+        return None
     found: ds.ParquetFileFragment = fragment
     return found
+
+
+def _guarantee(split: RealtimeFileSplit) -> pc.Expression:
+    return partition_guarantee(tuple(split.path_values.items()))
 
 
 def keep_fragment(storage: Storage, split: RealtimeFileSplit, path: str, fragment: "ds.ParquetFileFragment") -> None:
@@ -84,3 +139,8 @@ def _read_footer(storage: Storage, path: str, opened: pa.NativeFile) -> bytes | 
 def _read(storage: Storage, path: str, opened: Any, start: int, end: int) -> bytes:  # noqa: ANN401 - the stubs lack read_at's second argument
     data: bytes = storage.wait_for("read", path, partial(opened.read_at, end - start, start))
     return data
+
+
+@cache
+def _parquet() -> Any:  # noqa: ANN401 - the stubs lack arguments of make_fragment
+    return ds.ParquetFileFormat()

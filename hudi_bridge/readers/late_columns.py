@@ -19,6 +19,8 @@ from hudi_bridge.splits.split import ReadContext
 
 _MOST_HELD = 0.25
 """The part of the rows of a row group up to which the columns that decide are kept, not read twice."""
+_SMALL_BYTES = 1 << 17
+"""Columns of a row group that take no more in the file are read together."""
 
 Keep = Callable[[pa.RecordBatch], Booleans]
 
@@ -81,9 +83,14 @@ def kept_rows(
     ``keep`` is called for all rows, in order, with the columns of ``first``, before the first batch is returned.
     """
     rows, chosen = 0, [np.empty(0, dtype=np.int64)]
-    held: list[pa.RecordBatch] | None = [] if first.file_columns else None
+    columns = first.file_columns
+    rest = tuple(name for name in wanted.file_columns if name not in columns)
+    if rest and first.stored_bytes(group, (*columns, *rest)) <= _SMALL_BYTES:
+        # What is small is read at once.
+        columns, rest = (*columns, *rest), ()
+    held: list[pa.RecordBatch] | None = [] if columns else None
     most = _MOST_HELD * first.rows_of(group)
-    for stored in first.stored_batches(group):
+    for stored in first.stored_batches(group, columns=columns):
         found = np.flatnonzero(keep(stored))
         if len(found):
             chosen.append(found + rows)
@@ -99,7 +106,6 @@ def kept_rows(
         both = dict.fromkeys((*first.file_columns, *wanted.file_columns))
         yield from _taken(wanted.stored_batches(group, columns=tuple(both)), positions)
         return
-    rest = tuple(name for name in wanted.file_columns if name not in first.file_columns)
     parts = _one_batch(held)
     if rest:
         others = _one_batch([batch for batch, _ in _taken(wanted.stored_batches(group, columns=rest), positions)])

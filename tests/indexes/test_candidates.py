@@ -61,16 +61,16 @@ def test_key_ranges(tmp_path: Path) -> None:
     table = written(tmp_path / "t", with_key_index=True, spread=False)
     found = counted(table, "k00025")
     assert found.rows == 1
-    # One footer for each file, then the key column and the other columns of the only candidate.
-    assert found.cold <= SLICES + 2
-    assert found.warm <= 2
+    # One footer for each file, then all columns of the only candidate, which is small.
+    assert found.cold <= SLICES + 1
+    assert found.warm <= 1
     without = counted(table, "k00025", NO_SKIPPING)
     assert without.rows == 1
     # The statistics of row groups rule out the same files.
     assert without.cold <= SLICES + 2
 
 
-@pytest.mark.parametrize(("key", "rows", "warm"), [("k00025", 1, 2), ("k99999", 0, 0), ("k00025x", 0, 0)])
+@pytest.mark.parametrize(("key", "rows", "warm"), [("k00025", 1, 1), ("k99999", 0, 0), ("k00025x", 0, 0)])
 def test_bloom_filters_where_all_ranges_overlap(tmp_path: Path, key: str, rows: int, warm: int) -> None:
     table = written(tmp_path / "t", with_key_index=True)
     found = counted(table, key)
@@ -80,8 +80,8 @@ def test_bloom_filters_where_all_ranges_overlap(tmp_path: Path, key: str, rows: 
     without = counted(table, key, NO_SKIPPING)
     assert without.rows == rows
     if key == "k00025":
-        assert without.cold > 2 * SLICES
-        assert without.warm > SLICES
+        assert without.cold >= 2 * SLICES
+        assert without.warm >= SLICES
         assert found.cold_bytes < without.cold_bytes
 
 
