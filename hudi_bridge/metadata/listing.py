@@ -4,18 +4,19 @@ Where the metadata table cannot be used, although the properties say that it is 
 files are listed in storage. An answer does not depend on it: the timeline decides what is read of the files.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import CorruptTableError, HudiReadError
 from hudi_bridge.metadata.record_kinds import ALL_PARTITIONS, FILES
 from hudi_bridge.metadata.table import MetadataTable
+from hudi_bridge.splits.plain_groups import FILES as FILE_COLUMNS
 from hudi_bridge.splits.plan_warnings import warn_of_unused_metadata
 from hudi_bridge.splits.table_files import FolderListings
-from hudi_bridge.storage import FileInfo
 from hudi_bridge.timeline.table_state import TableState
 
 # The key of the files of a table without partitions.
@@ -46,8 +47,8 @@ class MetadataFileIndex:
         """The paths of all partitions, None if the metadata table cannot be used."""
         return self._ask(lambda: self._partitions)
 
-    def files(self, partition_paths: Sequence[str]) -> Mapping[str, tuple[FileInfo, ...]] | None:
-        """The data files of partitions, by path of the partition, None if the metadata table cannot be used."""
+    def files(self, partition_paths: Sequence[str]) -> pa.Table | None:
+        """The data files of partitions, as ``FileIndex`` has them, None if the metadata table cannot be used."""
         return self._ask(lambda: self._files(partition_paths))
 
     def _ask(self, question: Callable[[], _Answer]) -> _Answer | None:
@@ -74,16 +75,15 @@ class MetadataFileIndex:
             self._state.storage.resolve(path)
         return paths
 
-    def _files(self, partition_paths: Sequence[str]) -> dict[str, tuple[FileInfo, ...]]:
+    def _files(self, partition_paths: Sequence[str]) -> pa.Table:
         found = self._table.of_keys(FILES, [path or _NO_PARTITION for path in partition_paths])
-        files: dict[str, list[FileInfo]] = {path: [] for path in partition_paths}
-        sizes = found.column("size_bytes").to_numpy().tolist()
-        for key, name, size in zip(_texts(found.column("key")), _texts(found.column("name")), sizes, strict=True):
-            if "/" in name:
-                raise CorruptTableError(key, None, f"a file named {name!r}", "names without slashes")
-            path = "" if key == _NO_PARTITION else key
-            files[path].append(FileInfo(path=f"{path}/{name}" if path else name, size_bytes=size, is_dir=False))
-        return {path: tuple(entries) for path, entries in files.items()}
+        names = found.column("name")
+        nested = names.filter(pc.match_substring(names, "/"))
+        if len(nested):
+            raise CorruptTableError(FILES, None, f"a file named {nested[0].as_py()!r}", "names without slashes")
+        keys: Any = found.column("key")
+        partitions = pc.if_else(pc.equal(keys, pa.scalar(_NO_PARTITION)), pa.scalar(""), keys)
+        return pa.table([partitions, names, found.column("size_bytes")], schema=FILE_COLUMNS)
 
 
 def _texts(column: "pa.ChunkedArray[Any]") -> list[str]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from hudi_bridge.errors import UnsupportedTableError
 
 _BASE_FILE = re.compile(r"(?P<file_id>[^._/][^_/]*)_(?P<token>[A-Za-z0-9-]+)_(?P<instant>\d+)\.(?P<extension>[a-z]+)")
+ASCII_BASE_FILE = r"^(?P<file_id>[^._/][^_/]*)_(?P<token>[A-Za-z0-9-]+)_(?P<instant>[0-9]+)\.(?P<extension>[a-z]+)$"
+"""For Arrow; it matches no name that ``parse_base_file_name`` does not."""
 _LOG_FILE = re.compile(
     r"\.(?P<file_id>[^._]+)_(?P<instant>[^.]*)\.(?P<kind>log|archive)\.(?P<version>\d+)"
     r"(_(?P<token>(?P<partition>\d+)-(?P<stage>\d+)-(?P<attempt>\d+))(?P<cdc>\.cdc)?)?"

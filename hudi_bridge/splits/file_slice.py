@@ -52,7 +52,7 @@ class FileSlice:
     @property
     def log_size_bytes(self) -> int:
         """The total size of the log files."""
-        return sum(log.size_bytes for log in self.log_files)
+        return sum(log.size_bytes for log in self.log_files) if self.log_files else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

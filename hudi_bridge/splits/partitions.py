@@ -89,6 +89,8 @@ def partition_values(
 def _typed(text: str, to_type: pa.DataType) -> "pa.Scalar[Any] | None":
     if text == _NULL_PARTITION:
         return pa.scalar(None, to_type)
+    if pa.types.is_string(to_type):
+        return pa.scalar(text, to_type)
     try:
         return pa.scalar(text, pa.string()).cast(to_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):

@@ -120,7 +120,7 @@ class SplitPlanner:
 
 
 def _split(piece: FileSlice, context: ReadContext, values: PartitionValues) -> RealtimeFileSplit:
-    merged = context.merge_rule is not None
+    merged = bool(piece.log_files) and context.merge_rule is not None
     return RealtimeFileSplit(
         context=context,
         partition_path=piece.partition_path,

@@ -1,12 +1,13 @@
 """The data files of a table, as the file slices that queries see.
 
 They are found in an index of files, if there is one that can be used and the table has more than a few folders, or by
-listing folders. A folder is listed once, when a query first needs it. File groups are cached too, except in tables of
+listing folders. A folder is listed once, when a query first needs it. File slices are cached too, except in tables of
 very many files.
 """
 
 import json
 import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.config import QueryType
-from hudi_bridge.splits.file_slice import FileGroup, FileSlice
+from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import (
     TimelineView,
     build_file_groups,
@@ -32,12 +33,13 @@ from hudi_bridge.splits.partitions import (
     matching_partitions,
     partition_values,
 )
+from hudi_bridge.splits.plain_groups import FILES, PlainSlices, newest_plain_slices
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.table_state import TableState
 
-_MAX_KEPT_GROUPS = 20_000
+_MAX_KEPT_SLICES = 20_000
 _PARTITIONS_AT_ONCE = 256
 _FEW_FOLDERS = 8
 """So many folders are listed sooner than the index is read, which has a timeline and some files of its own."""
@@ -52,8 +54,11 @@ class FileIndex(Protocol):
     def partitions(self) -> Sequence[str] | None:
         """The paths of all partitions, None if the index cannot be used."""
 
-    def files(self, partition_paths: Sequence[str]) -> Mapping[str, tuple[FileInfo, ...]] | None:
-        """The data files of partitions, by path of the partition, None if the index cannot be used."""
+    def files(self, partition_paths: Sequence[str]) -> pa.Table | None:
+        """The data files of partitions, with the columns of ``FILES`` and ordered by partition and name.
+
+        None if the index cannot be used.
+        """
 
 
 class FolderListings:
@@ -124,7 +129,7 @@ class TableFiles:
         """The files of a state; states of one table with the same ``listings`` list each folder once."""
         self._state = state
         self._listings = FolderListings(state.storage) if listings is None else listings
-        self._groups: dict[str, tuple[FileGroup, ...]] = {}
+        self._slices: dict[tuple[bool, str], Sequence[FileSlice]] = {}
         self._made = 0
 
     def partitions(self, query_type: QueryType, schema: pa.Schema, row_filter: pc.Expression | None) -> list[str]:
@@ -154,12 +159,9 @@ class TableFiles:
             StorageError: a folder cannot be listed.
             UnsupportedTableError: a base file is not Parquet, or a log file is of a later Hudi.
         """
-        latest = latest_read_optimized_slice if query_type is QueryType.READ_OPTIMIZED else latest_snapshot_slice
-        for _, groups in self._groups_of(self.partitions(query_type, schema, row_filter)):
-            for group in groups:
-                piece = latest(group, self._timeline)
-                if piece is not None:
-                    yield piece
+        paths = self.partitions(query_type, schema, row_filter)
+        for _, pieces in self._slices_in(paths, of_base_files=query_type is QueryType.READ_OPTIMIZED):
+            yield from pieces
 
     def slices_of(self, groups: Iterable[GroupId]) -> Mapping[GroupId, FileSlice]:
         """The file slices that a snapshot reads of the given file groups, without groups that are not part of it.
@@ -167,36 +169,60 @@ class TableFiles:
         Lists only the partitions of those groups.
         """
         wanted = set(groups)
-        found = (
-            latest_snapshot_slice(group, self._timeline)
-            for path, in_partition in self._groups_of(sorted({path for path, _ in wanted}), must_exist=False)
-            for group in in_partition
-            if (path, group.file_id) in wanted
-        )
-        return {(piece.partition_path, piece.file_id): piece for piece in found if piece is not None}
+        paths = sorted({path for path, _ in wanted})
+        return {
+            (path, piece.file_id): piece
+            for path, pieces in self._slices_in(paths, of_base_files=False, must_exist=False)
+            for piece in pieces
+            if (path, piece.file_id) in wanted
+        }
 
-    def _groups_of(
-        self, paths: Sequence[str], *, must_exist: bool = True
-    ) -> Iterator[tuple[str, tuple[FileGroup, ...]]]:
-        """The file groups of partitions, in the order of the paths."""
+    def _slices_in(
+        self, paths: Sequence[str], *, of_base_files: bool, must_exist: bool = True
+    ) -> Iterator[tuple[str, Sequence[FileSlice]]]:
+        """The slices of partitions, in the order of the paths; with ``of_base_files``, of a read-optimized query."""
         for start in range(0, len(paths), _PARTITIONS_AT_ONCE):
             part = paths[start : start + _PARTITIONS_AT_ONCE]
-            missing = [path for path in part if path not in self._groups]
+            missing = [path for path in part if (of_base_files, path) not in self._slices]
             indexed = self._index.files(missing) if self._index is not None and missing else None
-            if indexed is None and self._index is not None:
+            if indexed is not None:
+                plain, others = self._indexed(indexed)
+            elif self._index is not None:
                 self._listings.fetch(missing, must_exist=must_exist)
             for path in part:
-                groups = self._groups.get(path)
-                if groups is None:
-                    files = self.in_partition(path, must_exist=must_exist) if indexed is None else indexed[path]
-                    groups = build_file_groups(path, files, self._timeline)
-                    self._keep(path, groups)
-                yield path, groups
+                pieces = self._slices.get((of_base_files, path))
+                if pieces is None:
+                    if indexed is None:
+                        files = self.in_partition(path, must_exist=must_exist)
+                        pieces = self._latest(path, files, of_base_files=of_base_files)
+                    else:
+                        pieces = plain.of(path)
+                        if path in others:
+                            pieces += self._latest(path, others[path], of_base_files=of_base_files)
+                            pieces.sort(key=lambda piece: piece.file_id)
+                    self._keep((of_base_files, path), pieces)
+                yield path, pieces
 
-    def _keep(self, path: str, groups: tuple[FileGroup, ...]) -> None:
-        self._made += len(groups)
-        if self._made <= _MAX_KEPT_GROUPS:
-            self._groups[path] = groups
+    def _indexed(self, files: pa.Table) -> tuple[PlainSlices, Mapping[str, list[FileInfo]]]:
+        """The slices of groups with base files alone, and by partition the files of the other groups."""
+        plain, rest = newest_plain_slices(files, self._timeline)
+        others: dict[str, list[FileInfo]] = defaultdict(list)
+        for path, name, size in zip(*(rest.column(field).to_pylist() for field in FILES.names), strict=True):
+            file = FileInfo(path=f"{path}/{name}" if path else name, size_bytes=size, is_dir=False)
+            others[path].append(file)
+        return plain, others
+
+    def _latest(self, path: str, files: Iterable[FileInfo], *, of_base_files: bool) -> list[FileSlice]:
+        """The slices that a query reads of the files of a partition, ordered by file id."""
+        latest = latest_read_optimized_slice if of_base_files else latest_snapshot_slice
+        groups = build_file_groups(path, files, self._timeline)
+        found = (latest(group, self._timeline) for group in groups)
+        return [piece for piece in found if piece is not None]
+
+    def _keep(self, key: tuple[bool, str], pieces: Sequence[FileSlice]) -> None:
+        self._made += len(pieces)
+        if self._made <= _MAX_KEPT_SLICES:
+            self._slices[key] = pieces
 
     @cached_property
     def _index(self) -> FileIndex | None:

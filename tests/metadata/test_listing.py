@@ -205,8 +205,9 @@ def test_a_commit_that_only_the_metadata_table_has_completed_is_not_seen(tmp_pat
     assert table.latest_instant != before.latest_instant
     assert plans(table) == plans(listed)
     assert MetadataFileIndex(table._state, lambda: table._metadata_table).partitions() is not None
-    indexed = MetadataFileIndex(table._state, lambda: table._metadata_table).files(["a", "b", "c"]) or {}
-    names = {info.name for files in indexed.values() for info in files}
+    indexed = MetadataFileIndex(table._state, lambda: table._metadata_table).files(["a", "b", "c"])
+    assert indexed is not None
+    names = set(map(str, indexed.column("name").to_pylist()))
     assert names
     assert not any(f"_{last.requested_time}" in name for name in names)
 
