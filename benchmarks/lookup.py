@@ -1,8 +1,10 @@
-"""Measures look-ups of 1, 100 and 10,000 keys in tables of 100 and 1,000 file slices, beside the ``hudi`` package.
+"""Measures look-ups of 1, 100 and 10,000 keys, and a filter on 1 % of a column's range, in 100 and 1,000 file slices.
 
-The tables have base files with the key ranges and Bloom filters of Hudi's footers, and logs in a tenth of the slices.
-Keys are spread, so that all key ranges overlap. A first look-up opens the table; a warm one follows others in the same
-process. With a delay, each request for a file or a folder takes that long, as on an object store.
+Beside ``hudi-bridge``, the ``hudi`` package and Hudi's bundle in PySpark 3.5 answer the same questions, in turns. The
+tables have base files with the key ranges and Bloom filters of Hudi's footers, and logs in a tenth of the slices. Keys
+are spread, so that all key ranges overlap; ``ts`` is clustered, so that a range of it is in few base files. A first read
+opens the table; a warm one follows others in the same process. With a delay, each request for a file or a folder takes
+that long, as on an object store; peers are not delayed. CPU time is that of this process.
 """
 
 import argparse
@@ -12,16 +14,21 @@ import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 from hudi import HudiReadOptions, HudiTableBuilder
 
+from benchmarks.lookup_spark import PYTHON35, Session, spark_session
 from hudi_bridge import HudiTable
 from tests.table_writer import META_FIELDS, TableWriter, at, key_index
 
@@ -30,18 +37,31 @@ KEYS_IN_LOG = 20
 BLOOM_BITS = ROWS_IN_SLICE * 29
 KEYS = (1, 100, 10_000)
 ROUNDS = 7
+ONE_PERCENT = 100
+TS_IN_LOG = 10**9
 COLUMNS = (
     "slices",
-    "keys",
+    "what",
     "first, s",
+    "CPU, s",
     "warm, s",
+    "CPU, s",
     "`hudi`, s",
     "`hudi` / warm",
+    "Spark, s",
+    "Spark / warm",
     "first, delayed, s",
     "requests",
     "warm, delayed, s",
     "requests",
 )
+
+
+PROPERTIES = {
+    "hoodie.table.keygenerator.type": "NON_PARTITION",
+    "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
+    "hoodie.record.merge.strategy.id": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+}
 
 
 class SlowFileSystem(LocalFileSystem):  # type: ignore[misc]
@@ -84,7 +104,7 @@ class _SlowFile:
 
 def write_table(folder: Path, slices: int) -> None:
     """A table of version 9 with one partition."""
-    writer = TableWriter(folder=folder, options={"hoodie.table.keygenerator.type": "NON_PARTITION"}).create()
+    writer = TableWriter(folder=folder, options=PROPERTIES).create()
     instant = at(1)
     for number in range(slices):
         keys = [f"key-{place * slices + number:010d}" for place in range(ROWS_IN_SLICE)]
@@ -93,14 +113,28 @@ def write_table(folder: Path, slices: int) -> None:
         meta = dict(zip(META_FIELDS, (instant, f"{instant}_0_0", None, "", path.name), strict=True))
         columns: dict[str, list[Any]] = {name: [value] * ROWS_IN_SLICE for name, value in meta.items()}
         columns |= {"_hoodie_record_key": keys, "id": keys, "value": [key * 3 for key in keys]}
-        columns |= {"ts": np.arange(ROWS_IN_SLICE).tolist()}
+        columns |= {"ts": np.arange(number * ROWS_IN_SLICE, (number + 1) * ROWS_IN_SLICE).tolist()}
         table = pa.table(columns, schema=writer.arrow_schema)
         pq.write_table(table.replace_schema_metadata(key_index(keys, BLOOM_BITS, 20)), path, compression="gzip")
         if number % 10 == 0:
-            rows = [{"id": key, "ts": 10**6, "value": "log"} for key in keys[:KEYS_IN_LOG]]
+            rows = [{"id": key, "ts": TS_IN_LOG, "value": "log"} for key in keys[:KEYS_IN_LOG]]
             writer.log_file(at(2), [writer.data_block(at(2), rows)], base_instant=instant, file_id=file_id)
     writer.commit(instant)
     writer.commit(at(2))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A read of some rows of a table, in the words of each reader."""
+
+    rows: int
+    read: Callable[[HudiTable], int]
+    of_hudi: tuple[tuple[str, str, str], ...]
+    of_spark: str
+
+
+Ask = Callable[[int], Question]
+"""Another question of a kind for each seed."""
 
 
 def chosen_keys(count: int, slices: int, seed: int) -> list[str]:
@@ -109,23 +143,58 @@ def chosen_keys(count: int, slices: int, seed: int) -> list[str]:
     return [f"key-{place:010d}" for place in places.tolist()]
 
 
-def seconds_of(read: Callable[[Sequence[str]], int], count: int, slices: int, rounds: int) -> float:
-    """The median time of reads of other keys each, all of which the table has."""
-    times = []
+def of_keys(count: int, slices: int, seed: int) -> Question:
+    """A look-up of keys, all of which the table has."""
+    keys = chosen_keys(count, slices, seed)
+    column = "_hoodie_record_key"
+    return Question(
+        rows=count,
+        read=lambda table: table.get(keys).num_rows,
+        of_hudi=((column, "=", keys[0]) if count == 1 else (column, "in", ",".join(keys)),),
+        of_spark=f"{column} IN ({', '.join(map(repr, keys))})",
+    )
+
+
+def of_range(slices: int, seed: int) -> Question:
+    """A filter on a hundredth of the values of a clustered column; logs have changed the first rows of some slices."""
+    width = max(1, ROWS_IN_SLICE * slices // ONE_PERCENT)
+    start = (1 + 10 * seed) * ROWS_IN_SLICE + KEYS_IN_LOG
+    changed = sum(
+        1
+        for number in range(0, slices, 10)
+        for place in range(KEYS_IN_LOG)
+        if start <= number * ROWS_IN_SLICE + place < start + width
+    )
+    return Question(
+        rows=width - changed,
+        read=lambda table: table.snapshot().count_rows((pc.field("ts") >= start) & (pc.field("ts") < start + width)),
+        of_hudi=(("ts", ">=", str(start)), ("ts", "<", str(start + width))),
+        of_spark=f"ts >= {start} AND ts < {start + width}",
+    )
+
+
+def checked(rows: int, question: Question) -> None:
+    """Stops if the number of rows is wrong."""
+    if rows != question.rows:
+        raise SystemExit(f"{rows} rows instead of {question.rows}")
+
+
+def seconds_of(read: Callable[[Question], int], ask: Ask, rounds: int) -> tuple[float, float]:
+    """The median time of reads of other rows each, and their least CPU time."""
+    times, of_cpu = [], []
     for seed in range(rounds):
-        keys = chosen_keys(count, slices, seed)
-        begun = time.perf_counter()
-        rows = read(keys)
+        question = ask(seed)
+        begun, used = time.perf_counter(), time.process_time()
+        rows = read(question)
         times.append(time.perf_counter() - begun)
-        if rows != count:
-            raise SystemExit(f"{rows} rows for {count} keys")
-    return statistics.median(times)
+        of_cpu.append(time.process_time() - used)
+        checked(rows, question)
+    return statistics.median(times), min(of_cpu)
 
 
-def read_by_hudi(folder: Path, keys: Sequence[str]) -> int:
-    """The rows of the keys by ``hudi``, with its own filter."""
-    condition = ("_hoodie_record_key", "=", keys[0]) if len(keys) == 1 else ("_hoodie_record_key", "in", ",".join(keys))
-    options = HudiReadOptions().with_filters([condition])
+def read_by_hudi(folder: Path, question: Question) -> int:
+    """The rows by ``hudi``, with its own filter."""
+    options = HudiReadOptions().with_filters(list(question.of_hudi))
     return sum(batch.num_rows for batch in HudiTableBuilder.from_base_uri(str(folder)).build().read(options))
 
 
@@ -135,38 +204,51 @@ def main() -> None:
     parser.add_argument("--slices", type=int, nargs="*", default=[100, 1000])
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--delay-ms", type=float, default=30.0)
+    parser.add_argument("--no-spark", action="store_true", help="leave Spark out")
+    parser.add_argument("--spark-python", type=Path, default=PYTHON35, help="default: %(default)s")
     options = parser.parse_args()
     print(f"| {' | '.join(COLUMNS)} |\n|{'---:|' * len(COLUMNS)}")
-    with tempfile.TemporaryDirectory() as scratch:
+    cores = os.cpu_count() or 1
+    peer = nullcontext(None) if options.no_spark else spark_session(options.spark_python, cores)
+    with tempfile.TemporaryDirectory() as scratch, peer as spark:
         for slices in options.slices:
             folder = Path(scratch) / f"t{slices}"
             write_table(folder, slices)
-            for count in KEYS:
-                _measure(folder, slices, count, options.rounds, options.delay_ms / 1000)
+            questions: dict[str, Ask] = {f"{count:,} keys": partial(of_keys, count, slices) for count in KEYS}
+            questions["1 % of `ts`"] = partial(of_range, slices)
+            for what, ask in questions.items():
+                _measure(folder, f"{slices:,} | {what}", ask, options, spark)
     load = os.getloadavg()[0]
-    print(f"\n{platform.python_version()}, {os.cpu_count()} cores, load average {load:.1f}, {options.delay_ms:g} ms")
+    print(f"\n{platform.python_version()}, {cores} cores, load average {load:.1f}, {options.delay_ms:g} ms")
 
 
-def _measure(folder: Path, slices: int, count: int, rounds: int, delay_seconds: float) -> None:
-    first = seconds_of(lambda keys: HudiTable.open(str(folder)).get(keys).num_rows, count, slices, 2)
+def _measure(folder: Path, title: str, ask: Ask, options: argparse.Namespace, spark: Session | None) -> None:
+    first, first_cpu = seconds_of(lambda question: question.read(HudiTable.open(str(folder))), ask, 2)
     table = HudiTable.open(str(folder))
-    table.get(chosen_keys(1, slices, rounds))
-    warm = seconds_of(lambda keys: table.get(keys).num_rows, count, slices, rounds)
-    peer_rounds = 2 if count < KEYS[-1] else 1
-    peer = seconds_of(lambda keys: read_by_hudi(folder, keys), count, slices, peer_rounds)
-    slow = SlowFileSystem(delay_seconds)
+    table.get("none")
+    warm, warm_cpu = seconds_of(lambda question: question.read(table), ask, options.rounds)
+    peer_rounds = 2 if first < 1 else 1
+    peer, _ = seconds_of(partial(read_by_hudi, folder), ask, peer_rounds)
+    by_spark = None
+    if spark is not None:
+        # The first one is a warm-up.
+        asked = [ask(seed) for seed in range(1 + peer_rounds)]
+        by_spark = statistics.median([spark.seconds(folder, one.of_spark, one.rows) for one in asked][1:])
+    slow = SlowFileSystem(options.delay_ms / 1000)
     delayed: list[float] = []
     requests: list[int] = []
     remote = None
     for seed in range(2):
+        question = ask(seed)
         begun, before = time.perf_counter(), slow.requests
         remote = HudiTable.open(str(folder), slow) if remote is None else remote
-        remote.get(chosen_keys(count, slices, seed))
+        checked(question.read(remote), question)
         delayed.append(time.perf_counter() - begun)
         requests.append(slow.requests - before)
+    of_spark = "| |" if by_spark is None else f"| {by_spark:.3f} | {by_spark / warm:.0f} x"
     print(
-        f"| {slices:,} | {count:,} | {first:.3f} | {warm:.4f} | {peer:.3f} | {peer / warm:.0f} x "
-        f"| {delayed[0]:.2f} | {requests[0]:,} | {delayed[1]:.2f} | {requests[1]:,} |",
+        f"| {title} | {first:.3f} | {first_cpu:.3f} | {warm:.4f} | {warm_cpu:.4f} | {peer:.3f} | {peer / warm:.1f} x "
+        f"{of_spark} | {delayed[0]:.2f} | {requests[0]:,} | {delayed[1]:.2f} | {requests[1]:,} |",
         flush=True,
     )
 
