@@ -2,7 +2,7 @@
 
 Beside ``hudi-bridge``, the ``hudi`` package and Hudi's bundle in PySpark 3.5 answer the same questions, in turns. The
 tables have base files with the key ranges and Bloom filters of Hudi's footers, and logs in a tenth of the slices. Keys
-are spread, so that all key ranges overlap; ``ts`` is clustered, so that a range of it is in few base files. A first read
+are spread, so that all key ranges overlap; ``ts`` is clustered, so that few base files have a range of it. A first read
 opens the table; a warm one follows others in the same process. With a delay, each request for a file or a folder takes
 that long, as on an object store; peers are not delayed. CPU time is that of this process.
 """

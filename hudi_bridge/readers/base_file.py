@@ -16,7 +16,7 @@ from hudi_bridge.errors import CorruptBaseFileError, HudiReadError
 from hudi_bridge.imported_later import ds
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line
 from hudi_bridge.merge.arrays import Booleans, Positions
-from hudi_bridge.readers.footers import base_fragment, text_range
+from hudi_bridge.readers.footers import BaseFooter, base_fragment, kept_footer, text_range
 from hudi_bridge.readers.missing_files import data_file_gone
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.split_columns import plan_file_evolution, with_path_columns, without_path_columns
@@ -35,23 +35,16 @@ class OpenBaseFile:
     """An open base file of a split; a context manager."""
 
     def __init__(
-        self,
-        storage: Storage,
-        split: RealtimeFileSplit,
-        path: str,
-        fragment: "ds.ParquetFileFragment",
-        file: pq.ParquetFile,
-        *,
-        use_threads: bool,
+        self, storage: Storage, split: RealtimeFileSplit, path: str, footer: BaseFooter, *, use_threads: bool
     ) -> None:
         self._storage = storage
         self._split = split
         self.use_threads = use_threads
         self.path = path
-        self._fragment = fragment
-        self._file = file
-        self.arrow_schema = _decoded_schema(file.schema_arrow)
-        rows = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+        self._known = footer
+        self._opened: pq.ParquetFile | None = None
+        self.arrow_schema = _decoded_schema(footer.arrow_schema)
+        rows = [self.footer.row_group(group).num_rows for group in self.row_groups]
         self.row_group_starts = np.cumsum([0, *rows])
 
     @classmethod
@@ -60,52 +53,64 @@ class OpenBaseFile:
     ) -> Self:
         """Opens the base file at a path relative to the table; with ``use_threads``, columns are decoded in parallel.
 
-        With ``keep_footer``, the storage keeps the footer for the next time that the file is opened.
+        With ``keep_footer``, the storage keeps the footer for the next time that the file is opened. The file itself is
+        opened then only if some of its rows are read.
 
         Raises:
             CorruptBaseFileError: the file is not Parquet.
             DataFileGoneError: the file no longer exists.
             StorageError: the file cannot be opened, or its footer cannot be read.
         """
+        kept = kept_footer(storage, split, path)
+        if kept is not None:
+            return cls(storage, split, path, kept, use_threads=use_threads)
         try:
             opened = storage.open_input(path)
-            fragment = base_fragment(storage, split, path, opened, keep=keep_footer)
-            file = pq.ParquetFile(
-                opened,
-                metadata=fragment.metadata,
-                coerce_int96_timestamp_unit="us",
-                # Seeks are cheap on a local disk, so pages are read on demand. Elsewhere, row groups are read whole.
-                pre_buffer=not storage.is_local,
-                buffer_size=_STREAM_BUFFER_BYTES if storage.is_local else 0,
-                read_dictionary=list(_DICTIONARY_COLUMNS),
-                page_checksum_verification=True,
-            )
+            fragment = base_fragment(storage, split, path, opened)
+            file = _parquet_file(storage, opened, fragment)
+            footer = BaseFooter(fragment, file.schema_arrow)
+            if keep_footer:
+                footer.keep(storage, split, path)
         except PARQUET_ERRORS as error:
             raise _cause(storage, split, path, error, pq.ParquetFile) from error
-        return cls(storage, split, path, fragment, file, use_threads=use_threads)
+        base = cls(storage, split, path, footer, use_threads=use_threads)
+        base._opened = file
+        return base
+
+    @property
+    def file(self) -> pq.ParquetFile:
+        """The file, for its rows; raises like ``open``."""
+        if self._opened is None:
+            storage, path = self._storage, self.path
+            try:
+                self._opened = _parquet_file(storage, storage.open_input(path), self._known.fragment)
+            except PARQUET_ERRORS as error:
+                raise _cause(storage, self._split, path, error, pq.ParquetFile) from error
+        return self._opened
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close(force=True)
+        if self._opened is not None:
+            self._opened.close(force=True)
 
     @property
     def footer(self) -> pq.FileMetaData:
         """The footer of the file."""
-        return self._file.metadata
+        return self._known.fragment.metadata
 
     @property
     def row_groups(self) -> range:
         """The numbers of all row groups."""
-        return range(self._file.num_row_groups)
+        return range(self.footer.num_row_groups)
 
     def matching_row_groups(self, row_filter: pc.Expression, schema: pa.Schema) -> list[int]:
         """The row groups that may hold rows passing a filter, by their statistics.
 
         ``schema`` holds the columns that the filter refers to; they must come from the file or from the partition path.
         """
-        return [group.id for group in self._fragment.subset(row_filter, schema=schema).row_groups]  # type: ignore[attr-defined]
+        return [group.id for group in self._known.fragment.subset(row_filter, schema=schema).row_groups]  # type: ignore[attr-defined]
 
     def text_range(self, row_group: int, column: str) -> tuple[str, str] | None:
         """The least and greatest text of a top-level column in a row group; None if its statistics do not tell."""
@@ -123,19 +128,16 @@ class OpenBaseFile:
 
     def view(self, columns: Iterable[str]) -> "BaseFileColumns":
         """Some of the query's columns of the file."""
-        return BaseFileColumns(self, self._split, self._file, tuple(columns))
+        return BaseFileColumns(self, self._split, tuple(columns))
 
 
 class BaseFileColumns:
     """Some of the query's columns of a base file, in the order given and with the query's types."""
 
-    def __init__(
-        self, base: OpenBaseFile, split: RealtimeFileSplit, file: pq.ParquetFile, columns: tuple[str, ...]
-    ) -> None:
+    def __init__(self, base: OpenBaseFile, split: RealtimeFileSplit, columns: tuple[str, ...]) -> None:
         context = split.context
         self.schema = pa.schema([context.schema.field(name) for name in columns])
         self._base = base
-        self._file = file
         self._split = split
         self._filter_view: BaseFileColumns | None = None
         self._evolution: Evolution = plan_file_evolution(
@@ -227,9 +229,9 @@ class BaseFileColumns:
                 rows_per_batch, row_groups=[row_group], columns=names, use_threads=self._base.use_threads
             )
 
-        rows = 0
+        rows, file = 0, self._base.file
         try:
-            for batch in self._base.arriving(batches(self._file)):
+            for batch in self._base.arriving(batches(file)):
                 rows += batch.num_rows
                 yield batch
         except PARQUET_ERRORS as error:
@@ -244,6 +246,20 @@ class BaseFileColumns:
         """Converts stored rows to the query's columns."""
         rows = _without_dictionaries(stored.select(list(self._evolution.file_columns)))
         return with_path_columns(self._evolution.apply(rows), self.schema, self._split)
+
+
+def _parquet_file(storage: Storage, opened: pa.NativeFile, fragment: "ds.ParquetFileFragment") -> pq.ParquetFile:
+    """The file with a known footer."""
+    return pq.ParquetFile(
+        opened,
+        metadata=fragment.metadata,
+        coerce_int96_timestamp_unit="us",
+        # Seeks are cheap on a local disk, so pages are read on demand. Elsewhere, row groups are read whole.
+        pre_buffer=not storage.is_local,
+        buffer_size=_STREAM_BUFFER_BYTES if storage.is_local else 0,
+        read_dictionary=list(_DICTIONARY_COLUMNS),
+        page_checksum_verification=True,
+    )
 
 
 def _without_dictionaries(stored: pa.RecordBatch) -> pa.RecordBatch:

@@ -40,7 +40,7 @@ class BaseFileReader:
             self._split,
             self._base_path,
             use_threads=self._use_threads,
-            keep_footer=self._is_selective,
+            keep_footer=self._is_selective or self._request.row_filter is not None,
         ) as base:
             wanted = base.view(self._request.needed)
             if self._is_selective:

@@ -4,7 +4,7 @@ Hudi never writes another file under the name of a base file.
 """
 
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,31 +25,44 @@ _FOOTER_BYTES = "bytes of the largest footer"
 _DECODED_RATIO = 3
 
 
+class BaseFooter(NamedTuple):
+    """The footer of a base file as a fragment, with the partition values as its guarantee, and as columns of Arrow."""
+
+    fragment: "ds.ParquetFileFragment"
+    arrow_schema: pa.Schema
+
+    def keep(self, storage: Storage, split: RealtimeFileSplit, path: str) -> None:
+        """Let the storage keep the footer for the next time that the file is opened."""
+        storage.kept.put(_key(split, path), self, self.fragment.metadata.serialized_size * _DECODED_RATIO)
+
+
+def kept_footer(storage: Storage, split: RealtimeFileSplit, path: str) -> BaseFooter | None:
+    """The footer that was kept of a base file, None if there is none."""
+    kept: BaseFooter | None = storage.kept.get(_key(split, path))
+    return kept
+
+
 def base_fragment(
-    storage: Storage, split: RealtimeFileSplit, path: str, opened: pa.NativeFile, *, keep: bool
+    storage: Storage, split: RealtimeFileSplit, path: str, opened: pa.NativeFile
 ) -> "ds.ParquetFileFragment":
     """The footer of an open base file, as a fragment with complete metadata and the partition values as a guarantee.
 
-    With ``keep``, or after ``keep_fragment``, later calls for the same file need not read it. The footer is read in one
-    request if it is no larger than those of other files before it.
+    It is read in one request if it is no larger than those of other files before it, unless it was read for an index.
 
     Raises:
         CorruptBaseFileError: the parts of the footer do not agree.
         PARQUET_ERRORS: the file is not Parquet, or cannot be read.
     """
-    kept: ds.ParquetFileFragment | None = storage.kept.get(_key(split, path))
-    if kept is not None:
-        return kept
-    footer = _read_footer(storage, path, opened)
+    known: bytes | None = storage.kept.get(_stored_key(split, path))
+    footer = known or _read_footer(storage, path, opened)
     fragment = None if footer is None else _fragment_of(footer, split)
     if fragment is None:
         # Arrow finds out, and says, what is wrong with the file.
         fragment = _parquet().make_fragment(opened, partition_expression=_guarantee(split))
         storage.wait_for("read", path, fragment.ensure_complete_metadata)
     _require_agreement(fragment.metadata, path)
-    if keep:
-        keep_fragment(storage, split, path, fragment)
-    return fragment
+    found: ds.ParquetFileFragment = fragment
+    return found
 
 
 class BaseFileFooter:
@@ -75,9 +88,7 @@ class BaseFileFooter:
 
     def keep(self) -> None:
         """Let the storage keep the footer for the time when the file is opened."""
-        fragment = _fragment_of(self._stored, self._split)
-        if fragment is not None:
-            keep_fragment(self._storage, self._split, self._path, fragment)
+        self._storage.kept.put(_stored_key(self._split, self._path), self._stored, len(self._stored))
 
 
 def text_range(footer: pq.FileMetaData, row_group: int, column: str) -> tuple[str, str] | None:
@@ -111,13 +122,12 @@ def _guarantee(split: RealtimeFileSplit) -> pc.Expression:
     return partition_guarantee(tuple(split.path_values.items()))
 
 
-def keep_fragment(storage: Storage, split: RealtimeFileSplit, path: str, fragment: "ds.ParquetFileFragment") -> None:
-    """Keep the footer of a base file for the next time that the file is opened."""
-    storage.kept.put(_key(split, path), fragment, fragment.metadata.serialized_size * _DECODED_RATIO)
-
-
 def _key(split: RealtimeFileSplit, path: str) -> tuple[object, ...]:
     return ("footer", path, split.base_size_bytes, split.context.path_columns)
+
+
+def _stored_key(split: RealtimeFileSplit, path: str) -> tuple[object, ...]:
+    return ("stored footer", path, split.base_size_bytes)
 
 
 def _read_footer(storage: Storage, path: str, opened: pa.NativeFile) -> bytes | None:

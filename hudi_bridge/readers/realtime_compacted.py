@@ -74,7 +74,7 @@ class RealtimeCompactedReader:
             self._split,
             self._split.base_path,
             use_threads=self._use_threads,
-            keep_footer=self._is_selective,
+            keep_footer=self._is_selective or self._request.row_filter is not None,
         ) as base:
             yield from self._rows(base)
 
