@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         TableNotFoundError,
         UnsupportedTableError,
     )
+    from hudi_bridge.explanation import Explanation, SliceToRead
     from hudi_bridge.inspection import (
         inspect_columns,
         inspect_file_slices,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from hudi_bridge.schema_history import FileColumns, SchemaVersion
     from hudi_bridge.splits.file_names import LogFileName
     from hudi_bridge.splits.file_slice import BaseFile, FileSlice, LogFile
+    from hudi_bridge.splits.plan_notes import PruningStep
     from hudi_bridge.splits.query_plan import Split
     from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
     from hudi_bridge.table import HudiTable
@@ -81,6 +83,7 @@ __all__ = [
     "CorruptTableError",
     "CorruptTimelineError",
     "DataFileGoneError",
+    "Explanation",
     "FileColumns",
     "FileGroupHistory",
     "FileSlice",
@@ -99,6 +102,7 @@ __all__ = [
     "MergeMode",
     "Outcome",
     "PartitionFieldKind",
+    "PruningStep",
     "QueryError",
     "QueryType",
     "ReadContext",
@@ -115,6 +119,7 @@ __all__ = [
     "SchemaVersion",
     "SkippedBlocks",
     "SliceDelta",
+    "SliceToRead",
     "Split",
     "SplitReader",
     "StorageError",
@@ -153,6 +158,7 @@ _HOMES = {
     "CorruptTableError": "hudi_bridge.errors",
     "CorruptTimelineError": "hudi_bridge.errors",
     "DataFileGoneError": "hudi_bridge.errors",
+    "Explanation": "hudi_bridge.explanation",
     "FileColumns": "hudi_bridge.schema_history",
     "FileGroupHistory": "hudi_bridge.trace.record_history",
     "FileSlice": "hudi_bridge.splits.file_slice",
@@ -171,6 +177,7 @@ _HOMES = {
     "MergeMode": "hudi_bridge.config",
     "Outcome": "hudi_bridge.schema.file_columns",
     "PartitionFieldKind": "hudi_bridge.config",
+    "PruningStep": "hudi_bridge.splits.plan_notes",
     "QueryError": "hudi_bridge.errors",
     "QueryType": "hudi_bridge.config",
     "ReadContext": "hudi_bridge.splits.split",
@@ -187,6 +194,7 @@ _HOMES = {
     "SchemaVersion": "hudi_bridge.schema_history",
     "SkippedBlocks": "hudi_bridge.logformat.scan",
     "SliceDelta": "hudi_bridge.engines",
+    "SliceToRead": "hudi_bridge.explanation",
     "Split": "hudi_bridge.splits.query_plan",
     "SplitReader": "hudi_bridge.dispatch",
     "StorageError": "hudi_bridge.errors",

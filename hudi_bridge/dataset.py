@@ -17,14 +17,17 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.dispatch import reader_for
 from hudi_bridge.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.errors import QueryError
+from hudi_bridge.explanation import Explanation, explained
 from hudi_bridge.indexes.candidates import RecordIndex, candidate_splits
 from hudi_bridge.indexes.column_stats import ColumnStatsOfTable
 from hudi_bridge.logformat.scan import SkippedBlocks
 from hudi_bridge.merge.arrays import Column
+from hudi_bridge.options import DATA_SKIPPING_KEY
 from hudi_bridge.readers.key_condition import RecordKey, spelled_keys, text_column
 from hudi_bridge.readers.log_record_scanner import read_live_blocks
 from hudi_bridge.readers.parallel import iter_parallel, most_at_once
 from hudi_bridge.readers.request import RowRequest, column_names, referenced_columns
+from hudi_bridge.splits.plan_notes import PlanNotes
 from hudi_bridge.splits.query_plan import QueryPlan, Split
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
@@ -200,6 +203,21 @@ class HudiDataset(ds.FileSystemDataset):
         found = self._candidates(whole.values(), request.record_keys)
         return (whole[piece.partition_path, piece.file_id] for split in found for piece in split.slices)
 
+    def explain(self, filter: pc.Expression | None = None, columns: Columns = None) -> Explanation:
+        """What a scan of these columns with this filter reads, and what ruled out the rest.
+
+        The scan is planned as it would be, and the footers of the base files that remain are read, but no row is.
+
+        Raises:
+            QueryError: a column or the filter does not fit the table, or the query asks for changes.
+            HudiReadError: a file cannot be read.
+        """
+        if self.query_type is QueryType.CHANGES:
+            raise QueryError("explain", "changes, which compare states of file slices", "a query for rows")
+        request, notes = self._request(self._names(columns), filter), PlanNotes()
+        slices = [piece for split in self._chosen(request, notes=notes) for piece in split.slices]
+        return explained(self._storage, self._plan, request, slices, notes)
+
     def left_out_log_files(self) -> int:
         """The number of log files with later changes that this query does not read; 0 for a snapshot."""
         return self._plan.left_out_log_files()
@@ -370,28 +388,41 @@ class HudiDataset(ds.FileSystemDataset):
             return request
         return request.with_keys_of_filter(self._plan.context)
 
-    def _planned(self, request: RowRequest) -> Iterator[Split]:
+    def _planned(self, request: RowRequest, notes: PlanNotes | None = None) -> Iterator[Split]:
         """The splits of which rows may pass the filter; those of record keys are chosen by keys alone."""
-        splits, context = self._plan.splits(request.row_filter), self._plan.context
-        stats = self._column_stats if context.skips_slices else None
-        if stats is None or request.row_filter is None or request.record_keys is not None:
+        splits, context = self._plan.splits(request.row_filter, notes), self._plan.context
+        if notes is not None:
+            splits = notes.counting(splits)
+        stats = self._column_stats
+        if stats is None or not context.skips_slices or request.row_filter is None or request.record_keys is not None:
             return splits
         slices = (piece for split in splits for piece in split.slices)
-        return stats.splits_that_may_pass(slices, request.row_filter, request.filter_columns, context)
+        return stats.splits_that_may_pass(slices, request.row_filter, request.filter_columns, context, notes)
 
-    def _candidates(self, splits: Iterable[Split], record_keys: Column) -> list[RealtimeFileSplit]:
+    def _candidates(
+        self, splits: Iterable[Split], record_keys: Column, notes: PlanNotes | None = None
+    ) -> list[RealtimeFileSplit]:
         """The slices that may hold the keys; their base files only if these may."""
         slices = (piece for split in splits for piece in split.slices)
         if not self._plan.context.skips_slices:
             return list(slices)
-        return candidate_splits(self._storage, slices, map(str, record_keys.to_pylist()), self._record_index)
+        return candidate_splits(self._storage, slices, map(str, record_keys.to_pylist()), self._record_index, notes)
+
+    def _chosen(
+        self, request: RowRequest, partition_path: str | None = None, notes: PlanNotes | None = None
+    ) -> list[Split]:
+        """The splits that a scan reads; of record keys, those of one partition if its path is given."""
+        splits: list[Split] = list(self._planned(request, notes))
+        if notes is not None and request.row_filter is not None and not self._plan.context.skips_slices:
+            notes.not_used("indexes", f"{DATA_SKIPPING_KEY} is false")
+        if request.record_keys is None:
+            return splits
+        slices = (piece for split in splits for piece in split.slices)
+        chosen = (piece for piece in slices if partition_path in (None, piece.partition_path))
+        return list(self._candidates(chosen, request.record_keys, notes))
 
     def _batches(self, request: RowRequest, *, use_threads: bool, partition_path: str | None = None) -> BatchGenerator:
-        splits: list[Split] = list(self._planned(request))
-        if request.record_keys is not None:
-            slices = (piece for split in splits for piece in split.slices)
-            chosen = (piece for piece in slices if partition_path in (None, piece.partition_path))
-            splits = list(self._candidates(chosen, request.record_keys))
+        splits = self._chosen(request, partition_path)
         # Several splits are read in parallel and keep the cores busy.
         alone = use_threads and len(splits) == 1
         at_once = most_at_once(len(splits)) if use_threads else 1

@@ -15,6 +15,7 @@ from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.readers.base_only import BaseFileReader
 from hudi_bridge.readers.realtime_compacted import RealtimeCompactedReader
 from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.row_groups import ReadExtent
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from hudi_bridge.splits.query_plan import Split
 from hudi_bridge.splits.split import RealtimeFileSplit
@@ -154,6 +155,21 @@ def reader_for(
         return ChangeReader(storage, split, request, open_slice, at_once)
     if not isinstance(split, RealtimeFileSplit):
         raise QueryError("split", type(split).__name__, "a split of a plan")
+    return _slice_reader(storage, split, request, use_threads=use_threads, at_once=at_once)
+
+
+def read_extent(storage: Storage, split: RealtimeFileSplit, request: RowRequest) -> ReadExtent:
+    """What a read of a slice needs of its base file, at most; the footer is read.
+
+    Raises:
+        HudiReadError: the footer cannot be read.
+    """
+    return _slice_reader(storage, split, request, use_threads=False, at_once=1).extent()
+
+
+def _slice_reader(
+    storage: Storage, split: RealtimeFileSplit, request: RowRequest, *, use_threads: bool, at_once: int
+) -> RealtimeCompactedReader | BaseFileReader:
     context = split.context
     request = request.with_keys_of_filter(context)
     if context.commit_times is not None:

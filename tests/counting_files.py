@@ -9,20 +9,43 @@ from fsspec.implementations.local import LocalFileSystem
 
 @dataclass(slots=True)
 class Requests:
-    """The reads of data files: ``reads`` in all, those ``by_file``, and the bytes that they returned."""
+    """The reads of data files: ``reads`` in all, those ``by_file``, and the bytes that they returned.
+
+    ``opened`` are the data files that were opened, ``other_reads`` the reads of other files, ``listings`` those of
+    folders.
+    """
 
     reads: int = 0
     read_bytes: int = 0
     by_file: dict[str, int] = field(default_factory=dict)
+    opened: set[str] = field(default_factory=set)
+    other_reads: int = 0
+    listings: int = 0
+
+    def open(self, path: str) -> None:
+        """Count that a file is opened."""
+        if _is_data(path):
+            self.opened.add(Path(path).name)
 
     def count(self, path: str, size_bytes: int) -> None:
         """Count one read."""
-        name = Path(path).name
-        if ".hoodie" in Path(path).parts or not (name.endswith(".parquet") or ".log." in name):
+        if not _is_data(path):
+            self.other_reads += 1
             return
+        name = Path(path).name
         self.reads += 1
         self.read_bytes += size_bytes
         self.by_file[name] = self.by_file.get(name, 0) + 1
+
+    @property
+    def all(self) -> int:
+        """All that an object store would be asked, but for the metadata of single files."""
+        return self.reads + self.other_reads + self.listings
+
+
+def _is_data(path: str) -> bool:
+    name = Path(path).name
+    return ".hoodie" not in Path(path).parts and (name.endswith(".parquet") or ".log." in name)
 
 
 class CountingFileSystem(LocalFileSystem):  # type: ignore[misc]
@@ -40,8 +63,14 @@ class CountingFileSystem(LocalFileSystem):  # type: ignore[misc]
         self.requests = Requests()
         return self.requests
 
+    def ls(self, path: str, detail: bool = False, **options: Any) -> Any:
+        """A listing, which is counted."""
+        self.requests.listings += 1
+        return super().ls(path, detail=detail, **options)
+
     def open(self, path: str, mode: str = "rb", **options: Any) -> Any:
         """A file whose reads are counted."""
+        self.requests.open(path)
         return _CountedFile(super().open(path, mode, **options), path, self)
 
 

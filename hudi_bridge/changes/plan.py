@@ -21,6 +21,7 @@ from hudi_bridge.changes.retention import CommitWrites, FilesOfChanges, range_wr
 from hudi_bridge.changes.split import INSTANT, ChangeFormat, ChangeSplit, GroupChange, change_schema
 from hudi_bridge.config import CdcMode, QueryType
 from hudi_bridge.splits.partitions import matching_partitions
+from hudi_bridge.splits.plan_notes import COMMITS, FileSource, PlanNotes
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.read_context import build_read_context
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
@@ -64,8 +65,14 @@ class ChangePlan:
         """The ``after`` of the following range."""
         return self.instants.next_after
 
-    def splits(self, row_filter: pc.Expression | None = None) -> Iterator[ChangeSplit]:
-        """The splits whose changes may pass the filter, judged by their instants."""
+    @property
+    def found_by(self) -> FileSource:
+        """How the names of files are found."""
+        return FileSource(name=COMMITS, why_not_metadata_table=None)
+
+    def splits(self, row_filter: pc.Expression | None = None, notes: PlanNotes | None = None) -> Iterator[ChangeSplit]:
+        """The splits whose changes may pass the filter, judged by their instants; there are no ``notes`` on that."""
+        del notes
         instants = {
             time: ((INSTANT, pa.scalar(time, pa.string())),)
             for split in self.changes

@@ -49,6 +49,11 @@ _COMMANDS = {
         name="get",
         help="Look up the rows of record keys, with the indexes of the table.",
     ),
+    "explain": CommandPlace(
+        module="hudi_bridge.cli.explain",
+        name="explain",
+        help="What read would read with the same options: files found, ruled out by which index, and left to read.",
+    ),
     "changes": CommandPlace(
         module="hudi_bridge.cli.changes",
         name="changes",

@@ -31,9 +31,7 @@ def get(
         str | None,
         typer.Option(metavar="FILE", help="A file with a key in each line; - is standard input.", show_default=False),
     ] = None,
-    columns: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Only these columns, in this order.", show_default=False)
-    ] = None,
+    columns: options.Columns = None,
     partition: Annotated[
         str | None, typer.Option(metavar="PATH", help="Search this partition only.", show_default=False)
     ] = None,

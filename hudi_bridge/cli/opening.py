@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hudi_bridge.cli.grid import Look
 from hudi_bridge.cli.terminal import print_note
+from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.table import HudiTable
@@ -20,6 +21,24 @@ def open_table(path: str, option: list[str] | None, payload: list[str] | None) -
         HudiReadError: the table cannot be opened.
     """
     return HudiTable.open(path, options=parse_options(option), payloads=load_payloads(payload))
+
+
+def open_query(
+    table: HudiTable, *, read_optimized: bool, as_of: str | None, after: str | None, up_to: str | None
+) -> HudiDataset:
+    """The rows that ``--read-optimized``, ``--as-of``, ``--after`` and ``--up-to`` ask for, by default the newest.
+
+    Raises:
+        QueryError: the options contradict each other, or one is no instant.
+        HudiReadError: the rows cannot be planned.
+    """
+    if up_to is not None and after is None:
+        raise QueryError("--up-to", repr(up_to), "--after as well, where the range begins")
+    if after is not None and (read_optimized or as_of is not None):
+        raise QueryError("--after", repr(after), "a range without --read-optimized and --as-of")
+    if after is not None:
+        return table.incremental(after, up_to)
+    return table.read_optimized(as_of) if read_optimized else table.snapshot(as_of)
 
 
 def note_empty_past(table: HudiTable, as_of: str | None) -> None:

@@ -15,6 +15,10 @@ Table = Annotated[
         show_default=False,
     ),
 ]
+Columns = Annotated[
+    str | None, typer.Option(metavar="A,B", help="Only these columns, in this order.", show_default=False)
+]
+Where = Annotated[str | None, typer.Option(metavar="SQL", help="Only rows for which this is true.", show_default=False)]
 AsOf = Annotated[
     str | None,
     typer.Option(

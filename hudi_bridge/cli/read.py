@@ -2,17 +2,15 @@
 
 import csv
 from collections.abc import Iterator
-from typing import Annotated
 
 import pyarrow as pa
-import typer
 
 from hudi_bridge.cli import options
-from hudi_bridge.cli.opening import note_empty_past, open_table, rows_look
+from hudi_bridge.cli.opening import note_empty_past, open_query, open_table, rows_look
 from hudi_bridge.cli.output import Destination, write_rows
-from hudi_bridge.cli.session import open_session, table_name
+from hudi_bridge.cli.rows_session import open_rows_session, rows_where
+from hudi_bridge.cli.session import table_name
 from hudi_bridge.cli.terminal import print_note
-from hudi_bridge.connectors.duckdb import INCREMENTAL, READ_OPTIMIZED, quote_identifier
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import QueryError
 
@@ -20,12 +18,8 @@ from hudi_bridge.errors import QueryError
 def read(
     table: options.Table,
     *,
-    columns: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Only these columns, in this order.", show_default=False)
-    ] = None,
-    where: Annotated[
-        str | None, typer.Option(metavar="SQL", help="Only rows for which this is true.", show_default=False)
-    ] = None,
+    columns: options.Columns = None,
+    where: options.Where = None,
     limit: options.Limit = None,
     read_optimized: options.ReadOptimized = False,
     as_of: options.AsOf = None,
@@ -38,19 +32,10 @@ def read(
     no_clobber: options.NoClobber = False,
 ) -> None:
     """Read the rows of the newest snapshot, or with --after those that later commits have written."""
-    if up_to is not None and after is None:
-        raise QueryError("--up-to", repr(up_to), "--after as well, where the range begins")
-    if after is not None and (read_optimized or as_of is not None):
-        raise QueryError("--after", repr(after), "a range without --read-optimized and --as-of")
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
     opened = open_table(table, option, payload)
+    dataset = open_query(opened, read_optimized=read_optimized, as_of=as_of, after=after, up_to=up_to)
     note_empty_past(opened, as_of)
-    if after is not None:
-        dataset, suffix = opened.incremental(after, up_to), INCREMENTAL
-    elif read_optimized:
-        dataset, suffix = opened.read_optimized(as_of), READ_OPTIMIZED
-    else:
-        dataset, suffix = opened.snapshot(as_of), ""
     if left_out := dataset.left_out_log_files():
         print_note(f"read optimized: changes in {left_out:,} log {'file' if left_out == 1 else 'files'} are left out")
     look = rows_look(opened)
@@ -60,12 +45,11 @@ def read(
         rows = pa.RecordBatchReader.from_batches(schema, dataset.to_batches(names))
         write_rows(rows, destination, limit=limit, look=look)
     else:
-        view = quote_identifier(table_name(opened) + suffix)
-        # With the line break, a comment at the end of the condition does not hide the closing parenthesis.
-        statement = f"SELECT {', '.join(map(quote_identifier, names))} FROM {view} WHERE (\n{where}\n)"
-        with open_session(opened, as_of, after, up_to) as session:
+        name = table_name(opened)
+        with open_rows_session(dataset, name) as session:
             session.run(
-                statement, lambda rows: write_rows(_with_schema(rows, schema), destination, limit=limit, look=look)
+                rows_where(name, names, where),
+                lambda rows: write_rows(_with_schema(rows, schema), destination, limit=limit, look=look),
             )
     if after is not None:
         print_note(f"the range that follows begins with --after {dataset.next_after}")

@@ -69,7 +69,7 @@ def open_session(
     table: HudiTable, as_of: str | None, after: str | None = None, up_to: str | None = None
 ) -> Iterator[Session]:
     """Opens a session with views of a table under its own name and under ``SHORT_NAME``."""
-    with _connection() as connection:
+    with connection_in_utc() as connection:
         attached = attach(connection, table, table_name(table), as_of=as_of, after=after, up_to=up_to)
         if table_name(table) != SHORT_NAME:
             connection.execute(f"CREATE VIEW {SHORT_NAME} AS FROM {quote_identifier(attached.name)}")
@@ -79,14 +79,14 @@ def open_session(
 @contextmanager
 def open_lake_session(roots: Roots, merging: MergingByTable, as_of: str | None) -> Iterator[Session]:
     """Opens a session in which the tables below a folder have their names, after those of their namespaces."""
-    with _connection() as connection:
+    with connection_in_utc() as connection:
         lake = Lake(connection, roots, _LAKE, merging, MemoryStore(CACHE_BYTES), as_of)
         connection.execute(f"USE {_LAKE}")
         yield Session(connection=connection, source=LakeSource(lake, roots.folders[0].shown_path))
 
 
 @contextmanager
-def _connection() -> Iterator[duckdb.DuckDBPyConnection]:
+def connection_in_utc() -> Iterator[duckdb.DuckDBPyConnection]:
     """An in-memory database; its time zone is UTC, so that results do not depend on the machine."""
     # Without this, DuckDB would find Python variables of this program as tables.
     with closing(duckdb.connect(config={"python_enable_replacements": "false"})) as connection:

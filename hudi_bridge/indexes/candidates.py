@@ -19,6 +19,7 @@ from typing import Protocol
 from hudi_bridge.indexes.bucket_index import BucketIndex, bucket_of_file_id
 from hudi_bridge.indexes.slice_keys import known_footer_index, known_log_keys, read_footer_index, read_log_keys
 from hudi_bridge.indexes.wanted_keys import WantedKeys
+from hudi_bridge.splits.plan_notes import PlanNotes
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 from hudi_bridge.threads import map_in_threads, map_while_waiting
@@ -31,8 +32,17 @@ _BUCKET_FOLDER = ".hoodie/.bucket_index"
 """Where tables describe buckets whose number is not the same everywhere: consistent hashing, numbers by partition."""
 
 
+_RECORD_INDEX = "record index"
+_BUCKETS = "bucket index"
+_KEYS = "key ranges, Bloom filters and keys of logs"
+
+
 class RecordIndex(Protocol):
     """Knows where records are."""
+
+    @property
+    def why_not(self) -> str | None:
+        """Why the index could not tell when it was asked last."""
 
     def file_groups(self, record_keys: Sequence[str]) -> AbstractSet[GroupId] | None:
         """The partition path and file id of all groups that hold one of the keys; None if the index cannot tell."""
@@ -43,18 +53,22 @@ def candidate_splits(
     splits: Iterable[RealtimeFileSplit],
     record_keys: Iterable[str],
     record_index: RecordIndex | None = None,
+    notes: PlanNotes | None = None,
 ) -> list[RealtimeFileSplit]:
     """The splits that may hold a record of the keys; one whose base file holds none of them comes without it.
 
-    What was read of files is kept with the storage, so that the next look-up need not read it.
+    What was read of files is kept with the storage, so that the next look-up need not read it. ``notes`` tell what each
+    index ruled out.
     """
+    notes = notes or PlanNotes()
     wanted = WantedKeys.of(record_keys)
     if not wanted.texts:
         return []
     groups = record_index.file_groups(wanted.texts) if record_index is not None else None
     if groups is not None:
-        return [split for split in splits if (split.partition_path, split.file_id) in groups]
-    found = _in_buckets(storage, list(splits), wanted)
+        return _in_groups(splits, groups, notes)
+    notes.not_used(_RECORD_INDEX, _why_not(record_index))
+    found = _in_buckets(storage, list(splits), wanted, notes)
     in_base = _verdicts(
         storage, found, partial(_known_in_base, storage, wanted), partial(_read_in_base, storage, wanted)
     )
@@ -66,7 +80,26 @@ def candidate_splits(
         split if is_candidate else _without_base(split) if next(in_logs) else None
         for split, is_candidate in zip(found, in_base, strict=True)
     )
-    return [split for split in candidates if split is not None]
+    chosen = [split for split in candidates if split is not None]
+    notes.counted(_KEYS, len(found), len(chosen))
+    return chosen
+
+
+def _in_groups(
+    splits: Iterable[RealtimeFileSplit], groups: AbstractSet[GroupId], notes: PlanNotes
+) -> list[RealtimeFileSplit]:
+    chosen, before = [], 0
+    for split in splits:
+        before += 1
+        if (split.partition_path, split.file_id) in groups:
+            chosen.append(split)
+    notes.counted(_RECORD_INDEX, before, len(chosen))
+    return chosen
+
+
+def _why_not(record_index: RecordIndex | None) -> str:
+    why_not = "it says where records are now" if record_index is None else record_index.why_not
+    return why_not or "it cannot tell"
 
 
 def _verdicts(
@@ -114,20 +147,28 @@ def _without_base(split: RealtimeFileSplit) -> RealtimeFileSplit:
     return replace(split, base_path=None, base_size_bytes=0)
 
 
-def _in_buckets(storage: Storage, splits: list[RealtimeFileSplit], wanted: WantedKeys) -> list[RealtimeFileSplit]:
+def _in_buckets(
+    storage: Storage, splits: list[RealtimeFileSplit], wanted: WantedKeys, notes: PlanNotes
+) -> list[RealtimeFileSplit]:
     """The splits in the buckets of the keys; all of them unless the files show that the user knows the buckets."""
     count = splits[0].context.bucket_count if splits else None
     if count is None:
+        notes.not_used(_BUCKETS, "the options do not name the number of buckets")
         return splits
     context = splits[0].context
     index = BucketIndex(buckets=count, hash_fields=context.bucket_fields or context.record_key_fields)
     buckets = {index.bucket_of(key) for key in wanted.texts}
     of_splits = [bucket_of_file_id(split.file_id) for split in splits]
-    if None in buckets or any(bucket is None or bucket >= count for bucket in of_splits):
+    if None in buckets:
+        notes.not_used(_BUCKETS, "releases of Hudi differ in the bucket of a key like these")
         return splits
-    if not _are_buckets(storage, splits, index):
+    fits = all(bucket is not None and bucket < count for bucket in of_splits)
+    if not (fits and _are_buckets(storage, splits, index)):
+        notes.not_used(_BUCKETS, f"the base files do not show {count:,} buckets")
         return splits
-    return [split for split, bucket in zip(splits, of_splits, strict=True) if bucket in buckets]
+    chosen = [split for split, bucket in zip(splits, of_splits, strict=True) if bucket in buckets]
+    notes.counted(_BUCKETS, len(splits), len(chosen))
+    return chosen
 
 
 def _are_buckets(storage: Storage, splits: list[RealtimeFileSplit], index: BucketIndex) -> bool:

@@ -10,12 +10,14 @@ from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.metadata.data_skipping import skippable_columns, splits_that_may_pass
 from hudi_bridge.metadata.record_kinds import COLUMN_STATS
-from hudi_bridge.metadata.table import MetadataTable
+from hudi_bridge.metadata.table import SWITCHED_OFF, MetadataTable
+from hudi_bridge.splits.plan_notes import PlanNotes
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.timeline.table_state import TableState
 
 _LOG = logging.getLogger(__name__)
 _SPLITS_AT_ONCE = 4_096
+STEP = "column stats"
 
 
 class ColumnStatsOfTable:
@@ -27,7 +29,11 @@ class ColumnStatsOfTable:
     def __init__(self, state: TableState, metadata: Callable[[], MetadataTable]) -> None:
         """The column stats of a state, whose metadata table is opened when it is first needed."""
         self._metadata = metadata
-        self._is_usable = COLUMN_STATS in state.config.metadata_partitions and state.options.uses_metadata_table
+        self._why_not: str | None = None
+        if not state.options.uses_metadata_table:
+            self._why_not = SWITCHED_OFF
+        elif COLUMN_STATS not in state.config.metadata_partitions:
+            self._why_not = "the table has none that is complete"
 
     def splits_that_may_pass(
         self,
@@ -35,22 +41,30 @@ class ColumnStatsOfTable:
         row_filter: pc.Expression,
         columns: Sequence[str],
         context: ReadContext,
+        notes: PlanNotes | None = None,
     ) -> Iterator[RealtimeFileSplit]:
         """The splits of which rows may pass a filter that refers to some columns of a query."""
-        known = skippable_columns(columns, context) if self._is_usable else ()
+        known = skippable_columns(columns, context)
         waiting = iter(splits)
         while part := list(islice(waiting, _SPLITS_AT_ONCE)):
-            yield from self._chosen(part, row_filter, known)
+            chosen = self._chosen(part, row_filter, known)
+            if notes is not None and known and self._why_not is None:
+                notes.counted(STEP, len(part), len(chosen))
+            yield from chosen
+        if notes is not None and self._why_not is not None:
+            notes.not_used(STEP, self._why_not)
+        elif notes is not None and not known:
+            notes.not_used(STEP, f"they do not tell of {', '.join(columns) or 'no column'}")
 
     def _chosen(
         self, splits: list[RealtimeFileSplit], row_filter: pc.Expression, columns: Sequence[str]
     ) -> list[RealtimeFileSplit]:
-        if not columns or not self._is_usable:
+        if not columns or self._why_not is not None:
             return splits
         try:
             return splits_that_may_pass(self._table, splits, row_filter, columns)
         except HudiReadError as error:
-            self._is_usable = False
+            self._why_not = str(error)
             _LOG.warning("the column stats are not used: %s", error)
             return splits
 

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.metadata.record_index import record_locations
 from hudi_bridge.metadata.record_kinds import RECORD_INDEX
-from hudi_bridge.metadata.table import MetadataTable
+from hudi_bridge.metadata.table import SWITCHED_OFF, MetadataTable
 from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.table_state import TableState
 
@@ -22,19 +22,25 @@ class RecordIndexOfTable:
         self._state = state
         self._metadata = metadata
         self._is_reported = False
+        self.why_not: str | None = None
+        """Why the index could not tell when it was asked last."""
 
     def file_groups(self, record_keys: Sequence[str]) -> AbstractSet[GroupId] | None:
         """The partition path and file id of all groups that hold one of the keys; None if the index cannot tell."""
-        if not self._state.options.uses_metadata_table or RECORD_INDEX not in self._state.config.metadata_partitions:
+        if not self._state.options.uses_metadata_table:
+            self.why_not = SWITCHED_OFF
+            return None
+        if RECORD_INDEX not in self._state.config.metadata_partitions:
+            self.why_not = "the table has none that is complete"
             return None
         try:
-            reason = self._metadata().why_not(RECORD_INDEX)
-            if reason is None:
+            self.why_not = self._metadata().why_not(RECORD_INDEX)
+            if self.why_not is None:
                 found = record_locations(self._metadata(), record_keys)
                 return {(str(row["partition"]), str(row["file_id"])) for row in found.to_pylist()}
         except HudiReadError as error:
-            reason = str(error)
+            self.why_not = str(error)
         if not self._is_reported:
-            _LOG.warning("the record index is not used: %s", reason)
+            _LOG.warning("the record index is not used: %s", self.why_not)
             self._is_reported = True
         return None

@@ -90,7 +90,7 @@ class FileSliceMerger:
         self._defaults = defaults
         self._matched = np.zeros(len(log_records), dtype=np.bool_)
         self._beaten = np.zeros(len(log_records), dtype=np.bool_)
-        self.merges_rows = rule.payload is not None or rule.fill is not None or bool(log_records.unset)
+        self.merges_rows = rule.merges_fields or bool(log_records.unset)
         # Where the marker takes effect only once a version has survived, the version is compared as a row.
         self.compares_as_delete = log_records.is_delete
         if not rule.precedence.marked_in_logs:

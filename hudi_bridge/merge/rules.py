@@ -190,6 +190,11 @@ class MergeRule:
         """Whether ordering values are compared among log versions, not only with base rows."""
         return not (self.precedence.orders_as_0x and any(len(ordering_path(name)) > 1 for name in self.ordering_fields))
 
+    @property
+    def merges_fields(self) -> bool:
+        """Whether a row may take fields from both a base row and a log record, whatever the logs hold."""
+        return self.payload is not None or self.fill is not None
+
     def columns_to_read(self, requested: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
         """The requested columns, or all of the table for a user's payload, which may read any."""
         return requested if self.payload is None else tuple(schema.names)

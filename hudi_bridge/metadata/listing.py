@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import CorruptTableError, HudiReadError
 from hudi_bridge.metadata.record_kinds import ALL_PARTITIONS, FILES
-from hudi_bridge.metadata.table import MetadataTable
+from hudi_bridge.metadata.table import SWITCHED_OFF, MetadataTable
 from hudi_bridge.splits.plain_groups import FILES as FILE_COLUMNS
 from hudi_bridge.splits.plan_warnings import warn_of_unused_metadata
 from hudi_bridge.splits.table_files import FolderListings
@@ -30,8 +30,11 @@ def indexed_listings(state: TableState, metadata: Callable[[], MetadataTable]) -
 
     The metadata table is opened when it is first needed.
     """
-    has_index = FILES in state.config.metadata_partitions and state.options.uses_metadata_table
-    return FolderListings(state.storage, MetadataFileIndex(state, metadata) if has_index else None)
+    if not state.options.uses_metadata_table:
+        return FolderListings(state.storage, why_no_index=SWITCHED_OFF)
+    if FILES not in state.config.metadata_partitions:
+        return FolderListings(state.storage, why_no_index="the table has none that is complete")
+    return FolderListings(state.storage, MetadataFileIndex(state, metadata))
 
 
 class MetadataFileIndex:
@@ -41,7 +44,7 @@ class MetadataFileIndex:
         """The index of a state; nothing is read yet."""
         self._state = state
         self._metadata = metadata
-        self._is_usable = True
+        self.why_not: str | None = None
 
     def partitions(self) -> tuple[str, ...] | None:
         """The paths of all partitions, None if the metadata table cannot be used."""
@@ -52,13 +55,13 @@ class MetadataFileIndex:
         return self._ask(lambda: self._files(partition_paths))
 
     def _ask(self, question: Callable[[], _Answer]) -> _Answer | None:
-        if not self._is_usable:
+        if self.why_not is not None:
             return None
         try:
             return question()
         except (HudiReadError, OSError, pa.ArrowInvalid) as error:
-            self._is_usable = False
-            warn_of_unused_metadata(self._state.config.table_path, str(error))
+            self.why_not = str(error)
+            warn_of_unused_metadata(self._state.config.table_path, self.why_not)
             return None
 
     @cached_property

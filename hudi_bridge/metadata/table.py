@@ -21,6 +21,7 @@ from hudi_bridge.metadata.record_kinds import DELETED, RecordKind, file_id_prefi
 from hudi_bridge.metadata.routing import group_numbers
 from hudi_bridge.metadata.slice_records import SliceRecords
 from hudi_bridge.metadata.validity import Validity
+from hudi_bridge.options import METADATA_TABLE_KEY
 from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import TimelineView, build_file_groups, latest_snapshot_slice, view_timeline
@@ -28,6 +29,8 @@ from hudi_bridge.splits.partitions import PARTITION_METADATA
 from hudi_bridge.timeline.table_state import TableState
 
 METADATA_FOLDER = f"{HOODIE_FOLDER}/metadata"
+SWITCHED_OFF = f"{METADATA_TABLE_KEY} is false"
+"""Why the metadata table is not used, if the options say so."""
 # The number of a file group, after the partition of the table that it is for; Hudi escapes dashes in its name.
 _GROUP = re.compile(r"(?:(?P<scope>[^-]*)-)?(?P<number>[0-9]{4,})(?:-0)?")
 

@@ -112,6 +112,16 @@ class OpenBaseFile:
         """
         return [group.id for group in self._known.fragment.subset(row_filter, schema=schema).row_groups]  # type: ignore[attr-defined]
 
+    def chunk_bytes(self, row_group: int, columns: Iterable[str]) -> int:
+        """The stored size of some top-level columns in a row group."""
+        wanted, group = set(columns), self.footer.row_group(row_group)
+        chunks = map(group.column, range(group.num_columns))
+        return sum(
+            chunk.total_compressed_size
+            for chunk in chunks
+            if chunk.path_in_schema in wanted or chunk.path_in_schema.partition(".")[0] in wanted
+        )
+
     def text_range(self, row_group: int, column: str) -> tuple[str, str] | None:
         """The least and greatest text of a top-level column in a row group; None if its statistics do not tell."""
         if column not in self.arrow_schema.names or not pa.types.is_string(self.arrow_schema.field(column).type):

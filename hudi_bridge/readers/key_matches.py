@@ -22,6 +22,14 @@ from hudi_bridge.splits.split import ReadContext
 _BATCHES_PER_MATCH = 4
 
 
+def matched_columns(rule: MergeRule, context: ReadContext, *, by_position: bool = False) -> tuple[str, ...]:
+    """The columns of a base file that are needed to match its rows with log records."""
+    keys = () if by_position else context.key_columns
+    times = (COMMIT_TIME_COLUMN,) if context.filters_base_rows_before_merge else ()
+    ordering = (ordering_path(name)[0] for name in (rule.ordering_fields if rule.orders_base else ()))
+    return tuple(dict.fromkeys((*keys, *times, *ordering)))
+
+
 class KeyMatchFinder:
     """Reads the record keys and ordering values of a base file, and matches its rows with the log records."""
 
@@ -33,11 +41,8 @@ class KeyMatchFinder:
         self._commit_times = sorted(context.commit_times or ()) if context.filters_base_rows_before_merge else None
         positions = merger.log_records.base_positions if self._commit_times is None else None
         self._by_position = positions is not None and (positions < base.row_group_starts[-1]).all()
-        keys = () if self._by_position else context.key_columns
         self._keys = base.view(context.key_columns)
-        times = () if self._commit_times is None else (COMMIT_TIME_COLUMN,)
-        ordering = (ordering_path(name)[0] for name in self._ordering)
-        self.columns = tuple(dict.fromkeys((*keys, *times, *ordering)))
+        self.columns = matched_columns(rule, context, by_position=self._by_position)
         """The columns that are matched."""
         self._columns = base.view(self.columns)
         # Each batch of keys costs a hash of all log keys.

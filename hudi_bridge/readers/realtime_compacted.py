@@ -1,10 +1,9 @@
 """Reads one file slice of a snapshot: its base file merged with its log records.
 
-The keys of row groups that the filter rules out may still have to be read: a base row may win over a log record, or be
-the first of several rows with the same key.
+The keys of row groups that the filter rules out may still have to be read.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
 
@@ -17,12 +16,13 @@ from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined
 from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile
-from hudi_bridge.readers.key_matches import KeyMatchFinder
+from hudi_bridge.readers.key_matches import KeyMatchFinder, matched_columns
 from hudi_bridge.readers.late_columns import WantedRows, kept_rows
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
 from hudi_bridge.readers.merge_in_parts import MergeInParts, log_rows, merged_rows
 from hudi_bridge.readers.parallel import begun, iter_ahead
 from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.row_groups import ReadExtent, RowGroups, extent, groups_with_logs
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -69,14 +69,39 @@ class RealtimeCompactedReader:
         if self._split.base_path is None:
             yield from self._rows(None)
             return
-        with OpenBaseFile.open(
+        with self._open(self._split.base_path) as base:
+            yield from self._rows(base)
+
+    def extent(self) -> ReadExtent:
+        """What the read needs of the base file, of which only the footer is read.
+
+        The logs are not read: if they hold partial updates, all row groups that may hold a wanted key are read.
+        """
+        if self._split.base_path is None:
+            return ReadExtent()
+        with self._open(self._split.base_path) as base:
+            wanted, deciding = base.view(self._read_columns), self._deciding(base)
+            groups = self._groups(base, wanted, deciding, merges_fields=self._rule.merges_fields)
+            matched = base.view(matched_columns(self._rule, self._split.context)).file_columns
+            first = () if deciding is None else base.view(deciding.columns).file_columns
+            return extent(base, groups, (*first, *matched, *wanted.file_columns), matched)
+
+    def _open(self, path: str) -> OpenBaseFile:
+        return OpenBaseFile.open(
             self._storage,
             self._split,
-            self._split.base_path,
+            path,
             use_threads=self._use_threads,
             keep_footer=self._is_selective or self._request.row_filter is not None,
-        ) as base:
-            yield from self._rows(base)
+        )
+
+    def _deciding(self, base: OpenBaseFile) -> WantedRows | None:
+        return WantedRows(base, self._request, self._split.context) if self._is_selective else None
+
+    def _groups(
+        self, base: OpenBaseFile, wanted: BaseFileColumns, deciding: WantedRows | None, *, merges_fields: bool
+    ) -> RowGroups:
+        return groups_with_logs(base, wanted, self._request, deciding, self._rule, merges_fields=merges_fields)
 
     def _rows(self, base: OpenBaseFile | None) -> Iterator[pa.RecordBatch]:
         if self._log_scan.parts > 1:
@@ -86,15 +111,17 @@ class RealtimeCompactedReader:
             for rows in log_rows(self._merger(), self._read_columns):
                 yield from self._passing(rows)
             return
-        if self._is_selective:
-            yield from self._selected_rows(base)
+        deciding = self._deciding(base)
+        if deciding is not None:
+            yield from self._selected_rows(base, deciding)
             return
         wanted = base.view(self._read_columns)
-        groups = wanted.matching_row_groups(self._request)
         first = wanted.stored_batches(0)
+        may_begin = self._use_threads and 0 in wanted.matching_row_groups(self._request)
         # The base file is decoded in parallel with the logs at first, then with the merge.
-        with begun(first) if self._use_threads and 0 in groups else nullcontext(first) as first_group:
+        with begun(first) if may_begin else nullcontext(first) as first_group:
             merger = self._merger()
+            groups = self._groups(base, wanted, None, merges_fields=merger.merges_rows)
             read = partial(self._matched_batches, base, wanted, groups, first_group, merger)
             for stored, matches in iter_ahead(read) if self._use_threads else read():
                 yield from wanted.passing(stored, self._request, without=merger.superseded(matches))
@@ -110,38 +137,35 @@ class RealtimeCompactedReader:
         self,
         base: OpenBaseFile,
         wanted: BaseFileColumns,
-        groups: Sequence[int],
+        groups: RowGroups,
         first_group: Iterator[pa.RecordBatch],
         merger: FileSliceMerger,
     ) -> Iterator[tuple[pa.RecordBatch, KeyMatches]]:
         """The stored rows of the row groups that may pass the filter, with their key matches."""
         finder = KeyMatchFinder(base, merger, self._rule, self._split.context)
         for group in base.row_groups:
-            # A base row merged with a log record may pass the filter even if no row of its row group does.
-            if group in groups or merger.merges_rows:
+            if group in groups.rows:
                 matches_of = finder.matches_of_batches(group, wanted)
                 for stored in wanted.stored_batches(group) if group else first_group:
                     yield stored, matches_of(stored)
-            elif self._rule.base_may_win or group < max(groups, default=-1):
+            elif group in groups.keys:
                 for _ in finder.iter_matches(group):
                     pass
 
-    def _selected_rows(self, base: OpenBaseFile) -> Iterator[pa.RecordBatch]:
+    def _selected_rows(self, base: OpenBaseFile, deciding: WantedRows) -> Iterator[pa.RecordBatch]:
         """The rows of a selective request: columns that do not decide are read where a row is left."""
         context = self._split.context
         merger = self._merger()
         finder = KeyMatchFinder(base, merger, self._rule, context)
-        deciding = WantedRows(base, self._request, context)
         # Key columns that are read anyway also show whether positions in the logs are right.
         keys = context.key_columns if set(context.key_columns).issubset(self._read_columns) else ()
         first = base.view(dict.fromkeys((*deciding.columns, *keys, *finder.columns)))
         wanted = base.view(self._read_columns)
-        groups = wanted.matching_row_groups(self._request)
-        # Row groups without a wanted key have nothing to do with the log records, which all have wanted keys.
-        for group in sorted(deciding.row_groups()):
-            if group in groups or merger.merges_rows:
+        groups = self._groups(base, wanted, deciding, merges_fields=merger.merges_rows)
+        for group in base.row_groups:
+            if group in groups.rows:
                 yield from self._selected_in(group, first, wanted, deciding, finder, merger)
-            elif self._rule.base_may_win or group < max(groups, default=-1):
+            elif group in groups.keys:
                 for _ in finder.iter_matches(group):
                     pass
         for rows in log_rows(merger, self._read_columns):

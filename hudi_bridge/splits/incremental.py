@@ -21,6 +21,7 @@ from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError, Unsup
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import build_file_groups, latest_snapshot_slice, view_range
+from hudi_bridge.splits.plan_notes import COMMITS, FileSource, PlanNotes
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.read_context import build_read_context
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
@@ -41,6 +42,7 @@ class IncrementalPlan:
     instants: InstantRange
     context: ReadContext
     slices: tuple[FileSlice, ...]
+    found_by: FileSource
 
     @property
     def query_type(self) -> QueryType:
@@ -62,9 +64,11 @@ class IncrementalPlan:
         """The ``after`` of the following range."""
         return self.instants.next_after
 
-    def splits(self, row_filter: pc.Expression | None = None) -> Iterator[RealtimeFileSplit]:
+    def splits(
+        self, row_filter: pc.Expression | None = None, notes: PlanNotes | None = None
+    ) -> Iterator[RealtimeFileSplit]:
         """The splits whose rows may pass the filter, made one at a time."""
-        return self.planner.splits_of(self.slices, self.context, row_filter)
+        return self.planner.splits_of(self.slices, self.context, row_filter, notes)
 
     def left_out_log_files(self) -> int:
         """Always 0: the logs of the range are merged in."""
@@ -90,11 +94,13 @@ def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> Increment
     written = {path: replace(file, file=current.get(path, file.file)) for path, file in written.items()}
     slices = _slices(state, instants, metadata, written)
     missing = {path: file for path, file in written.items() if path not in current}
+    found_by = FileSource(name=COMMITS, why_not_metadata_table=None)
     falls_back = state.options.full_scan_fallback
     if falls_back is None:
         falls_back = config.table_version >= FIRST_VERSION_OF_1X
     if falls_back and (missing or instants.archived):
         visible, slices = state, tuple(planner.file_slices(QueryType.INCREMENTAL))
+        found_by = planner.files.found_by
     else:
         if missing:
             slices = _without_later_logs(state, instants, slices, missing)
@@ -107,7 +113,7 @@ def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> Increment
         visible=visible,
         commit_times=instants.commit_times,
     )
-    return IncrementalPlan(planner=planner, instants=instants, context=context, slices=slices)
+    return IncrementalPlan(planner=planner, instants=instants, context=context, slices=slices, found_by=found_by)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from hudi_bridge.config import HOODIE_FOLDER, PartitionFieldKind, QueryType, TableConfig
 from hudi_bridge.errors import CorruptTableError, StorageError
 from hudi_bridge.imported_later import ds
+from hudi_bridge.splits.plan_notes import PARTITION_CONDITION, PARTITIONS, PlanNotes
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.table_state import TableState
@@ -174,6 +175,7 @@ def list_partitions(
     path_columns: tuple[str, ...],
     row_filter: pc.Expression | None,
     list_directory: Callable[[str], Sequence[FileInfo]],
+    notes: PlanNotes | None = None,
 ) -> list[str]:
     """The paths of the partitions that may have rows passing the filter.
 
@@ -186,11 +188,13 @@ def list_partitions(
     look_into = partial(_folders_below, storage, list_directory)
     found: list[str] = []
     names = _FolderNames(storage)
-    level, depth = [""], 0
+    level, depth, ruled_out = [""], 0, 0
     while level:
         if row_filter is not None:
             possible = [_possible_values(path, config, schema, path_columns) for path in level]
+            ruled_out += len(level)
             level = paths_that_may_pass(storage, row_filter, schema, dict(zip(level, possible, strict=True)))
+            ruled_out -= len(level)
         folders: list[str] = []
         for path, below in zip(level, map_in_threads(look_into, level, LISTING_THREADS), strict=True):
             if below is None:
@@ -201,10 +205,13 @@ def list_partitions(
         if depth > _USUAL_LEVELS and len(level) > _MOST_DEEP_FOLDERS:
             found_folders = f"{len(level)} folders {depth} levels deep"
             raise CorruptTableError(level[0], None, found_folders, "partitions; do links lead back up?")
+    passing = found
     if row_filter is not None and found:
         known = {path: partition_values(path, config, schema, path_columns) for path in found}
-        return matching_partitions(storage, schema, row_filter, known)
-    return found
+        passing = matching_partitions(storage, schema, row_filter, known)
+    if notes is not None:
+        notes.counted(PARTITION_CONDITION, ruled_out + len(found), len(passing), PARTITIONS)
+    return passing
 
 
 def _folders_below(

@@ -11,6 +11,7 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.partitions import PartitionValues, matching_partitions, partition_values
+from hudi_bridge.splits.plan_notes import PARTITION_CONDITION, PARTITIONS, PlanNotes
 from hudi_bridge.splits.query_schema import QuerySchema, read_query_schema, schema_of_query
 from hudi_bridge.splits.read_context import build_read_context
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
@@ -49,20 +50,24 @@ class SplitPlanner:
             self._contexts[query_type] = build_read_context(self.state, self.query_schema, query_type)
         return self._contexts[query_type]
 
-    def file_slices(self, query_type: QueryType, row_filter: pc.Expression | None = None) -> Iterator[FileSlice]:
+    def file_slices(
+        self, query_type: QueryType, row_filter: pc.Expression | None = None, notes: PlanNotes | None = None
+    ) -> Iterator[FileSlice]:
         """The file slices that a query reads, ordered by partition and file id, made one at a time."""
-        return self.files.file_slices(query_type, self.schema(query_type), row_filter)
+        return self.files.file_slices(query_type, self.schema(query_type), row_filter, notes)
 
-    def splits(self, query_type: QueryType, row_filter: pc.Expression | None = None) -> Iterator[RealtimeFileSplit]:
+    def splits(
+        self, query_type: QueryType, row_filter: pc.Expression | None = None, notes: PlanNotes | None = None
+    ) -> Iterator[RealtimeFileSplit]:
         """The splits of a query, made one at a time; those of a read-optimized query have no log files.
 
         Raises:
             UnsupportedTableError: the table's records cannot be merged correctly.
         """
-        if row_filter is None and query_type in self._kept:
+        if row_filter is None and notes is None and query_type in self._kept:
             return iter(self._kept[query_type])
         context = self.context(query_type)
-        splits = self._splits(self.file_slices(query_type, row_filter), context)
+        splits = self._splits(self.file_slices(query_type, row_filter, notes), context)
         read = (split for split in splits if split.base_path or split.log_paths)
         return self._keeping(read, query_type) if row_filter is None else read
 
@@ -77,13 +82,19 @@ class SplitPlanner:
             self._kept[query_type] = tuple(kept)
 
     def splits_of(
-        self, slices: Iterable[FileSlice], context: ReadContext, row_filter: pc.Expression | None
+        self,
+        slices: Iterable[FileSlice],
+        context: ReadContext,
+        row_filter: pc.Expression | None,
+        notes: PlanNotes | None = None,
     ) -> Iterator[RealtimeFileSplit]:
         """The splits of given file slices, without those in partitions that the filter rules out."""
         known = tuple(slices)
         paths = dict.fromkeys(piece.partition_path for piece in known)
         values = {path: self.partition_values(path, context) for path in paths}
         kept = set(matching_partitions(self.state.storage, context.schema, row_filter, values))
+        if notes is not None:
+            notes.counted(PARTITION_CONDITION, len(values), len(kept), PARTITIONS)
         return self._splits((piece for piece in known if piece.partition_path in kept), context)
 
     def split(self, piece: FileSlice, context: ReadContext) -> RealtimeFileSplit:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.config import QueryType
+from hudi_bridge.splits.plan_notes import FileSource, PlanNotes
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.timeline.instant_range import next_after_snapshot
@@ -54,8 +55,12 @@ class QueryPlan(Protocol):
     def next_after(self) -> str | None:
         """The ``after`` of the incremental query that continues from here, None if it is unknown."""
 
-    def splits(self, row_filter: pc.Expression | None = None) -> Iterator[Split]:
-        """The splits whose rows may pass the filter, made one at a time."""
+    @property
+    def found_by(self) -> FileSource:
+        """How the names of files are found; known once splits have been made."""
+
+    def splits(self, row_filter: pc.Expression | None = None, notes: PlanNotes | None = None) -> Iterator[Split]:
+        """The splits whose rows may pass the filter, made one at a time; ``notes`` tell what was passed over."""
 
     def left_out_log_files(self) -> int:
         """The number of log files with later changes that the query does not read."""
@@ -88,9 +93,16 @@ class SnapshotPlan:
         """The ``after`` for changes since the snapshot; None for base files alone, which lack the changes in logs."""
         return next_after_snapshot(self.planner.state) if self.query_type is QueryType.SNAPSHOT else None
 
-    def splits(self, row_filter: pc.Expression | None = None) -> Iterator[RealtimeFileSplit]:
+    @property
+    def found_by(self) -> FileSource:
+        """How the names of files are found; known once splits have been made."""
+        return self.planner.files.found_by
+
+    def splits(
+        self, row_filter: pc.Expression | None = None, notes: PlanNotes | None = None
+    ) -> Iterator[RealtimeFileSplit]:
         """The splits whose rows may pass the filter, made one at a time and not cached."""
-        return self.planner.splits(self.query_type, row_filter)
+        return self.planner.splits(self.query_type, row_filter, notes)
 
     def left_out_log_files(self) -> int:
         """The number of log files in the snapshot that are not merged in."""

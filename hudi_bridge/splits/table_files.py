@@ -34,6 +34,14 @@ from hudi_bridge.splits.partitions import (
     partition_values,
 )
 from hudi_bridge.splits.plain_groups import FILES, PlainSlices, newest_plain_slices
+from hudi_bridge.splits.plan_notes import (
+    LISTING,
+    METADATA_TABLE,
+    PARTITION_CONDITION,
+    PARTITIONS,
+    FileSource,
+    PlanNotes,
+)
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.plans import GroupId
@@ -43,6 +51,7 @@ _MAX_KEPT_SLICES = 20_000
 _PARTITIONS_AT_ONCE = 256
 _FEW_FOLDERS = 8
 """So many folders are listed sooner than the index is read, which has a timeline and some files of its own."""
+_LISTED_SOONER = f"the table has at most {_FEW_FOLDERS} folders"
 _FASTEST = 1
 _WINDOW_BITS = 11
 _MEMORY_LEVEL = 4
@@ -50,6 +59,10 @@ _MEMORY_LEVEL = 4
 
 class FileIndex(Protocol):
     """An index of the files of a table; it reports itself why it cannot be used."""
+
+    @property
+    def why_not(self) -> str | None:
+        """Why the index cannot be used, as far as that has been found out."""
 
     def partitions(self) -> Sequence[str] | None:
         """The paths of all partitions, None if the index cannot be used."""
@@ -67,9 +80,12 @@ class FolderListings:
     Entries are compressed to a few bytes each, since names in one folder are similar.
     """
 
-    def __init__(self, storage: Storage, index: FileIndex | None = None) -> None:
-        """Listings without any folder yet."""
+    def __init__(
+        self, storage: Storage, index: FileIndex | None = None, why_no_index: str = "it shows no earlier states"
+    ) -> None:
+        """Listings without any folder yet; ``why_no_index`` says why there is no index."""
         self.index = index
+        self.why_no_index = why_no_index
         self._storage = storage
         self._packed: dict[str, bytes] = {}
 
@@ -132,7 +148,25 @@ class TableFiles:
         self._slices: dict[tuple[bool, str], Sequence[FileSlice]] = {}
         self._made = 0
 
-    def partitions(self, query_type: QueryType, schema: pa.Schema, row_filter: pc.Expression | None) -> list[str]:
+    @property
+    def found_by(self) -> FileSource:
+        """How the names of files are found."""
+        index = self._listings.index
+        if index is None:
+            return FileSource(name=LISTING, why_not_metadata_table=self._listings.why_no_index)
+        if self._index is None:
+            return FileSource(name=LISTING, why_not_metadata_table=_LISTED_SOONER)
+        if index.why_not is not None:
+            return FileSource(name=LISTING, why_not_metadata_table=index.why_not)
+        return FileSource(name=METADATA_TABLE, why_not_metadata_table=None)
+
+    def partitions(
+        self,
+        query_type: QueryType,
+        schema: pa.Schema,
+        row_filter: pc.Expression | None,
+        notes: PlanNotes | None = None,
+    ) -> list[str]:
         """The partitions that may have rows passing the filter; ``schema`` has the query's columns.
 
         Raises:
@@ -142,16 +176,23 @@ class TableFiles:
         path_columns = columns_from_path(config, query_type)
         indexed = None if self._index is None else self._index.partitions()
         if indexed is None:
-            return sorted(list_partitions(self._state, schema, path_columns, row_filter, self._listings.entries))
+            return sorted(list_partitions(self._state, schema, path_columns, row_filter, self._listings.entries, notes))
         values = {path: partition_values(path, config, schema, path_columns) for path in sorted(indexed)}
-        return matching_partitions(self._state.storage, schema, row_filter, values)
+        found = matching_partitions(self._state.storage, schema, row_filter, values)
+        if notes is not None:
+            notes.counted(PARTITION_CONDITION, len(values), len(found), PARTITIONS)
+        return found
 
     def in_partition(self, path: str, *, must_exist: bool = True) -> tuple[FileInfo, ...]:
         """All files in a partition, including those that no query reads and that no index has."""
         return tuple(info for info in self._listings.entries(path, must_exist=must_exist) if not info.is_dir)
 
     def file_slices(
-        self, query_type: QueryType, schema: pa.Schema, row_filter: pc.Expression | None
+        self,
+        query_type: QueryType,
+        schema: pa.Schema,
+        row_filter: pc.Expression | None,
+        notes: PlanNotes | None = None,
     ) -> Iterator[FileSlice]:
         """The file slices that a query reads, ordered by partition and file id.
 
@@ -159,7 +200,7 @@ class TableFiles:
             StorageError: a folder cannot be listed.
             UnsupportedTableError: a base file is not Parquet, or a log file is of a later Hudi.
         """
-        paths = self.partitions(query_type, schema, row_filter)
+        paths = self.partitions(query_type, schema, row_filter, notes)
         for _, pieces in self._slices_in(paths, of_base_files=query_type is QueryType.READ_OPTIMIZED):
             yield from pieces
 

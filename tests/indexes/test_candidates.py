@@ -122,6 +122,7 @@ def test_columns_are_read_where_a_key_is_found(tmp_path: Path) -> None:
 def test_a_record_index_names_the_file_groups(tmp_path: Path) -> None:
     class Index:
         asked = 0
+        why_not: str | None = None
 
         def file_groups(self, record_keys: Sequence[str]) -> AbstractSet[tuple[str, str]] | None:
             self.asked += 1

@@ -16,6 +16,7 @@ from hudi_bridge import (
     BatchScanner,
     ChangeFormat,
     ChangeSplit,
+    Explanation,
     FileColumns,
     FileSlice,
     HudiDataset,
@@ -76,6 +77,11 @@ def follow_changes(table: HudiTable, after: str) -> tuple[pa.Table, str | None, 
 
 def count(dataset: HudiDataset) -> tuple[int, int]:
     return dataset.filter(pc.field("city") == "sf").count_rows(), dataset.left_out_log_files()
+
+
+def explain(dataset: HudiDataset) -> tuple[Explanation, list[str | None], list[str]]:
+    found: Explanation = dataset.explain(pc.field("city") == "sf", ["id"])
+    return found, [step.why_not for step in found.steps], [one.file_id for one in found.slices if one.base_bytes]
 
 
 def send_splits_to_executors(table: HudiTable) -> list[str]:
