@@ -71,11 +71,18 @@ def _allowed(node: _Node, column: str) -> "Column | None":
     if node.name in _MATCH_ALL:
         found = [_allowed(one, column) for one in node.arguments]
         return _joined([values for values in found if values is not None]) if None not in found else None
+    if node.name == "if_else" and _never_passes(node.arguments[-1]):
+        # DuckDB writes IN this way.
+        return _allowed(_Call(name="and_kleene", arguments=node.arguments[:-1], options=None), column)
     if node.name == "equal":
         return _equal(node.arguments, column)
     if node.name == "is_in" and node.arguments == (_Field(column),) and node.options is not None:
         return _listed(node.options)
     return None
+
+
+def _never_passes(node: _Node) -> bool:
+    return isinstance(node, _Literal) and not node.value.as_py()
 
 
 def _equal(arguments: tuple[_Node, ...], column: str) -> "Column | None":

@@ -5,6 +5,8 @@ An expression does not list its columns: they are found by binding it to the sch
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 from typing import Self
 
 import numpy as np
@@ -17,6 +19,9 @@ from hudi_bridge.merge.arrays import Booleans, Column
 from hudi_bridge.readers.filter_values import allowed_values
 from hudi_bridge.readers.key_condition import keys_of_filter
 from hudi_bridge.splits.split import ReadContext
+
+_IF_ELSE = "if_else("
+"""Below it, Arrow does not see what a filter says of a column that may be null; DuckDB writes IN with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,8 @@ class RowRequest:
             schema.empty_table().filter(row_filter)
         except pa.ArrowException as error:
             raise _unbound(row_filter, error) from error
+        if _IF_ELSE in str(row_filter):
+            row_filter = _with_listed_values(row_filter, filter_columns)
         return cls(columns=wanted, row_filter=row_filter, filter_columns=filter_columns)
 
     @property
@@ -99,6 +106,13 @@ class RowRequest:
             # References by position count in the filter's columns, in this order.
             rows = rows.filter(pa.array(self.passes(rows.select(list(self.filter_columns)))))
         return rows.select(list(self.columns))
+
+
+def _with_listed_values(row_filter: pc.Expression, columns: Sequence[str]) -> pc.Expression:
+    """The same filter, which also says in a form that Arrow prunes by which values it lists of columns."""
+    listed = {name: allowed_values(row_filter, name) for name in columns}
+    conditions = (pc.field(name).isin(values) for name, values in listed.items() if values is not None)
+    return reduce(and_, conditions, row_filter)
 
 
 def column_names(columns: Sequence[str]) -> tuple[str, ...]:

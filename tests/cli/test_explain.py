@@ -29,6 +29,12 @@ def test_a_condition_on_the_key(hudi_bridge: Call, indexed: str) -> None:
     assert "  record index: 1 of 18 file slices" in outcome.text.splitlines()
 
 
+def test_lists_of_values_rule_out_as_much_as_single_ones(hudi_bridge: Call, indexed: str) -> None:
+    keys = explained(hudi_bridge, indexed, "--where", "id IN ('k00001', 'nowhere')")
+    assert (keys["record_keys"], keys["base_files"]) == (4, 1)
+    assert explained(hudi_bridge, indexed, "--where", "ts IN (5, 5000000)")["base_files"] == 3
+
+
 def test_conditions_that_no_row_meets(hudi_bridge: Call, indexed: str) -> None:
     assert explained(hudi_bridge, indexed, "--where", "1 = 0")["base_files"] == 0
 

@@ -21,6 +21,8 @@ ID, X = pc.field("id"), pc.field("x")
         (ID.isin(["a", "b"]) & (ID == "b"), ["b"]),
         ((ID == "a") | (ID == "b"), ["a", "b"]),
         (pc.equal(ID, pa.scalar(None, pa.string())), []),
+        (pc.if_else(ID.is_valid(), ID.isin(["a", "b"]), pa.scalar(None, pa.bool_())), ["a", "b"]),
+        (pc.if_else(ID == "a", X == 1, pa.scalar(False)), ["a"]),
     ],
 )
 def test_filters_that_list_values(row_filter: pc.Expression, expected: list[str]) -> None:
@@ -42,6 +44,8 @@ def test_filters_that_list_values(row_filter: pc.Expression, expected: list[str]
         pc.field(0) == "a",
         ID.cast(pa.binary()) == b"a",
         pc.if_else(X == 1, ID == "a", ID == "b"),
+        pc.if_else(X == 1, ID == "a", pa.scalar(True)),
+        pc.if_else(ID == "a", ID == "b", X == 1),
         pc.scalar(True),
         X == 1,
         (ID == "a") | (ID == 1),
@@ -63,6 +67,8 @@ TREES = st.recursive(
         st.builds(lambda one, other: one & other, inner, inner),
         st.builds(lambda one, other: one | other, inner, inner),
         st.builds(lambda one: ~one, inner),
+        st.builds(lambda one, other: pc.if_else(one, other, pa.scalar(None, pa.bool_())), inner, inner),
+        st.builds(pc.if_else, inner, inner, inner),
     ),
     max_leaves=6,
 )
