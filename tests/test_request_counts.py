@@ -1,0 +1,114 @@
+"""How many requests queries take of an object store, with each index and without: a table of upper bounds.
+
+``cold`` is the first query after the table was opened, ``warm`` the same once more in the same process. Data are
+requests for base and log files, meta those for the metadata table, the timeline and folders.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+import pytest
+
+from hudi_bridge import HudiTable
+from tests.counting_files import CountingFileSystem, Requests
+from tests.golden_cases import golden_table
+
+ON: Mapping[str, str] = {}
+NO_METADATA = {"hoodie.metadata.enable": "false"}
+NO_INDEXES = {"hoodie.enable.data.skipping": "false"}
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+MOST_WARM_LOOK_UP, MOST_OF_A_FILE = 5, 3
+"""What a warm look-up of one key may take, and any query of one data file."""
+
+
+def look_up(table: HudiTable) -> int:
+    return table.get("k00001").num_rows
+
+
+def missing(table: HudiTable) -> int:
+    return table.get("nowhere").num_rows
+
+
+def selective(table: HudiTable) -> int:
+    return table.snapshot().to_table(filter=pc.field("ts") == 5).num_rows
+
+
+def partition(table: HudiTable) -> int:
+    return table.snapshot().to_table(["ts"], pc.field("part") == "a").num_rows
+
+
+def plan(table: HudiTable) -> int:
+    return len(table.splits())
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The most requests, the most bytes of data of the warm query, and its rows or splits."""
+
+    cold_data: int
+    cold_meta: int
+    warm_data: int
+    warm_bytes: int
+    found: int
+
+
+Case = tuple[str, Mapping[str, str], Callable[[HudiTable], int], Count]
+# fmt: off
+CASES: tuple[Case, ...] = (
+    # table                             options      query      cold: data, meta; warm: data, bytes; found
+    ("h_all_indexes_120",               ON,          look_up,   Count(5,  10, 4,  6_000,  1)),
+    ("h_all_indexes_120",               NO_METADATA, look_up,   Count(55, 5,  4,  6_000,  1)),
+    ("h_all_indexes_120",               NO_INDEXES,  look_up,   Count(55, 5,  37, 50_000, 1)),
+    ("h_all_indexes_120",               ON,          missing,   Count(0,  10, 0,  0,      0)),
+    ("h_all_indexes_120",               NO_METADATA, missing,   Count(54, 5,  0,  0,      0)),
+    ("h_all_indexes_120",               NO_INDEXES,  missing,   Count(54, 5,  36, 48_500, 0)),
+    ("h_all_indexes_120",               ON,          selective, Count(14, 17, 11, 17_000, 1)),
+    ("h_all_indexes_120",               NO_METADATA, selective, Count(72, 5,  54, 66_500, 1)),
+    ("h_all_indexes_120",               NO_INDEXES,  selective, Count(72, 5,  54, 66_500, 1)),
+    ("h_all_indexes_120",               ON,          partition, Count(32, 5,  26, 24_000, 290)),
+    ("h_all_indexes_120",               NO_METADATA, partition, Count(32, 3,  26, 24_000, 290)),
+    ("h_all_indexes_120",               ON,          plan,      Count(0,  5,  0,  0,      18)),
+    ("h_record_index_0150",             ON,          look_up,   Count(5,  9,  4,  6_000,  1)),
+    ("h_record_index_0150",             NO_METADATA, look_up,   Count(55, 5,  4,  6_000,  1)),
+    ("h_partitioned_record_index_120",  ON,          look_up,   Count(5,  12, 4,  6_000,  1)),
+    ("h_partitioned_record_index_120",  ON,          missing,   Count(0,  12, 0,  0,      0)),
+    ("h_bloom_footer_120",              ON,          look_up,   Count(55, 5,  4,  6_000,  1)),
+    ("h_bloom_footer_120",              NO_INDEXES,  look_up,   Count(55, 5,  37, 53_000, 1)),
+    ("h_bloom_footer_120",              ON,          missing,   Count(54, 5,  0,  0,      0)),
+    ("h_column_stats_0150",             ON,          selective, Count(14, 11, 11, 17_000, 1)),
+    ("h_column_stats_0150",             NO_METADATA, selective, Count(57, 5,  39, 54_500, 1)),
+    ("d_bucket_index_120",              BUCKETS,     look_up,   Count(14, 5,  4,  5_000,  1)),
+    ("d_bucket_index_120",              ON,          look_up,   Count(19, 5,  4,  5_000,  1)),
+    ("n_merge_every_120",               ON,          missing,   Count(9,  4,  0,  0,      0)),
+    ("n_merge_every_120",               NO_INDEXES,  missing,   Count(9,  4,  5,  8_000,  0)),
+    ("n_merge_every_120",               ON,          plan,      Count(0,  4,  0,  0,      2)),
+)
+# fmt: on
+
+
+def name_of(part: object) -> str:
+    if callable(part):
+        return str(getattr(part, "__name__", part))
+    return "-".join(f"{name}={value}" for name, value in part.items()) if isinstance(part, Mapping) else str(part)
+
+
+@pytest.mark.parametrize(("table", "options", "query", "most"), CASES, ids=name_of)
+def test_requests(table: str, options: Mapping[str, str], query: Callable[[HudiTable], int], most: Count) -> None:
+    files = CountingFileSystem()
+    opened = HudiTable.open(str(golden_table(table)), files, options)
+    cold = files.reset()
+    assert query(opened) == most.found
+    warm = files.reset()
+    assert query(opened) == most.found
+    assert (cold.reads <= most.cold_data, meta(cold) <= most.cold_meta) == (True, True), cold
+    assert (warm.reads <= most.warm_data, warm.read_bytes <= most.warm_bytes) == (True, True), warm
+    assert meta(warm) == 0
+    assert max(warm.by_file.values(), default=0) <= MOST_OF_A_FILE
+    assert max(cold.by_file.values(), default=0) <= MOST_OF_A_FILE
+    if query in (look_up, missing) and options is not NO_INDEXES:
+        assert warm.all <= MOST_WARM_LOOK_UP
+
+
+def meta(requests: Requests) -> int:
+    return requests.all - requests.reads
