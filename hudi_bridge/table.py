@@ -230,7 +230,7 @@ class HudiTable:
             UnsupportedTableError: the rows of the table do not record their commits.
         """
         plan = plan_incremental(self._latest, self.instant_range(after, up_to))
-        return dataset.HudiDataset(self._state.storage, plan)
+        return dataset.HudiDataset(self._state.storage, plan, column_stats=self._column_stats)
 
     def instant_range(self, after: InstantLike, up_to: InstantLike | None = None) -> InstantRange:
         """The commits of an incremental query with these ends.

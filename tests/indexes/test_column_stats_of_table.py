@@ -49,6 +49,22 @@ def test_earlier_states_are_read_with_them_too() -> None:
     assert list(earlier.splits()) != []
 
 
+@pytest.mark.parametrize("name", TABLES)
+def test_ranges_of_commits_are_read_with_them_too(name: str) -> None:
+    path = golden_table(name)
+    table, without = HudiTable.open(path), HudiTable.open(path, options={METADATA_TABLE_KEY: "false"})
+    commits = [commit.requested_time for commit in table.timeline.commits()]
+    values = without.snapshot().to_table(columns=["ts"]).column("ts")
+    least, greatest = pc.min(values), pc.max(values)
+    for after in ("earliest", commits[0], commits[-2]):
+        found, expected = (one.incremental(after) for one in (table, without))
+        for condition in (pc.field("ts") <= least, pc.field("ts") == greatest, pc.field("ts") > greatest):
+            assert differences(found.to_table(filter=condition), expected.to_table(filter=condition)) == []
+            assert len(list(found.splits(condition))) <= len(list(expected.splits(condition)))
+        assert list(found.splits(pc.field("ts") > greatest)) == []
+    assert list(without.incremental("earliest").splits(pc.field("ts") > greatest)) != []
+
+
 def test_a_partition_is_no_reason_to_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
     table = HudiTable.open(golden_table("h_column_stats_120"))
     monkeypatch.setattr("hudi_bridge.metadata.data_skipping._stats", None)
