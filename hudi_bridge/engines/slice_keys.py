@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.dispatch import open_reader_in
-from hudi_bridge.indexes.footer_index import FooterIndex, parse_footer_index
+from hudi_bridge.indexes.footer_index import FooterIndex
+from hudi_bridge.indexes.slice_keys import footer_index, known_footer_index
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
@@ -23,8 +24,7 @@ from hudi_bridge.storage import Storage
 
 def base_key_range(storage: Storage, split: RealtimeFileSplit) -> tuple[str, str] | None:
     """The lowest and highest record key of the base file; None without a base file or if its footer has no range."""
-    index = _footer_index(storage, split)
-    return None if index is None else index.key_range
+    return _footer_index(storage, split).key_range
 
 
 def log_record_keys(storage: Storage, split: RealtimeFileSplit, *, at_once: int = 1) -> Iterator[Column]:
@@ -46,8 +46,7 @@ def held_keys(storage: Storage, split: RealtimeFileSplit, keys: Sequence[str], *
     The base file is not read if its footer, with its key range and Bloom filter, rules out all keys.
     """
     context = split.context
-    index = _footer_index(storage, split)
-    if index is not None and not index.possible(keys):
+    if split.base_path is not None and not _footer_index(storage, split).possible(keys):
         if not split.log_paths:
             return
         # Any rows of these keys are in the logs.
@@ -60,9 +59,10 @@ def held_keys(storage: Storage, split: RealtimeFileSplit, keys: Sequence[str], *
         yield pc.unique(found.filter(pc.is_in(found, value_set=wanted)))
 
 
-def _footer_index(storage: Storage, split: RealtimeFileSplit) -> FooterIndex | None:
-    """The key index in the footer; not used without meta columns, as its keys may be spelled differently then."""
-    if split.base_path is None or not split.context.populates_meta_fields:
-        return None
+def _footer_index(storage: Storage, split: RealtimeFileSplit) -> FooterIndex:
+    """The key range and Bloom filter in the footer of the base file; those that are known need not be read."""
+    known = known_footer_index(storage, split)
+    if known is not None or split.base_path is None:
+        return known or FooterIndex(key_range=None, bloom_filter=None)
     with OpenBaseFile.open(storage, split, split.base_path, use_threads=False) as base:
-        return parse_footer_index(base.arrow_schema.metadata or {}, base.path)
+        return footer_index(base, split)

@@ -16,6 +16,7 @@ from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge.log_records import key_hashes
+from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.footers import BaseFileFooter, text_range
 from hudi_bridge.readers.log_record_scanner import BlockDecoder, read_log_file
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
@@ -36,6 +37,18 @@ def known_footer_index(storage: Storage, split: RealtimeFileSplit) -> FooterInde
         return _NOTHING
     index: FooterIndex | None = storage.kept.get(_footer_key(split))
     return index
+
+
+def footer_index(base: OpenBaseFile, split: RealtimeFileSplit) -> FooterIndex:
+    """The key range and Bloom filter in the footer of an open base file.
+
+    Raises:
+        CorruptBaseFileError: one of them is damaged.
+    """
+    if not split.context.populates_meta_fields:
+        # Keys in the footer may be spelled differently.
+        return _NOTHING
+    return parse_footer_index(base.arrow_schema.metadata or {}, base.path)
 
 
 def read_footer_index(storage: Storage, split: RealtimeFileSplit, wanted: WantedKeys) -> FooterIndex:

@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.indexes.footer_index import FooterAnswer, parse_footer_index
+from hudi_bridge.indexes.footer_index import FooterAnswer
+from hudi_bridge.indexes.slice_keys import footer_index
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.rules import MergeRule
@@ -26,6 +27,13 @@ class BaseCheck(StrEnum):
     KEY_RANGE = "ruled out by key range"
     BLOOM_FILTER = "ruled out by Bloom filter"
     READ = "read"
+
+
+_CHECKS = {
+    FooterAnswer.OUT_OF_RANGE: BaseCheck.KEY_RANGE,
+    FooterAnswer.NOT_IN_FILTER: BaseCheck.BLOOM_FILTER,
+    FooterAnswer.MAY_HOLD: BaseCheck.READ,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +59,7 @@ def find_base_rows(storage: Storage, split: RealtimeFileSplit, record_key: str) 
     if split.base_path is None:
         return _nothing(split, BaseCheck.NO_BASE_FILE)
     with OpenBaseFile.open(storage, split, split.base_path, use_threads=False) as base:
-        check = _check_footer(base, split.context, record_key)
+        check = _CHECKS[footer_index(base, split).ask(record_key)]
         if check is not BaseCheck.READ:
             return _nothing(split, check)
         return _read(base, split, record_key)
@@ -83,18 +91,6 @@ def base_versions(found: BaseRows, split: RealtimeFileSplit, rule: MergeRule | N
 def _nothing(split: RealtimeFileSplit, check: BaseCheck) -> BaseRows:
     rows = pa.RecordBatch.from_pylist([], schema=split.context.schema)
     return BaseRows(check=check, file_rows=0, rows=rows, positions=np.zeros(0, dtype=np.int64))
-
-
-def _check_footer(base: OpenBaseFile, context: ReadContext, record_key: str) -> BaseCheck:
-    # Without meta columns, keys in the footer may be formatted differently from keys built from the key fields.
-    if not context.populates_meta_fields:
-        return BaseCheck.READ
-    answer = parse_footer_index(base.arrow_schema.metadata or {}, base.path).ask(record_key)
-    return {
-        FooterAnswer.OUT_OF_RANGE: BaseCheck.KEY_RANGE,
-        FooterAnswer.NOT_IN_FILTER: BaseCheck.BLOOM_FILTER,
-        FooterAnswer.MAY_HOLD: BaseCheck.READ,
-    }[answer]
 
 
 def _read(base: OpenBaseFile, split: RealtimeFileSplit, record_key: str) -> BaseRows:
