@@ -209,6 +209,15 @@ class HudiTable:
         """
         return self.snapshot(as_of).get(keys, columns, partition_path=partition_path)
 
+    def record_locations(self, keys: Sequence[str]) -> pa.Table | None:
+        """Where the record index of the metadata table says that records are now; None if it cannot tell.
+
+        ``keys`` are as in ``_hoodie_record_key``. The columns are ``key``, ``partition`` (its path), ``file_id`` and
+        ``instant``, when the record was inserted. A key that the index does not have has no row. A log may have deleted
+        a record that has one.
+        """
+        return self._record_index.locations(keys) if self._state.options.data_skipping else None
+
     def read_optimized(self, as_of: InstantLike | None = None) -> "dataset.HudiDataset":
         """The rows of the base files only, without the changes in log files.
 

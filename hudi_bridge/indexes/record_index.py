@@ -4,6 +4,8 @@ import logging
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 
+import pyarrow as pa
+
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.metadata.record_index import record_locations
 from hudi_bridge.metadata.record_kinds import RECORD_INDEX
@@ -27,6 +29,11 @@ class RecordIndexOfTable:
 
     def file_groups(self, record_keys: Sequence[str]) -> AbstractSet[GroupId] | None:
         """The partition path and file id of all groups that hold one of the keys; None if the index cannot tell."""
+        found = self.locations(record_keys)
+        return None if found is None else {(str(row["partition"]), str(row["file_id"])) for row in found.to_pylist()}
+
+    def locations(self, record_keys: Sequence[str]) -> pa.Table | None:
+        """Where records are, one row for each that there is, as ``LOCATIONS``; None if the index cannot tell."""
         if not self._state.options.uses_metadata_table:
             self.why_not = SWITCHED_OFF
             return None
@@ -36,8 +43,7 @@ class RecordIndexOfTable:
         try:
             self.why_not = self._metadata().why_not(RECORD_INDEX)
             if self.why_not is None:
-                found = record_locations(self._metadata(), record_keys)
-                return {(str(row["partition"]), str(row["file_id"])) for row in found.to_pylist()}
+                return record_locations(self._metadata(), record_keys)
         except HudiReadError as error:
             self.why_not = str(error)
         if not self._is_reported:

@@ -1,6 +1,7 @@
 """Finds the file groups that hold record keys, as a Spark job.
 
-Key ranges of base files and keys in logs give candidate slices. Each is read once for all of its keys, with its logs
+The record index gives candidate slices, if it can be used and there are not too many keys; otherwise key ranges of base
+files and keys in logs do. Each is read once for all of its keys, with its logs
 merged: a key that a log deletes is not found.
 
 Source: ``HoodieBloomIndex``, ``HoodieGlobalBloomIndex`` and ``SparkHoodieBloomIndexHelper`` of Hudi.
@@ -35,6 +36,7 @@ from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import PathLike, path_text
 
 _SLICES_PER_TASK = 64
+_MOST_KEYS_BY_INDEX = 100_000
 _LOCATION = ("partition_path", "file_id", "instant")
 
 
@@ -55,7 +57,8 @@ def locate_keys(
     ``as.of.instant`` chooses another snapshot.
 
     The columns are ``record_key``, ``partition_path``, ``file_id`` and ``instant``, the base instant of the file slice.
-    The last three are null for a key that no file group holds. Duplicate keys are looked up once.
+    The last three are null for a key that no file group holds. Duplicate keys are looked up once. A global record index
+    knows one place of a key, so only that one is found.
 
     Raises:
         QueryError: ``keys`` has no such column.
@@ -72,10 +75,14 @@ def locate_keys(
     pickles = SplitPickles()
     slices = Slices(context=splits[0].context, pickled=tuple(pickles.dump(split) for split in splits))
     by_partition = partition_column is not None
-    ranges = _read_ranges(spark, slices, splits, by_partition=by_partition)
-    candidates = wanted.mapInArrow(partial(base_candidates, ranges), CANDIDATES)
-    if any(split.log_paths for split in splits):
-        candidates = candidates.union(_log_candidates(spark, slices, splits, wanted, by_partition=by_partition))
+    indexed = _by_record_index(spark, query, splits, wanted) if query.options.as_of is None else None
+    if indexed is not None:
+        wanted, candidates = indexed
+    else:
+        ranges = _read_ranges(spark, slices, splits, by_partition=by_partition)
+        candidates = wanted.mapInArrow(partial(base_candidates, ranges), CANDIDATES)
+        if any(split.log_paths for split in splits):
+            candidates = candidates.union(_log_candidates(spark, slices, splits, wanted, by_partition=by_partition))
     # The shuffle brings all keys of a slice to one task, where the slice is read once.
     grouped = candidates.distinct().repartition("place").sortWithinPartitions("place")
     found = grouped.mapInArrow(partial(verified, slices), FOUND)
@@ -92,6 +99,27 @@ def _wanted(keys: DataFrame, key_column: str | None, partition_column: str | Non
         if name not in keys.columns:
             raise QueryError("keys", f"no column {name!r}", f"a column among {', '.join(keys.columns)}")
     return keys.select([col(quoted(name)).cast("string").alias(alias) for alias, name in names.items()]).distinct()
+
+
+def _by_record_index(
+    spark: SparkSession, query: PinnedQuery, splits: Sequence[RealtimeFileSplit], wanted: DataFrame
+) -> tuple[DataFrame, DataFrame] | None:
+    """The keys and their candidate slices by the record index; None if it cannot tell, or there are too many keys.
+
+    The keys are taken to the driver, and not computed again, as that might give others.
+    """
+    if query.table.record_locations([]) is None:
+        return None
+    rows = wanted.limit(_MOST_KEYS_BY_INDEX + 1).collect()
+    if len(rows) > _MOST_KEYS_BY_INDEX:
+        return None
+    found = query.table.record_locations([row.record_key for row in rows if row.record_key is not None])
+    if found is None:
+        return None
+    places = {(split.partition_path, split.file_id): place for place, split in enumerate(splits)}
+    located = ((row["key"], places.get((row["partition"], row["file_id"]))) for row in found.to_pylist())
+    pairs = [(key, place) for key, place in located if place is not None]
+    return spark.createDataFrame(rows, wanted.schema), spark.createDataFrame(pairs, CANDIDATES)
 
 
 def _read_ranges(

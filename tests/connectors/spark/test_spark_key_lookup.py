@@ -23,6 +23,8 @@ CASES = (
     "e_odd_keys_0150",
     "e_composite_keys_120",
     "h_column_stats_120",
+    "h_partitioned_record_index_120",
+    "h_record_index_120",
     "i_cow_120",
     "i_all_deleted_120",
 )
@@ -47,6 +49,20 @@ def test_keys_are_found_where_the_snapshot_has_them(spark: SparkSession, case: s
     for row in locate_keys(spark, path, keys).collect():
         found[row.record_key].add((row.partition_path, row.file_id, row.instant))
     assert found == expected | {key: {NOWHERE} for key in lost if key not in expected}
+
+
+def test_a_record_index_is_asked_instead_of_files(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(golden_table("h_record_index_120"))
+    keys = spark.createDataFrame([("k00001",), ("nowhere",), (None,)], "k string")
+    monkeypatch.setattr("hudi_bridge.connectors.spark.key_lookup._read_ranges", None)
+    found = {row.record_key: row.partition_path for row in locate_keys(spark, path, keys).collect()}
+    assert found == {"k00001": "a", "nowhere": None, None: None}
+    for options in ({"hoodie.metadata.enable": "false"}, {"hoodie.enable.data.skipping": "false"}):
+        with pytest.raises(TypeError):
+            locate_keys(spark, path, keys, options=options)
+    monkeypatch.setattr("hudi_bridge.connectors.spark.key_lookup._MOST_KEYS_BY_INDEX", 2)
+    with pytest.raises(TypeError):
+        locate_keys(spark, path, keys)
 
 
 def test_keys_are_looked_for_in_the_partition_given(spark: SparkSession) -> None:
