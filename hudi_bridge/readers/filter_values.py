@@ -22,9 +22,11 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.caching import BoundedCache
 from hudi_bridge.merge.arrays import Column
 
 _MOST_NODES = 10_000
+_PARSED = BoundedCache(16)
 _MATCH_ALL = "or_kleene", "or"
 _MATCH_BOTH = "and_kleene", "and"
 
@@ -55,11 +57,21 @@ def allowed_values(row_filter: pc.Expression, column: str) -> "Column | None":
 
     The values have the types that the filter gives, and no particular order; none of them is null.
     """
-    try:
-        root = _parsed(row_filter)
-    except (pa.ArrowException, LookupError, ValueError, TypeError, AttributeError, RecursionError):
-        return None
-    return _allowed(root, column)
+    return _allowed(_parsed_once(row_filter), column)
+
+
+def _parsed_once(row_filter: pc.Expression) -> _Node:
+    """The tree of an expression; each slice asks for that of the same filter."""
+    # An expression has no hash. While it is in the cache, no other has its id.
+    known = _PARSED.get(id(row_filter))
+    if known is None:
+        try:
+            known = row_filter, _parsed(row_filter)
+        except (pa.ArrowException, LookupError, ValueError, TypeError, AttributeError, RecursionError):
+            known = row_filter, None
+        _PARSED.put(id(row_filter), known, 1)
+    root: _Node = known[1]
+    return root
 
 
 def _allowed(node: _Node, column: str) -> "Column | None":

@@ -85,6 +85,16 @@ def test_bloom_filters_where_all_ranges_overlap(tmp_path: Path, key: str, rows: 
         assert found.cold_bytes < without.cold_bytes
 
 
+def test_footers_that_a_filter_was_asked_of_are_kept(tmp_path: Path) -> None:
+    filesystem = CountingFileSystem()
+    table = HudiTable.open(str(written(tmp_path / "t", with_key_index=False, spread=False)), filesystem)
+    for name, read in (("k00025", SLICES), ("k00065", 1), ("k00065", 1), ("k1", 0)):
+        requests = filesystem.reset()
+        found = table.snapshot().to_table(["id"], (pc.field("id") >= name) & (pc.field("id") <= name))
+        assert found["id"].to_pylist() == ([] if name == "k1" else [name])
+        assert len(requests.by_file) == read
+
+
 def test_logs_may_hold_any_key(tmp_path: Path) -> None:
     table = written(tmp_path / "t", with_key_index=True, logs=(3, 7))
     in_log = counted(table, "log07")

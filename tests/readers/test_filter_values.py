@@ -80,3 +80,17 @@ def test_no_row_that_passes_has_another_value(row_filter: pc.Expression) -> None
     values = allowed_values(row_filter, "id")
     if values is not None:
         assert set(ROWS.filter(row_filter)["id"].to_pylist()) <= set(values.to_pylist())
+
+
+def test_each_filter_has_its_own_values() -> None:
+    # Filters that are gone leave their ids to others.
+    for number in range(100):
+        values = allowed_values(pc.field("id") == number, "id")
+        assert values is not None
+        assert values.to_pylist() == [number]
+    for _ in range(2):
+        assert allowed_values(KEPT, "id") is None
+        assert allowed_values(KEPT, "part") is not None
+
+
+KEPT = (pc.field("part") == "a") & (pc.field("id") > 1)
