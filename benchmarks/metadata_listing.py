@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from benchmarks.lookup import SlowFileSystem
 from hudi_bridge.table import HudiTable
 from tests.logformat.hfile_writer import Cell, hfile
 
@@ -142,14 +143,18 @@ def _one(table: HudiTable) -> int:
 _QUESTIONS: dict[str, Callable[[HudiTable], int]] = {"all": _all, "one partition": _one}
 
 
-def measure(folder: Path, question: str, uses_index: str) -> None:
-    """Plans once, and prints what it took."""
-    started = time.perf_counter()
-    splits = _QUESTIONS[question](HudiTable.open(folder, options={"hoodie.metadata.enable": uses_index}))
-    seconds = time.perf_counter() - started
+def measure(folder: Path, question: str, uses_index: str, delay_ms: float) -> None:
+    """Plans once, and prints what it took; with a delay, each request takes that long."""
+    slow = SlowFileSystem(delay_ms / 1000) if delay_ms else None
+    started, used = time.perf_counter(), time.process_time()
+    table = HudiTable.open(str(folder), slow, options={"hoodie.metadata.enable": uses_index})
+    splits = _QUESTIONS[question](table)
+    seconds, of_cpu = time.perf_counter() - started, time.process_time() - used
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     how = "metadata table" if uses_index == "true" else "listing"
-    print(f"{question:15}{how:16}{splits:10,} splits{seconds:8.2f} s{peak:8,} MiB", flush=True)
+    if slow is not None:
+        how += f", {slow.requests:,} requests of {delay_ms:g} ms"
+    print(f"{question:15}{splits:10,} splits{seconds:8.2f} s{of_cpu:8.2f} s of CPU{peak:8,} MiB  {how}", flush=True)
 
 
 def main() -> None:
@@ -159,10 +164,12 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=100, help="files in each partition")
     parser.add_argument("--folder", type=Path, help="where to write the table, a temporary folder unless given")
     parser.add_argument("--no-listing", action="store_true", help="do not make the data files, and do not list them")
-    parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--delay-ms", type=float, default=30.0, help="of each request, in a second plan")
+    parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.measure:
-        measure(Path(given.measure[0]), given.measure[1], given.measure[2])
+        folder, question, uses_index, delay_ms = given.measure
+        measure(Path(folder), question, uses_index, float(delay_ms))
         return
     with tempfile.TemporaryDirectory(dir=given.folder) as scratch:
         folder = Path(scratch) / "many"
@@ -171,8 +178,9 @@ def main() -> None:
         print(f"{given.partitions:,} partitions of {given.files} files, an index of {size / 2**20:.0f} MiB", flush=True)
         for uses_index in ("true",) if given.no_listing else ("true", "false"):
             for question in _QUESTIONS:
-                command = [sys.executable, "-m", "benchmarks.metadata_listing", "--measure", str(folder), question]
-                subprocess.run([*command, uses_index], check=True)
+                for delay_ms in ("0", str(given.delay_ms)):
+                    command = [sys.executable, "-m", "benchmarks.metadata_listing", "--measure", str(folder)]
+                    subprocess.run([*command, question, uses_index, delay_ms], check=True)
 
 
 if __name__ == "__main__":
