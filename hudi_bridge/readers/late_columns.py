@@ -3,15 +3,15 @@
 The other columns of a row group without a wanted row are not read.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.merge.arrays import Booleans, Positions, as_booleans
+from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
 from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.split_columns import record_keys
@@ -63,16 +63,16 @@ class WantedRows:
         wanted = self._request.record_keys
         if wanted is None or len(self._context.key_columns) > 1:
             return frozenset(groups)
-        keys = sorted(str(key) for key in wanted.to_pylist())
         (column,) = self._context.key_columns
-        return frozenset(group for group in groups if _may_hold(self._base.text_range(group, column), keys))
+        return frozenset(group for group in groups if _may_hold(self._base.text_range(group, column), wanted))
 
 
-def _may_hold(text_range: tuple[str, str] | None, keys: list[str]) -> bool:
+def _may_hold(text_range: tuple[str, str] | None, keys: Column) -> bool:
     if text_range is None:
         return True
-    first = bisect_left(keys, text_range[0])
-    return first < len(keys) and keys[first] <= text_range[1]
+    least, greatest = (pa.scalar(text, keys.type) for text in text_range)
+    inside: Any = pc.and_(pc.greater_equal(keys, least), pc.less_equal(keys, greatest))
+    return bool(pc.any(inside).as_py())
 
 
 def kept_rows(
