@@ -3,14 +3,17 @@
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hudi_bridge.cli.grid import Look
 from hudi_bridge.cli.terminal import print_note
-from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import parse_query_instant
+
+if TYPE_CHECKING:
+    from hudi_bridge.dataset import HudiDataset
 
 
 def open_table(path: str, option: list[str] | None, payload: list[str] | None) -> HudiTable:
@@ -25,7 +28,7 @@ def open_table(path: str, option: list[str] | None, payload: list[str] | None) -
 
 def open_query(
     table: HudiTable, *, read_optimized: bool, as_of: str | None, after: str | None, up_to: str | None
-) -> HudiDataset:
+) -> "HudiDataset":
     """The rows that ``--read-optimized``, ``--as-of``, ``--after`` and ``--up-to`` ask for, by default the newest.
 
     Raises:
