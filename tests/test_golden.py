@@ -67,6 +67,7 @@ BEGIN_INCLUDED: Mapping[str, tuple[int, ...]] = {
     "b_sql_partial_102": (9, 10),
     "d_compacted_only_102": (7, 8),
     "h_expression_index_102": (5, 6),
+    "h_sql_indexes_updated_102": (7, 8),
     "i_cdc_102": (9, 11),
 }
 """Incremental queries whose answers contain the rows of the begin."""
