@@ -18,8 +18,8 @@ from hudi_bridge.dispatch import reader_for
 from hudi_bridge.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.errors import QueryError
 from hudi_bridge.explanation import Explanation, explained
-from hudi_bridge.indexes.candidates import RecordIndex, candidate_splits
-from hudi_bridge.indexes.column_stats import ColumnStatsOfTable
+from hudi_bridge.indexes.candidates import KeyIndex, RecordIndex, candidate_splits
+from hudi_bridge.indexes.skipping import SkippingStep
 from hudi_bridge.logformat.scan import SkippedBlocks
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.options import DATA_SKIPPING_KEY
@@ -125,7 +125,8 @@ class HudiDataset(ds.FileSystemDataset):
         plan: QueryPlan,
         row_filter: pc.Expression | None = None,
         record_index: RecordIndex | None = None,
-        column_stats: ColumnStatsOfTable | None = None,
+        skipping: SkippingStep | None = None,
+        key_index: KeyIndex | None = None,
     ) -> None:
         """A dataset for a plan; use the methods of ``HudiTable`` instead."""
         parquet = ds.ParquetFileFormat()
@@ -135,7 +136,8 @@ class HudiDataset(ds.FileSystemDataset):
         self._plan = plan
         self._row_filter = row_filter
         self._record_index = record_index
-        self._column_stats = column_stats
+        self._skipping = skipping
+        self._key_index = key_index
 
     def __reduce__(self) -> Any:
         raise TypeError("a HudiDataset holds open state; pickle its splits instead")
@@ -240,7 +242,8 @@ class HudiDataset(ds.FileSystemDataset):
             QueryError: the filter does not fit the table.
         """
         request = RowRequest.of(self.schema, row_filter=self._combined(expression))
-        return HudiDataset(self._storage, self._plan, request.row_filter, self._record_index, self._column_stats)
+        indexes = self._record_index, self._skipping, self._key_index
+        return HudiDataset(self._storage, self._plan, request.row_filter, *indexes)
 
     def get(
         self,
@@ -393,11 +396,11 @@ class HudiDataset(ds.FileSystemDataset):
         splits, context = self._plan.splits(request.row_filter, notes), self._plan.context
         if notes is not None:
             splits = notes.counting(splits)
-        stats = self._column_stats
-        if stats is None or not context.skips_slices or request.row_filter is None or request.record_keys is not None:
+        skipping = self._skipping if context.skips_slices else None
+        if skipping is None or request.row_filter is None or request.record_keys is not None:
             return splits
         slices = (piece for split in splits for piece in split.slices)
-        return stats.splits_that_may_pass(slices, request.row_filter, request.filter_columns, context, notes)
+        return skipping.splits_that_may_pass(slices, request.row_filter, request.filter_columns, context, notes)
 
     def _candidates(
         self, splits: Iterable[Split], record_keys: Column, notes: PlanNotes | None = None
@@ -406,7 +409,8 @@ class HudiDataset(ds.FileSystemDataset):
         slices = (piece for split in splits for piece in split.slices)
         if not self._plan.context.skips_slices:
             return list(slices)
-        return candidate_splits(self._storage, slices, map(str, record_keys.to_pylist()), self._record_index, notes)
+        keys = map(str, record_keys.to_pylist())
+        return candidate_splits(self._storage, slices, keys, self._record_index, self._key_index, notes)
 
     def _chosen(
         self, request: RowRequest, partition_path: str | None = None, notes: PlanNotes | None = None

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.metadata.column_statistics import VALUE, values_as_text
 from hudi_bridge.metadata.record_index import locations_of
-from hudi_bridge.metadata.record_kinds import RECORD_INDEX, record_kind
+from hudi_bridge.metadata.record_kinds import RECORD_INDEX
 from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.table import HudiTable
 
@@ -74,11 +74,11 @@ def inspect_metadata_records(
         UnsupportedTableError: the partition is incomplete, or lacks a commit.
     """
     known = (*table.config.metadata_partitions, *table.config.metadata_partitions_inflight)
-    kind = record_kind(partition)
-    if partition not in known or kind is None:
+    if partition not in known:
         raise QueryError("partition", repr(partition), ", ".join(known) or "none: the table has no metadata table")
     metadata = table._metadata_table  # noqa: SLF001 - users get its records alone
     metadata.require(partition)
+    kind = metadata.kind(partition)
     parts = metadata.all(partition) if keys is None else iter([metadata.of_keys(partition, keys)])
     empty = _shown(partition, kind.schema.empty_table().drop_columns("is_deleted"))
     return pa.RecordBatchReader.from_batches(empty.schema, _batches(partition, parts))

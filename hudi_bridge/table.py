@@ -15,7 +15,12 @@ from hudi_bridge.display import html_of_properties
 from hudi_bridge.errors import QueryError
 from hudi_bridge.imported_later import LaterModule
 from hudi_bridge.indexes.column_stats import ColumnStatsOfTable
+from hudi_bridge.indexes.expression_index import ExpressionIndexesOfTable
+from hudi_bridge.indexes.key_index import KeyIndexOfTable
+from hudi_bridge.indexes.partition_stats import PartitionStatsOfTable
 from hudi_bridge.indexes.record_index import RecordIndexOfTable
+from hudi_bridge.indexes.secondary_index import SecondaryIndexOfTable
+from hudi_bridge.indexes.skipping import Skipping
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.metadata.listing import indexed_listings
 from hudi_bridge.metadata.table import MetadataTable
@@ -239,7 +244,7 @@ class HudiTable:
             UnsupportedTableError: the rows of the table do not record their commits.
         """
         plan = plan_incremental(self._latest, self.instant_range(after, up_to))
-        return dataset.HudiDataset(self._state.storage, plan, column_stats=self._column_stats)
+        return dataset.HudiDataset(self._state.storage, plan, skipping=self._skipping_by_files)
 
     def instant_range(self, after: InstantLike, up_to: InstantLike | None = None) -> InstantRange:
         """The commits of an incremental query with these ends.
@@ -334,18 +339,43 @@ class HudiTable:
 
     def _dataset(self, query_type: QueryType, as_of: InstantLike | None) -> "dataset.HudiDataset":
         planner = self._planner(as_of)
-        # The index says where records are now.
-        index = self._record_index if planner.state.instant == self._state.instant else None
+        # Record index and secondary index say where records are now.
+        is_newest = planner.state.instant == self._state.instant
         plan = SnapshotPlan(planner, query_type)
-        return dataset.HudiDataset(self._state.storage, plan, record_index=index, column_stats=self._column_stats)
+        return dataset.HudiDataset(
+            self._state.storage,
+            plan,
+            record_index=self._record_index if is_newest else None,
+            skipping=self._skipping if is_newest else self._skipping_by_files,
+            key_index=self._key_index,
+        )
 
     @cached_property
     def _record_index(self) -> RecordIndexOfTable:
         return RecordIndexOfTable(self._state, lambda: self._metadata_table)
 
     @cached_property
+    def _key_index(self) -> KeyIndexOfTable:
+        return KeyIndexOfTable(self._state, lambda: self._metadata_table)
+
+    @cached_property
     def _column_stats(self) -> ColumnStatsOfTable:
         return ColumnStatsOfTable(self._state, lambda: self._metadata_table)
+
+    @cached_property
+    def _partition_stats(self) -> PartitionStatsOfTable:
+        return PartitionStatsOfTable(self._state, lambda: self._metadata_table)
+
+    @cached_property
+    def _skipping(self) -> Skipping:
+        secondary = SecondaryIndexOfTable(self._state, lambda: self._metadata_table, self._record_index)
+        return Skipping((("secondary index", secondary), *self._skipping_by_files.steps))
+
+    @cached_property
+    def _skipping_by_files(self) -> Skipping:
+        """What serves queries of earlier states too."""
+        expressions = ExpressionIndexesOfTable(self._state, lambda: self._metadata_table)
+        return Skipping((("column stats", self._column_stats), ("expression index", expressions)))
 
     @cached_property
     def _metadata_table(self) -> MetadataTable:
@@ -353,7 +383,8 @@ class HudiTable:
 
     @cached_property
     def _latest(self) -> SplitPlanner:
-        return SplitPlanner(self._state, indexed_listings(self._state, lambda: self._metadata_table))
+        listings = indexed_listings(self._state, lambda: self._metadata_table)
+        return SplitPlanner(self._state, listings, self._partition_stats)
 
     def _planner(self, as_of: InstantLike | None) -> SplitPlanner:
         if as_of is None:

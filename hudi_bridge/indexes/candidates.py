@@ -4,7 +4,8 @@ The first index that is available decides:
 
     record index       names the file group of each key
     bucket index       a hash of the key gives the bucket, with which the file ids begin
-    base file footers  key range and Bloom filter; say nothing of log files, whose keys are read
+    metadata table     key ranges and Bloom filters of base files; say nothing of log files, whose keys are read
+    base file footers  the same, one file at a time
 
 What an index cannot tell, it leaves to the next. A slice that is left may still not hold any of the keys: whoever reads
 it compares them. No slice that holds one is left out.
@@ -48,11 +49,21 @@ class RecordIndex(Protocol):
         """The partition path and file id of all groups that hold one of the keys; None if the index cannot tell."""
 
 
+class KeyIndex(Protocol):
+    """Knows the record keys of base files."""
+
+    def may_hold(
+        self, storage: Storage, splits: Sequence[RealtimeFileSplit], wanted: WantedKeys
+    ) -> Sequence[bool | None]:
+        """Whether the base file of each split may hold one of the keys; None if it is not known."""
+
+
 def candidate_splits(
     storage: Storage,
     splits: Iterable[RealtimeFileSplit],
     record_keys: Iterable[str],
     record_index: RecordIndex | None = None,
+    key_index: KeyIndex | None = None,
     notes: PlanNotes | None = None,
 ) -> list[RealtimeFileSplit]:
     """The splits that may hold a record of the keys; one whose base file holds none of them comes without it.
@@ -69,13 +80,13 @@ def candidate_splits(
         return _in_groups(splits, groups, notes)
     notes.not_used(_RECORD_INDEX, _why_not(record_index))
     found = _in_buckets(storage, list(splits), wanted, notes)
-    in_base = _verdicts(
-        storage, found, partial(_known_in_base, storage, wanted), partial(_read_in_base, storage, wanted)
-    )
+    known_in_base = [_known_in_base(storage, wanted, split) for split in found]
+    if key_index is not None:
+        known_in_base = _with_index(storage, found, known_in_base, wanted, key_index)
+    in_base = _verdicts(storage, found, known_in_base, partial(_read_in_base, storage, wanted))
     of_logs = [split for split, is_candidate in zip(found, in_base, strict=True) if not is_candidate]
-    in_logs = iter(
-        _verdicts(storage, of_logs, partial(_known_in_logs, storage, wanted), partial(_read_in_logs, storage, wanted))
-    )
+    known_in_logs = [_known_in_logs(storage, wanted, split) for split in of_logs]
+    in_logs = iter(_verdicts(storage, of_logs, known_in_logs, partial(_read_in_logs, storage, wanted)))
     candidates = (
         split if is_candidate else _without_base(split) if next(in_logs) else None
         for split, is_candidate in zip(found, in_base, strict=True)
@@ -105,11 +116,10 @@ def _why_not(record_index: RecordIndex | None) -> str:
 def _verdicts(
     storage: Storage,
     splits: Sequence[RealtimeFileSplit],
-    of_known: Callable[[RealtimeFileSplit], bool | None],
+    known: Sequence[bool | None],
     of_read: Callable[[RealtimeFileSplit], bool],
 ) -> list[bool]:
     """What is known of each split or else, with several requests at once, read."""
-    known = [of_known(split) for split in splits]
     unknown = [split for split, verdict in zip(splits, known, strict=True) if verdict is None]
     if not unknown:
         return [bool(verdict) for verdict in known]
@@ -118,6 +128,19 @@ def _verdicts(
     else:
         read = iter(map_in_threads(of_read, unknown, _REQUESTS_AT_ONCE))
     return [next(read) if verdict is None else verdict for verdict in known]
+
+
+def _with_index(
+    storage: Storage,
+    splits: Sequence[RealtimeFileSplit],
+    known: Sequence[bool | None],
+    wanted: WantedKeys,
+    key_index: KeyIndex,
+) -> list[bool | None]:
+    """What is known of each split, or what the index says of it."""
+    unknown = [split for split, verdict in zip(splits, known, strict=True) if verdict is None]
+    indexed = iter(key_index.may_hold(storage, unknown, wanted) if unknown else ())
+    return [next(indexed) if verdict is None else verdict for verdict in known]
 
 
 def _known_in_base(storage: Storage, wanted: WantedKeys, split: RealtimeFileSplit) -> bool | None:

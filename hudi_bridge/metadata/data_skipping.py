@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 
 from hudi_bridge.metadata.column_statistics import VALUE_TYPES
 from hudi_bridge.metadata.index_ids import column_id, file_id, partition_id
-from hudi_bridge.metadata.record_kinds import COLUMN_STATS, KEY
+from hudi_bridge.metadata.record_kinds import COLUMN_STATS, KEY, PARTITION_STATS
 from hudi_bridge.metadata.table import MetadataTable
-from hudi_bridge.schema.meta_columns import META_COLUMNS
+from hudi_bridge.schema.meta_columns import META_COLUMNS, RECORD_KEY_COLUMN
 from hudi_bridge.splits.partitions import paths_that_may_pass
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 
@@ -79,6 +79,89 @@ def splits_that_may_pass(
     return [split for number, split in enumerate(splits) if str(number) not in guarantees or str(number) in kept]
 
 
+def splits_with_values(
+    table: MetadataTable,
+    partition: str,
+    splits: Sequence[RealtimeFileSplit],
+    column: str,
+    kind: pa.DataType,
+    wanted: Sequence[tuple[Any, Any]],
+) -> list[RealtimeFileSplit]:
+    """The splits of which rows may have results of an expression in one of the wanted ranges, both ends included.
+
+    ``partition`` is an expression index with stats of results over a column, ``kind`` the type of the results.
+
+    Raises:
+        CorruptTableError: the index is damaged.
+        StorageError: it cannot be read.
+    """
+    numbers, keys = _keys_of_files(splits, column)
+    stats = _stats(table, column, keys, partition)
+    ranges = _ranges(stats, kind)
+    places = pc.index_in(pa.array(keys, pa.string()), stats.column(KEY).combine_chunks())
+    without = set()
+    for number, of_files in _grouped(numbers, places):
+        found = [None if place is None else ranges[place] for place in of_files]
+        known = [one for one in found if one is not None]
+        if len(known) == len(found) and not _is_any_within(known, wanted):
+            without.add(number)
+    return [split for number, split in enumerate(splits) if number not in without]
+
+
+def _is_any_within(ranges: Sequence[_Range], wanted: Sequence[tuple[Any, Any]]) -> bool:
+    """Whether a wanted range has a value in common with the union of ranges."""
+    lows = [one.low for one in ranges if one.low is not None]
+    if not lows:
+        return False
+    least, greatest = min(lows), max(one.high for one in ranges if one.high is not None)
+    return any(low <= greatest and high >= least for low, high in wanted)
+
+
+def partitions_that_may_pass(
+    table: MetadataTable,
+    paths: Sequence[str],
+    row_filter: pc.Expression,
+    columns: Sequence[str],
+    context: ReadContext,
+) -> list[str]:
+    """The partitions whose base files may have rows that pass a filter; ``columns`` are some ``skippable_columns``.
+
+    The stats of a partition do not say which files they are made of. They count only if they are of as many values as
+    those of the record key, which all files have. Log files may have no stats, and are not spoken of.
+
+    Raises:
+        CorruptTableError: the partition stats are damaged.
+        StorageError: they cannot be read.
+    """
+    of_paths = {path: partition_id(path) for path in paths}
+    counted = _counts(_partition_stats(table, RECORD_KEY_COLUMN, of_paths))
+    guarantees: dict[str, list[pc.Expression]] = {}
+    for column in columns:
+        kind = context.schema.field(column).type
+        stats = _partition_stats(table, column, of_paths)
+        start, counts = column_id(column), _counts(stats)
+        known = dict(zip((key.removeprefix(start) for key in counts), _ranges(stats, kind), strict=True))
+        for path, partition in of_paths.items():
+            values = known.get(partition)
+            expected = counted.get(f"{column_id(RECORD_KEY_COLUMN)}{partition}")
+            if values is not None and expected is not None and counts[f"{start}{partition}"] == expected:
+                guarantee = _guarantee(column, kind, [values], may_be_null=True)
+                guarantees[path] = [reduce(and_, [guarantee, *guarantees.get(path, [])])]
+    if not guarantees:
+        return list(paths)
+    kept = set(paths_that_may_pass(table.own.storage, row_filter, context.schema, guarantees))
+    return [path for path in paths if path not in guarantees or path in kept]
+
+
+def _partition_stats(table: MetadataTable, column: str, of_paths: Mapping[str, str]) -> pa.Table:
+    return _stats(table, column, [f"{column_id(column)}{one}" for one in of_paths.values()], PARTITION_STATS)
+
+
+def _counts(stats: pa.Table) -> dict[str, int | None]:
+    """The number of values by key."""
+    return dict(zip(map(str, stats.column(KEY).to_pylist()), stats.column("value_count").to_pylist(), strict=True))
+
+
 def _guarantees(
     table: MetadataTable, splits: Sequence[RealtimeFileSplit], column: str, context: ReadContext
 ) -> Mapping[int, pc.Expression]:
@@ -115,10 +198,10 @@ def _keys_of_files(splits: Sequence[RealtimeFileSplit], column: str) -> tuple[li
     return numbers, keys
 
 
-def _stats(table: MetadataTable, column: str, keys: Sequence[str]) -> pa.Table:
+def _stats(table: MetadataTable, column: str, keys: Sequence[str], partition: str = COLUMN_STATS) -> pa.Table:
     if len(keys) <= _MOST_KEYS:
-        return table.of_keys(COLUMN_STATS, keys)
-    return table.of_prefix(COLUMN_STATS, column_id(column))
+        return table.of_keys(partition, keys)
+    return table.of_prefix(partition, column_id(column))
 
 
 def _grouped(numbers: Sequence[int], places: "pa.Int32Array") -> Iterator[tuple[int, list[int | None]]]:
@@ -149,7 +232,9 @@ def _ranges(stats: pa.Table, kind: pa.DataType) -> "list[_Range | None]":
     found: list[_Range | None] = []
     for low, high, (values, nulls) in zip(lows, highs, counts, strict=True):
         if low is None or high is None:
-            found.append(_Range(None, None, values != 0) if values is not None and values == nulls else None)
+            # Column stats count nulls among the values, expression indexes do not.
+            has_none = values is not None and values in (0, nulls)
+            found.append(_Range(None, None, bool(values or nulls)) if has_none else None)
         elif isinstance(low, str) and max(low + high, default="") >= _FIRST_THAT_DIFFERS:
             found.append(None)
         else:

@@ -50,12 +50,15 @@ class RecordKind:
         return pa.schema([pa.field(KEY, pa.string()), *self.columns.values(), pa.field(DELETED, pa.bool_())])
 
 
-def record_kind(partition: str) -> RecordKind | None:
-    """The kind of records in a partition of the metadata table, None if it is unknown."""
+def record_kind(partition: str, index_type: str | None = None) -> RecordKind | None:
+    """The kind of records in a partition of the metadata table, None if it is unknown.
+
+    ``index_type`` is Hudi's type of an expression index.
+    """
     if partition.startswith(SECONDARY_INDEX):
         return _SECONDARY_INDEX
     if partition.startswith(EXPRESSION_INDEX):
-        return _STATISTICS
+        return _BLOOM_FILTERS if index_type == BLOOM_FILTERS else _STATISTICS
     return _KINDS.get(partition)
 
 

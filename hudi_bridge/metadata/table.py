@@ -7,7 +7,8 @@ Source: ``HoodieBackedTableMetadata``.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -17,7 +18,8 @@ from hudi_bridge.caching import cached_property
 from hudi_bridge.config import HOODIE_FOLDER, config_of_metadata_table
 from hudi_bridge.errors import CorruptTableError, QueryError, UnsupportedTableError
 from hudi_bridge.metadata.base_file import KeyRange
-from hudi_bridge.metadata.record_kinds import DELETED, RecordKind, file_id_prefix, record_kind
+from hudi_bridge.metadata.index_definitions import IndexDefinition, read_index_definitions
+from hudi_bridge.metadata.record_kinds import DELETED, EXPRESSION_INDEX, RecordKind, file_id_prefix, record_kind
 from hudi_bridge.metadata.routing import group_numbers
 from hudi_bridge.metadata.slice_records import SliceRecords
 from hudi_bridge.metadata.validity import Validity
@@ -26,8 +28,10 @@ from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_n
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import TimelineView, build_file_groups, latest_snapshot_slice, view_timeline
 from hudi_bridge.splits.partitions import PARTITION_METADATA
+from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.table_state import TableState
 
+_GROUPS_AT_ONCE = 8
 METADATA_FOLDER = f"{HOODIE_FOLDER}/metadata"
 SWITCHED_OFF = f"{METADATA_TABLE_KEY} is false"
 """Why the metadata table is not used, if the options say so."""
@@ -55,6 +59,11 @@ class MetadataTable:
     def partitions(self) -> tuple[str, ...]:
         """The partitions that are complete, as the properties of the data table say."""
         return self._data.config.metadata_partitions
+
+    @cached_property
+    def definitions(self) -> Mapping[str, IndexDefinition]:
+        """What the indexes are made of, by partition; raises like ``read_index_definitions``."""
+        return read_index_definitions(self._data.storage)
 
     def require(self, partition: str) -> None:
         """Raise unless a partition can be used.
@@ -107,19 +116,37 @@ class MetadataTable:
         if within is not None and "" not in scopes:
             scopes = {name: scopes[name] for name in within if name in scopes}
         wanted = pc.unique(pa.array(keys, pa.string()))
-        found = []
+        reads: list[Callable[[], pa.Table]] = []
         for groups in scopes.values():
             numbers = group_numbers(wanted, len(groups))
             for number, group in enumerate(groups):
                 own = wanted.filter(pa.array(numbers == number))
                 if len(own):
-                    found.append(group.of_keys(sorted(key.encode() for key in own.to_pylist() if key is not None)))
-        return self._joined(partition, found)
+                    sought = sorted(key.encode() for key in own.to_pylist() if key is not None)
+                    reads.append(partial(group.of_keys, sought))
+        return self._joined(partition, self._all_read(reads))
 
     def of_prefix(self, partition: str, prefix: str) -> pa.Table:
         """The records whose keys begin with a prefix, of all file groups; raises like ``of_keys``."""
-        wanted = KeyRange.of_prefix(prefix.encode())
-        return self._joined(partition, [group.of_range(wanted) for group in self._all_groups(partition)])
+        return self.of_prefixes(partition, [prefix])
+
+    def of_prefixes(
+        self, partition: str, prefixes: Sequence[str], hashed: Sequence[Sequence[str]] | None = None
+    ) -> pa.Table:
+        """The records whose keys begin with one of some prefixes, none of which begins with another.
+
+        ``hashed`` are the texts for each by which writers may have chosen its file group; without, all are looked into.
+        Raises like ``of_keys``.
+        """
+        groups = list(self._all_groups(partition))
+        reads: list[Callable[[], pa.Table]] = []
+        for number, prefix in enumerate(prefixes):
+            texts = None if hashed is None else pa.array(hashed[number], pa.string())
+            chosen = (
+                groups if texts is None else [groups[one] for one in set(group_numbers(texts, len(groups)).tolist())]
+            )
+            reads += [partial(group.of_range, KeyRange.of_prefix(prefix.encode())) for group in chosen]
+        return self._joined(partition, self._all_read(reads))
 
     def all(self, partition: str) -> Iterator[pa.Table]:
         """All records, a part at a time; raises like ``of_keys``."""
@@ -130,17 +157,30 @@ class MetadataTable:
     def _all_groups(self, partition: str) -> Iterator[SliceRecords]:
         return (group for groups in self.file_groups(partition).values() for group in groups)
 
-    def _joined(self, partition: str, found: Iterable[pa.Table]) -> pa.Table:
-        return pa.concat_tables([self._kind(partition).schema.empty_table(), *found]).drop_columns(DELETED)
+    def _all_read(self, reads: Sequence[Callable[[], pa.Table]]) -> list[pa.Table]:
+        """What all reads return; of an object store, several file groups are read at once."""
+        if self.own.storage.is_local or not reads:
+            return [read() for read in reads]
+        return map_in_threads(lambda read: read(), reads, _GROUPS_AT_ONCE)
 
-    def _kind(self, partition: str) -> RecordKind:
-        kind = record_kind(partition)
+    def _joined(self, partition: str, found: Iterable[pa.Table]) -> pa.Table:
+        return pa.concat_tables([self.kind(partition).schema.empty_table(), *found]).drop_columns(DELETED)
+
+    def kind(self, partition: str) -> RecordKind:
+        """The kind of a partition's records.
+
+        Raises:
+            QueryError: it is unknown.
+            CorruptTableError: the definition of an expression index is damaged.
+        """
+        definition = self.definitions.get(partition) if partition.startswith(EXPRESSION_INDEX) else None
+        kind = record_kind(partition, None if definition is None else definition.kind)
         if kind is None:
             raise QueryError("partition", partition, "a partition of the metadata table")
         return kind
 
     def _find_groups(self, partition: str) -> dict[str, tuple[SliceRecords, ...]]:
-        kind, storage, valid = self._kind(partition), self.own.storage, self.validity.counts
+        kind, storage, valid = self.kind(partition), self.own.storage, self.validity.counts
         scopes: dict[str, dict[int, SliceRecords]] = defaultdict(dict)
         prefix = file_id_prefix(partition)
         for piece in self._slices(partition):

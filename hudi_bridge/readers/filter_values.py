@@ -57,7 +57,13 @@ def allowed_values(row_filter: pc.Expression, column: str) -> "Column | None":
 
     The values have the types that the filter gives, and no particular order; none of them is null.
     """
-    return _allowed(_parsed_once(row_filter), column)
+    return _allowed(_parsed_once(row_filter), _Field(column))
+
+
+def allowed_results(row_filter: pc.Expression, function: str, column: str) -> "Column | None":
+    """The same of the results of one of Arrow's functions over a column, without options."""
+    subject = _Call(name=function, arguments=(_Field(column),), options=None)
+    return _allowed(_parsed_once(row_filter), subject)
 
 
 def _parsed_once(row_filter: pc.Expression) -> _Node:
@@ -74,21 +80,21 @@ def _parsed_once(row_filter: pc.Expression) -> _Node:
     return root
 
 
-def _allowed(node: _Node, column: str) -> "Column | None":
+def _allowed(node: _Node, subject: "_Call | _Field") -> "Column | None":
     if not isinstance(node, _Call):
         return None
     if node.name in _MATCH_BOTH:
-        known = [values for one in node.arguments if (values := _allowed(one, column)) is not None]
+        known = [values for one in node.arguments if (values := _allowed(one, subject)) is not None]
         return min(known, key=len, default=None)
     if node.name in _MATCH_ALL:
-        found = [_allowed(one, column) for one in node.arguments]
+        found = [_allowed(one, subject) for one in node.arguments]
         return _joined([values for values in found if values is not None]) if None not in found else None
     if node.name == "if_else" and _never_passes(node.arguments[-1]):
         # DuckDB writes IN this way.
-        return _allowed(_Call(name="and_kleene", arguments=node.arguments[:-1], options=None), column)
+        return _allowed(_Call(name="and_kleene", arguments=node.arguments[:-1], options=None), subject)
     if node.name == "equal":
-        return _equal(node.arguments, column)
-    if node.name == "is_in" and node.arguments == (_Field(column),) and node.options is not None:
+        return _equal(node.arguments, subject)
+    if node.name == "is_in" and node.arguments == (subject,) and node.options is not None:
         return _listed(node.options)
     return None
 
@@ -97,10 +103,12 @@ def _never_passes(node: _Node) -> bool:
     return isinstance(node, _Literal) and not node.value.as_py()
 
 
-def _equal(arguments: tuple[_Node, ...], column: str) -> "Column | None":
+def _equal(arguments: tuple[_Node, ...], subject: "_Call | _Field") -> "Column | None":
     for one, other in (arguments, arguments[::-1]):
-        if one == _Field(column) and isinstance(other, _Literal):
-            value: Column = pa.array([other.value.as_py()], other.value.type)
+        if one == subject and isinstance(other, _Literal):
+            # Not by way of Python, which does not have all dates and times.
+            literal: Any = other.value
+            value: Column = pa.repeat(literal, 1)
             return value.drop_null()
     return None
 

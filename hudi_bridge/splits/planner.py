@@ -1,7 +1,9 @@
 """Plans the splits of a query from the file slices of a table."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,13 +23,28 @@ from hudi_bridge.timeline.table_state import TableState
 _MOST_KEPT = 20_000
 
 
+class PartitionIndex(Protocol):
+    """Knows of partitions that no row of them passes a filter; it reports itself why it cannot be used."""
+
+    def partitions_that_may_pass(
+        self, paths: Sequence[str], row_filter: pc.Expression, context: ReadContext, notes: PlanNotes | None = None
+    ) -> Sequence[str]:
+        """The partitions in which rows may pass a filter."""
+
+
 class SplitPlanner:
     """Plans the queries of one state of a table; they share its columns and folder listings."""
 
-    def __init__(self, state: TableState, listings: FolderListings | None = None) -> None:
+    def __init__(
+        self,
+        state: TableState,
+        listings: FolderListings | None = None,
+        partition_index: PartitionIndex | None = None,
+    ) -> None:
         """A planner of a state; planners with the same ``listings`` list each folder once."""
         self.state = state
         self.files = TableFiles(state, listings)
+        self._partition_index = partition_index
         self._contexts: dict[QueryType, ReadContext] = {}
         self._kept: dict[QueryType, tuple[RealtimeFileSplit, ...]] = {}
 
@@ -54,7 +71,7 @@ class SplitPlanner:
         self, query_type: QueryType, row_filter: pc.Expression | None = None, notes: PlanNotes | None = None
     ) -> Iterator[FileSlice]:
         """The file slices that a query reads, ordered by partition and file id, made one at a time."""
-        return self.files.file_slices(query_type, self.schema(query_type), row_filter, notes)
+        return self.files.file_slices(query_type, self.schema(query_type), row_filter, notes=notes)
 
     def splits(
         self, query_type: QueryType, row_filter: pc.Expression | None = None, notes: PlanNotes | None = None
@@ -67,9 +84,22 @@ class SplitPlanner:
         if row_filter is None and notes is None and query_type in self._kept:
             return iter(self._kept[query_type])
         context = self.context(query_type)
-        splits = self._splits(self.file_slices(query_type, row_filter, notes), context)
+        splits = self._splits(self._chosen_slices(query_type, row_filter, context, notes), context)
         read = (split for split in splits if split.base_path or split.log_paths)
         return self._keeping(read, query_type) if row_filter is None else read
+
+    def _chosen_slices(
+        self,
+        query_type: QueryType,
+        row_filter: pc.Expression | None,
+        context: ReadContext,
+        notes: PlanNotes | None,
+    ) -> Iterator[FileSlice]:
+        if row_filter is None or self._partition_index is None:
+            return self.file_slices(query_type, row_filter, notes)
+        index, schema = self._partition_index, self.schema(query_type)
+        choose = partial(index.partitions_that_may_pass, row_filter=row_filter, context=context, notes=notes)
+        return self.files.file_slices(query_type, schema, row_filter, choose, notes)
 
     def _keeping(self, splits: Iterator[RealtimeFileSplit], query_type: QueryType) -> Iterator[RealtimeFileSplit]:
         """The same splits, kept for the next query if they are not too many."""

@@ -8,7 +8,7 @@ very many files.
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -192,16 +192,18 @@ class TableFiles:
         query_type: QueryType,
         schema: pa.Schema,
         row_filter: pc.Expression | None,
+        choose: Callable[[Sequence[str]], Sequence[str]] | None = None,
         notes: PlanNotes | None = None,
     ) -> Iterator[FileSlice]:
-        """The file slices that a query reads, ordered by partition and file id.
+        """The file slices that a query reads, ordered by partition and file id; ``choose`` leaves out partitions.
 
         Raises:
             StorageError: a folder cannot be listed.
             UnsupportedTableError: a base file is not Parquet, or a log file is of a later Hudi.
         """
-        paths = self.partitions(query_type, schema, row_filter, notes)
-        for _, pieces in self._slices_in(paths, of_base_files=query_type is QueryType.READ_OPTIMIZED):
+        paths: Sequence[str] = self.partitions(query_type, schema, row_filter, notes)
+        chosen = paths if choose is None else choose(paths)
+        for _, pieces in self._slices_in(chosen, of_base_files=query_type is QueryType.READ_OPTIMIZED):
             yield from pieces
 
     def slices_of(self, groups: Iterable[GroupId]) -> Mapping[GroupId, FileSlice]:

@@ -1,8 +1,10 @@
-"""The plans of pending compactions and clusterings, and the metadata of cleans.
+"""The plans of pending compactions and clusterings and of indexings, and the metadata of cleans.
 
-Source: ``HoodieCompactionPlan``, ``HoodieRequestedReplaceMetadata`` and ``HoodieCleanMetadata``, all Avro.
+Source: ``HoodieCompactionPlan``, ``HoodieRequestedReplaceMetadata``, ``HoodieIndexPlan`` and ``HoodieCleanMetadata``,
+all Avro.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from hudi_bridge.timeline.commit_metadata import read_timeline_file
@@ -91,6 +93,20 @@ def read_clustering_plan(state: TableState, instant: Instant) -> tuple[GroupId, 
         for group in groups
         for piece in records_field(group, "slices", path)
     )
+
+
+def read_indexing_plan(state: TableState, instant: Instant) -> Mapping[str, str]:
+    """For each index that an indexing builds, by its partition of the metadata table, the last commit that is in it.
+
+    Raises:
+        CorruptTimelineError: the plan is missing or damaged.
+    """
+    path = _requested_path(state, instant)
+    record = parse_record(read_timeline_file(state.storage, path), path)
+    return {
+        text_field(info, "metadataPartitionPath", path): text_field(info, "indexUptoInstant", path)
+        for info in records_field(record, "indexPartitionInfos", path)
+    }
 
 
 def read_clean_metadata(state: TableState, instant: Instant) -> CleanMetadata:

@@ -44,3 +44,13 @@ def test_the_newest_version_of_a_location_wins(versions: list[tuple[str, int, bo
 
 def test_partitions_of_unknown_kinds() -> None:
     assert record_kind("other") is None
+
+
+def test_an_expression_index_has_stats_or_filters() -> None:
+    fields = {name: record_kind("expr_index_x", name) for name in ("column_stats", "bloom_filters", None)}
+    found = {name: kind and kind.field for name, kind in fields.items()}
+    assert found == {
+        "column_stats": "ColumnStatsMetadata",
+        "bloom_filters": "BloomFilterMetadata",
+        None: "ColumnStatsMetadata",
+    }

@@ -1,10 +1,12 @@
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_bridge.readers.filter_values import allowed_values
+from hudi_bridge.readers.filter_values import allowed_results, allowed_values
 
 ID, X = pc.field("id"), pc.field("x")
 
@@ -80,6 +82,25 @@ def test_no_row_that_passes_has_another_value(row_filter: pc.Expression) -> None
     values = allowed_values(row_filter, "id")
     if values is not None:
         assert set(ROWS.filter(row_filter)["id"].to_pylist()) <= set(values.to_pylist())
+
+
+def test_results_of_a_function() -> None:
+    lower: Any = pc.utf8_lower(pc.field("a"))
+    for row_filter in (lower == "x", lower.isin(["x"]), (lower == "x") & (pc.field("b") > 1), pc.scalar("x") == lower):
+        found = allowed_results(row_filter, "utf8_lower", "a")
+        assert found is not None
+        assert found.to_pylist() == ["x"]
+        assert allowed_results(row_filter, "utf8_upper", "a") is None
+        assert allowed_results(row_filter, "utf8_lower", "b") is None
+        assert allowed_values(row_filter, "a") is None
+    assert allowed_results(pc.field("a") == "x", "utf8_lower", "a") is None
+
+
+def test_a_date_that_python_does_not_have() -> None:
+    day = pa.scalar(10**7, pa.int32()).cast(pa.date32())
+    found = allowed_values(pc.field("a") == day, "a")
+    assert found is not None
+    assert found.cast(pa.int32()).to_pylist() == [10**7]
 
 
 def test_each_filter_has_its_own_values() -> None:

@@ -1,0 +1,140 @@
+"""Uses the key ranges and Bloom filters of base files in the metadata table, rather than those in each file's footer.
+
+They describe base files, which do not change, so they serve queries of earlier states too. Of log files they say
+nothing.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.errors import HudiReadError
+from hudi_bridge.indexes.bloom_filter import BloomFilter, parse_bloom_filter
+from hudi_bridge.indexes.footer_index import FooterIndex
+from hudi_bridge.indexes.wanted_keys import WantedKeys
+from hudi_bridge.metadata.key_statistics import KEY_RANGES, FileName, key_ranges, stored_filters
+from hudi_bridge.metadata.record_kinds import BLOOM_FILTERS, COLUMN_STATS
+from hudi_bridge.metadata.table import MetadataTable
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import Storage
+from hudi_bridge.timeline.table_state import TableState
+
+_LOG = logging.getLogger(__name__)
+_FEW_FILES = 8
+"""The footers of so many files are read sooner than the metadata table, which has a timeline and some files."""
+_RANGES = "key ranges of base files"
+_PATH = pa.field("path", pa.string())
+_BYTES_OF_ANY = 512
+
+_Answer = TypeVar("_Answer")
+
+
+class KeyIndexOfTable:
+    """The key ranges and Bloom filters that the metadata table of a table has.
+
+    An index that cannot be used is reported once; ``why_not`` says why, by the partition of the metadata table.
+    """
+
+    def __init__(self, state: TableState, metadata: Callable[[], MetadataTable]) -> None:
+        """The indexes of a state, whose metadata table is opened when it is first needed."""
+        self.why_not: dict[str, str] = {}
+        self._metadata = metadata
+        # Without meta columns, keys may be spelled differently.
+        is_possible = state.options.uses_metadata_table and state.config.populates_meta_fields
+        known = state.config.metadata_partitions if is_possible else ()
+        self._usable = {name for name in (COLUMN_STATS, BLOOM_FILTERS) if name in known}
+
+    def may_hold(
+        self, storage: Storage, splits: Sequence[RealtimeFileSplit], wanted: WantedKeys
+    ) -> Sequence[bool | None]:
+        """Whether the base file of each split, which has one, may hold one of the keys; None if it is not known."""
+        verdicts: list[bool | None] = [None] * len(splits)
+        ranges = self._ranges(storage, splits)
+        is_outside = _are_outside(ranges, wanted)
+        for place in np.flatnonzero(is_outside).tolist():
+            verdicts[place] = False
+        inside = np.flatnonzero(~is_outside).tolist()
+        filters = self._filters(storage, [splits[place] for place in inside])
+        for place, bloom_filter in zip(inside, filters, strict=True):
+            if bloom_filter is not None:
+                low, high = ranges.slice(place, 1).to_pylist()[0].values()
+                key_range = None if low is None else (low, high)
+                may_hold = FooterIndex(key_range=key_range, bloom_filter=bloom_filter).may_hold_any(wanted)
+                # Where the range is not known, the footer may have it.
+                verdicts[place] = None if may_hold and key_range is None else may_hold
+        return verdicts
+
+    def _ranges(self, storage: Storage, splits: Sequence[RealtimeFileSplit]) -> pa.Table:
+        """The key ranges of base files, null where they are not known."""
+        paths = pa.array([split.base_path for split in splits], pa.string())
+        known: pa.Table = storage.kept.get(_RANGES) or KEY_RANGES.append(_PATH).empty_table()
+        missing = [splits[place] for place in np.flatnonzero(_places(paths, known).is_null()).tolist()]
+        found = self._ask(COLUMN_STATS, missing, key_ranges)
+        if found is not None:
+            found = found.append_column(_PATH, pa.array([split.base_path for split in missing], pa.string()))
+            known = pa.concat_tables([known, found]).combine_chunks()
+            storage.kept.put(_RANGES, known, known.nbytes + _BYTES_OF_ANY)
+        return known.select(KEY_RANGES.names).take(_places(paths, known))
+
+    def _filters(self, storage: Storage, splits: Sequence[RealtimeFileSplit]) -> list[BloomFilter | None]:
+        """The Bloom filters of base files, None where there is none or a full one."""
+        filters: list[BloomFilter | None] = [storage.kept.get(_filter_key(split)) for split in splits]
+        missing = [place for place, one in enumerate(filters) if one is None]
+        found = self._ask(BLOOM_FILTERS, [splits[place] for place in missing], _filters)
+        for place, one in zip(missing, found or (), strict=found is not None):
+            if one is not None and not one.is_saturated:
+                filters[place] = one
+                storage.kept.put(_filter_key(splits[place]), one, one.size_bytes + _BYTES_OF_ANY)
+        return filters
+
+    def _ask(
+        self,
+        partition: str,
+        splits: Sequence[RealtimeFileSplit],
+        question: Callable[[MetadataTable, Sequence[FileName]], _Answer],
+    ) -> _Answer | None:
+        """What an index knows of the base files; None if there are few, or if it cannot be used."""
+        if len(splits) <= _FEW_FILES or partition not in self._usable:
+            return None
+        try:
+            table = self._metadata()
+            table.require(partition)
+            return question(table, [_file_name(split) for split in splits])
+        except HudiReadError as error:
+            self._usable.discard(partition)
+            self.why_not[partition] = str(error)
+            _LOG.warning("%s of the metadata table are not used to look up keys: %s", partition, error)
+            return None
+
+
+def _filters(table: MetadataTable, files: Sequence[FileName]) -> list[BloomFilter | None]:
+    found = zip(files, stored_filters(table, files), strict=True)
+    return [None if one is None else parse_bloom_filter(one[1], one[0], name) for (_, name), one in found]
+
+
+def _are_outside(ranges: pa.Table, wanted: WantedKeys) -> npt.NDArray[np.bool_]:
+    """Whether no wanted key is in a range; a range that is not known has all of them."""
+    texts = np.array(wanted.texts, dtype=np.object_)
+    low, high = (column.to_numpy() for column in ranges.columns)
+    known = np.flatnonzero(ranges.column(0).is_valid())
+    is_outside = np.zeros(len(ranges), np.bool_)
+    is_outside[known] = np.searchsorted(texts, low[known]) == np.searchsorted(texts, high[known], side="right")
+    return is_outside
+
+
+def _places(paths: pa.StringArray, known: pa.Table) -> pa.Int32Array:
+    places: pa.Int32Array = pc.index_in(paths, known.column(_PATH.name).combine_chunks())
+    return places
+
+
+def _file_name(split: RealtimeFileSplit) -> FileName:
+    return split.partition_path, str(split.base_path).rpartition("/")[2]
+
+
+def _filter_key(split: RealtimeFileSplit) -> tuple[object, ...]:
+    return ("key filter", split.base_path, split.base_size_bytes)

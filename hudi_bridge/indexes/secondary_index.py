@@ -1,0 +1,178 @@
+"""Uses the secondary index of the metadata table: a value of a column, its record keys, then their file groups.
+
+Hudi keeps the index for the merged rows of the newest snapshot. So it is used for that alone, and not where rows may
+have other values than Hudi's writer saw: columns with ids or defaults, and payloads of the user.
+
+Hudi 1.2 does not keep all that it has promised: of several secondary indexes of a table it updates only one, and does
+not enter the rows of ``bulk_insert``, which its own queries then miss. So the index is used only if it is alone, and if
+the active timeline shows that only writes that enter their rows came after its creation.
+
+Source: ``SecondaryIndexSupport`` and ``HoodieBackedTableMetadata.readSecondaryIndexLocationsWithKeys`` of Hudi.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.caching import cached_property
+from hudi_bridge.config import QueryType
+from hudi_bridge.errors import HudiReadError
+from hudi_bridge.indexes.candidates import RecordIndex
+from hudi_bridge.merge.arrays import Column
+from hudi_bridge.metadata.index_definitions import IndexDefinition
+from hudi_bridge.metadata.record_kinds import RECORD_INDEX, SECONDARY_INDEX
+from hudi_bridge.metadata.secondary_index import keys_with_values
+from hudi_bridge.metadata.table import MetadataTable
+from hudi_bridge.readers.filter_values import allowed_values
+from hudi_bridge.splits.plan_notes import PlanNotes
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.threads import map_in_threads
+from hudi_bridge.timeline.commit_metadata import read_commit_metadata
+from hudi_bridge.timeline.instant import Action
+from hudi_bridge.timeline.plans import GroupId, read_indexing_plan
+from hudi_bridge.timeline.table_state import TableState
+
+_LOG = logging.getLogger(__name__)
+_MOST_VALUES = 1_000
+_MOST_KEYS = 100_000
+"""A value that more records have is not looked for: they are everywhere."""
+_KIND = "secondary_index"
+STEP = "secondary index"
+_FIRST_VERSION = "V1"
+_REQUESTS_AT_ONCE = 16
+_ENTERED = frozenset(
+    ("UPSERT", "UPSERT_PREPPED", "INSERT", "DELETE", "DELETE_PARTITION", "COMPACT", "LOG_COMPACT", "CLUSTER")
+)
+"""The operations of writes after which the index has all rows: they enter them, or none are new."""
+
+
+class SecondaryIndexOfTable:
+    """The secondary index of a table in its newest state; one that cannot be used is reported once.
+
+    ``why_not`` says why, by the name of the index.
+    """
+
+    def __init__(self, state: TableState, metadata: Callable[[], MetadataTable], record_index: RecordIndex) -> None:
+        """The index of a state, whose metadata table is opened when it is first needed."""
+        self.why_not: dict[str, str] = {}
+        self._state = state
+        self._metadata = metadata
+        self._record_index = record_index
+        known = state.config.metadata_partitions if state.options.uses_metadata_table else ()
+        self._names = [name for name in known if name.startswith(SECONDARY_INDEX)] if RECORD_INDEX in known else []
+
+    def splits_that_may_pass(
+        self,
+        splits: Iterable[RealtimeFileSplit],
+        row_filter: pc.Expression,
+        columns: Sequence[str],
+        context: ReadContext,
+        notes: PlanNotes | None = None,
+    ) -> Iterator[RealtimeFileSplit]:
+        """The splits of which rows may pass a filter that refers to some columns of a query."""
+        groups = self.file_groups(row_filter, columns, context)
+        if notes is not None:
+            for name, reason in self.why_not.items():
+                notes.not_used(STEP, f"{name}: {reason}")
+        for split in splits:
+            is_chosen = groups is None or (split.partition_path, split.file_id) in groups
+            if notes is not None and groups is not None:
+                notes.counted(STEP, 1, int(is_chosen))
+            if is_chosen:
+                yield split
+
+    def file_groups(
+        self, row_filter: pc.Expression, columns: Sequence[str], context: ReadContext
+    ) -> AbstractSet[GroupId] | None:
+        """The partition path and file id of all groups with rows that may pass; None if the index cannot tell."""
+        if not self._names or not _has_rows_of_the_index(context):
+            return None
+        definition = self._definition
+        if definition is None or definition.source_fields[0] not in columns:
+            return None
+        column = definition.source_fields[0]
+        values = _texts(allowed_values(row_filter, column), column, context)
+        return None if values is None else self._groups(definition, values)
+
+    def _groups(self, definition: IndexDefinition, values: Sequence[str]) -> AbstractSet[GroupId] | None:
+        try:
+            table = self._metadata()
+            table.require(definition.name)
+            if self._unsure is not None:
+                self._give_up(definition.name, self._unsure)
+                return None
+            by_value = definition.version is not None and definition.version != _FIRST_VERSION
+            keys = keys_with_values(table, definition.name, values, by_value=by_value)
+        except HudiReadError as error:
+            self._give_up(definition.name, str(error))
+            return None
+        return self._record_index.file_groups(keys) if len(keys) <= _MOST_KEYS else None
+
+    @cached_property
+    def _definition(self) -> IndexDefinition | None:
+        """The only index of the table that can be used."""
+        try:
+            definitions = self._metadata().definitions
+        except HudiReadError as error:
+            self._give_up(self._names[0], str(error))
+            return None
+        if len(self._names) > 1:
+            self._give_up(self._names[0], f"the table has others: {', '.join(self._names[1:])}")
+            return None
+        definition = definitions.get(self._names[0])
+        if definition is None or definition.kind != _KIND or len(definition.source_fields) != 1:
+            self._give_up(self._names[0], "what it is made of is not known")
+            return None
+        return definition
+
+    @cached_property
+    def _unsure(self) -> str | None:
+        """Why the index may lack rows, None if it has all."""
+        state, timeline = self._state, self._state.timeline
+        indexings = [one for one in timeline.completed() if one.action is Action.INDEXING]
+        plans = map_in_threads(partial(read_indexing_plan, state), indexings, _REQUESTS_AT_ONCE) if indexings else []
+        built = [
+            (one, plan[self._names[0]]) for one, plan in zip(indexings, plans, strict=True) if self._names[0] in plan
+        ]
+        if not built:
+            return "the active timeline does not tell when it was made"
+        indexing, up_to = built[-1]
+        later = [
+            commit
+            for commit in timeline.commits()
+            if commit.requested_time > up_to or (commit.completion_time or "") > indexing.requested_time
+        ]
+        written = map_in_threads(partial(read_commit_metadata, state), later, _REQUESTS_AT_ONCE) if later else []
+        for commit, metadata in zip(later, written, strict=True):
+            if metadata.operation_type not in _ENTERED:
+                return f"{metadata.operation_type} at {commit.requested_time} may not have entered its rows"
+        return None
+
+    def _give_up(self, name: str, reason: str) -> None:
+        self._names = []
+        self.why_not[name] = reason
+        _LOG.warning("the index %s is not used: %s", name, reason)
+
+
+def _has_rows_of_the_index(context: ReadContext) -> bool:
+    rule = context.merge_rule
+    return (
+        context.query_type is QueryType.SNAPSHOT
+        and context.schema_ids is None
+        and context.populates_meta_fields
+        and (rule is None or rule.payload is None)
+    )
+
+
+def _texts(values: "Column | None", column: str, context: ReadContext) -> list[str] | None:
+    """Values as the index writes them; None if there are too many, or if they might be written otherwise."""
+    if values is None or len(values) > _MOST_VALUES or column in dict(context.field_defaults):
+        return None
+    kind = context.schema.field(column).type
+    is_text = pa.types.is_string(kind) and (pa.types.is_string(values.type) or pa.types.is_large_string(values.type))
+    is_number = kind in (pa.int32(), pa.int64()) and pa.types.is_integer(values.type)
+    return [str(value) for value in values.to_pylist()] if is_text or is_number else None

@@ -1,0 +1,48 @@
+"""Passes over the file slices of which no row passes a filter, by all indexes of a table that tell it.
+
+Each index is a step, and asked of the slices that those before it leave. An index that cannot tell leaves all.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow.compute as pc
+
+from hudi_bridge.splits.plan_notes import PlanNotes
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+
+
+class SkippingStep(Protocol):
+    """An index that rules out file slices for a filter."""
+
+    def splits_that_may_pass(
+        self,
+        splits: Iterable[RealtimeFileSplit],
+        row_filter: pc.Expression,
+        columns: Sequence[str],
+        context: ReadContext,
+        notes: PlanNotes | None = None,
+    ) -> Iterator[RealtimeFileSplit]:
+        """The splits of which rows may pass a filter that refers to some columns of a query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipping:
+    """The steps by name, in the order in which they are asked."""
+
+    steps: tuple[tuple[str, SkippingStep], ...]
+
+    def splits_that_may_pass(
+        self,
+        splits: Iterable[RealtimeFileSplit],
+        row_filter: pc.Expression,
+        columns: Sequence[str],
+        context: ReadContext,
+        notes: PlanNotes | None = None,
+    ) -> Iterator[RealtimeFileSplit]:
+        """The splits of which rows may pass a filter that refers to some columns of a query."""
+        left = iter(splits)
+        for _, step in self.steps:
+            left = step.splits_that_may_pass(left, row_filter, columns, context, notes)
+        return left

@@ -1,0 +1,111 @@
+"""Indexes that are being built, or that lack a commit, are not used, and answers are the same."""
+
+import logging
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from hudi_bridge.indexes import partition_stats
+from hudi_bridge.metadata.table import MetadataTable
+from hudi_bridge.table import HudiTable
+from tests.compare import differences
+from tests.golden_cases import golden_table
+
+Query = Callable[[HudiTable], pa.Table]
+OF_CITY = pc.field("city") == "Moved"
+OF_TS = pc.field("ts") < 1
+
+
+def of_city(table: HudiTable) -> pa.Table:
+    return table.snapshot().to_table(filter=OF_CITY)
+
+
+def step(name: str) -> Callable[[HudiTable], Mapping[str, str]]:
+    def why_not(table: HudiTable) -> Mapping[str, str]:
+        found: Any = dict(table._skipping.steps)[name]
+        reasons: Mapping[str, str] = found.why_not
+        return reasons
+
+    return why_not
+
+
+INDEXES: Mapping[str, tuple[str, Query, Callable[[HudiTable], Mapping[str, str | None]]]] = {
+    "bloom_filters": ("h_bloom_mdt_120", lambda table: table.get("k00155"), lambda table: table._key_index.why_not),
+    "column_stats": ("h_column_stats_120", lambda table: table.get("k00155"), lambda table: table._key_index.why_not),
+    "partition_stats": (
+        "h_column_stats_120",
+        lambda table: table.read_optimized().to_table(filter=OF_TS),
+        lambda table: {"partition_stats": table._partition_stats.why_not},
+    ),
+    "secondary_index_idx_city": ("h_secondary_index_updated_120", of_city, step("secondary index")),
+    "expr_index_idx_low": ("h_sql_indexes_updated_102", of_city, step("expression index")),
+}
+
+
+@pytest.fixture(params=sorted(INDEXES))
+def index(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(partition_stats, "_FEW_PARTITIONS", 0)
+    return str(request.param)
+
+
+@pytest.fixture
+def looked_into(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The partitions of the metadata table that were looked into."""
+    found: list[str] = []
+    file_groups = MetadataTable.file_groups
+
+    def recorded(table: MetadataTable, partition: str) -> Any:
+        found.append(partition)
+        return file_groups(table, partition)
+
+    monkeypatch.setattr(MetadataTable, "file_groups", recorded)
+    return found
+
+
+def test_a_complete_index_is_used(index: str, looked_into: list[str]) -> None:
+    name, query, why_not = INDEXES[index]
+    table = HudiTable.open(golden_table(name))
+    assert query(table).num_rows > 0
+    assert index in looked_into
+    assert not why_not(table).get(index)
+
+
+def test_an_index_that_is_being_built(index: str, looked_into: list[str], tmp_path: Path) -> None:
+    name, query, _ = INDEXES[index]
+    path = tmp_path / "t"
+    shutil.copytree(golden_table(name), path)
+    properties = path / ".hoodie/hoodie.properties"
+    lines = [line for line in properties.read_text().splitlines() if "metadata.partitions.inflight" not in line]
+    text = re.sub(
+        rf"({index},)|(,{index}(?=\n))", "", "\n".join([*lines, f"hoodie.table.metadata.partitions.inflight={index}\n"])
+    )
+    properties.write_text(text)
+    assert differences(query(HudiTable.open(golden_table(name))), query(HudiTable.open(path))) == []
+    looked_into.clear()
+    query(HudiTable.open(path))
+    assert index not in looked_into
+
+
+def test_an_index_that_lacks_a_commit(
+    index: str, looked_into: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    name, query, why_not = INDEXES[index]
+    path = tmp_path / "t"
+    shutil.copytree(golden_table(name), path)
+    latest = HudiTable.open(path).latest_instant
+    for file in (path / ".hoodie/metadata/.hoodie/timeline").glob(f"{latest}_*.deltacommit"):
+        file.unlink()
+    expected = query(HudiTable.open(golden_table(name)))
+    looked_into.clear()
+    table = HudiTable.open(path)
+    with caplog.at_level(logging.WARNING, "hudi_bridge"):
+        for _ in range(2):
+            assert differences(expected, query(table)) == []
+    assert index not in looked_into
+    assert f"lacks the commit {latest}" in str(why_not(table)[index])
