@@ -31,6 +31,7 @@ from hudi_bridge.splits.plan_notes import PlanNotes
 from hudi_bridge.splits.query_plan import QueryPlan, Split
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
+from hudi_bridge.store_reads import iter_from_store
 
 Columns = Sequence[str] | Mapping[str, pc.Expression] | None
 BatchGenerator = Generator[pa.RecordBatch, None, None]
@@ -100,7 +101,6 @@ _OPTIONS_OF_ARROW = frozenset(
     ("batch_size", "batch_readahead", "fragment_readahead", "fragment_scan_options", "cache_metadata", "memory_pool")
 )
 """The scan options that only tune Arrow's own readers."""
-_LOOK_UPS_AT_ONCE = 16
 _SMALL_SLICE_BYTES = 1 << 21
 _MERGED = "a dataset of merged file slices"
 _NOT_BY_ARROW = "a HudiDataset is read by its own methods, not by scans of Arrow's"
@@ -427,21 +427,20 @@ class HudiDataset(ds.FileSystemDataset):
 
     def _batches(self, request: RowRequest, *, use_threads: bool, partition_path: str | None = None) -> BatchGenerator:
         splits = self._chosen(request, partition_path)
+        if use_threads and not self._storage.is_local:
+            return iter_from_store(self._storage, splits, request)
         # Several splits are read in parallel and keep the cores busy.
         alone = use_threads and len(splits) == 1
         at_once = most_at_once(len(splits)) if use_threads else 1
         if use_threads and request.record_keys is not None:
-            at_once = _look_ups_at_once(self._storage, splits)
+            at_once = _look_ups_at_once(splits)
         read = partial(_read, self._storage, request, use_threads=alone, at_once=at_once)
         sources = [partial(read, split) for split in splits]
         return iter_parallel(sources, use_threads=use_threads, at_once=at_once)
 
 
-def _look_ups_at_once(storage: Storage, splits: Sequence[Split]) -> int:
-    """The number of splits of which a few rows are read at the same time."""
-    if not storage.is_local:
-        # What takes time is to wait for the store.
-        return max(1, min(len(splits), _LOOK_UPS_AT_ONCE))
+def _look_ups_at_once(splits: Sequence[Split]) -> int:
+    """The number of local splits of which a few rows are read at the same time."""
     pieces = [piece for split in splits for piece in split.slices]
     size = sum(piece.base_size_bytes + piece.log_size_bytes for piece in pieces)
     # Of small files, little of the time is decoding, and threads only wait for each other.

@@ -9,7 +9,7 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -24,13 +24,12 @@ from pyarrow import fs  # noqa: TID251 - this is the module that opens files
 from hudi_bridge.caching import BoundedCache
 from hudi_bridge.errors import CorruptTableError, HudiReadError, StorageError, TableNotFoundError
 from hudi_bridge.masking import child, masked, without_secrets
-from hudi_bridge.python_files import CheckedFile, FsspecHandler, truncated
+from hudi_bridge.python_files import FsspecHandler
+from hudi_bridge.ranges import PIECE_BYTES, FileOfRanges, Ranges, ranges_of, read_in_pieces
+from hudi_bridge.retries import CutAnswerError, may_pass, with_retries
 from hudi_bridge.system_memory import memory_bytes
 from hudi_bridge.waiting import call_with_timeout, timeout_seconds
 
-# The size of one read, which has to arrive before the timeout.
-_CHUNK_BYTES = 1 << 24
-_MARK_BYTES = 16
 # A cache takes at most this part of the memory.
 _SHARE_OF_MEMORY = 8
 _SHORTENED_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
@@ -85,13 +84,15 @@ class Storage:
     """The folder of one table on one file system; small, immutable, picklable.
 
     ``table_path`` is the path or URI that the user gave, and may hold secrets; ``root`` is the same folder as a path
-    of ``filesystem``. ``kept`` holds what was read of files that never change, for later reads in this process.
+    of ``filesystem``. ``kept`` holds what was read of files that never change, for later reads in this process;
+    ``fetched`` what is in memory of files that are about to be read.
     """
 
     table_path: str = field(repr=False)
     root: str
     filesystem: fs.FileSystem
     kept: BoundedCache = field(default_factory=_new_cache, repr=False, compare=False)
+    fetched: dict[str, "pa.Buffer | FileOfRanges"] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def open(cls, path: PathLike, filesystem: Any = None) -> Self:  # noqa: ANN401 - of any library
@@ -233,15 +234,19 @@ class Storage:
         """
         return self.read_buffer(path).to_pybytes()
 
-    def read_buffer(self, path: str) -> pa.Buffer:
-        """The whole file, in memory; raises like ``read_bytes``."""
-        with self.open_input(path) as file:
-            size = self._request("read", path, file.size)
-            content = pa.allocate_buffer(size)
-            view = memoryview(content).cast("B")
-            for start in range(0, size, _CHUNK_BYTES):
-                self._fill(view[start : start + _CHUNK_BYTES], path, file)
-        return content
+    def read_buffer(self, path: str, size_bytes: int | None = None) -> pa.Buffer:
+        """The whole file, in memory; raises like ``read_bytes``.
+
+        If its size is known, it need not be asked for; a file that has grown since is read up to that size, or whole.
+        """
+        fetched = self.fetched.pop(path, None)
+        if isinstance(fetched, pa.Buffer):
+            return fetched
+        file = self._ranges(path, size_bytes)
+        try:
+            return read_in_pieces(file, 0, file.size)
+        finally:
+            file.close()
 
     def read_range(self, file: pa.NativeFile, path: str, start: int, size: int) -> pa.Buffer:
         """The ``size`` bytes from ``start`` on of a file that is open for random access.
@@ -249,12 +254,15 @@ class Storage:
         Raises:
             StorageError: the file cannot be read, or ends early.
         """
-        content = pa.allocate_buffer(size)
-        view = memoryview(content).cast("B")
-        self._request("read", path, partial(file.seek, start))
-        for begin in range(0, size, _CHUNK_BYTES):
-            self._fill(view[begin : begin + _CHUNK_BYTES], path, file)
-        return content
+
+        def read() -> pa.Buffer:
+            file.seek(start)
+            content = file.read_buffer(size)
+            if content.size < size:
+                raise CutAnswerError(file.size())
+            return content
+
+        return self._answer("read", path, read)
 
     def copy_to_disk(self, path: str) -> pa.Buffer:
         """The whole file, as a memory map of a temporary copy, which nobody can truncate.
@@ -264,53 +272,53 @@ class Storage:
             StorageError: the file cannot be read, or ends early.
             OSError: the copy cannot be written.
         """
+        file = self._ranges(path, None)
         with tempfile.NamedTemporaryFile(prefix="hudi-bridge-") as target:
-            with self.open_input(path) as file:
-                size = self._request("read", path, file.size)
-                buffer = memoryview(bytearray(min(size, _CHUNK_BYTES)))
-                for start in range(0, size, _CHUNK_BYTES):
-                    chunk = buffer[: size - start]
-                    self._fill(chunk, path, file)
+            try:
+                buffer = memoryview(bytearray(min(file.size, PIECE_BYTES)))
+                for start in range(0, file.size, PIECE_BYTES):
+                    chunk = buffer[: file.size - start]
+                    file.read_into(chunk, start)
                     target.write(chunk)
+            finally:
+                file.close()
             target.flush()
             return pa.memory_map(target.name).read_buffer()
 
-    def _fill(self, chunk: memoryview, path: str, file: pa.NativeFile) -> None:
-        """Fill the chunk with the next bytes of a file."""
-        # Arrow's S3 client reports a complete read even if the response was shorter, and leaves the rest unchanged:
-        # a random mark at the end shows that.
-        mark = b"" if self.is_local else os.urandom(min(_MARK_BYTES, len(chunk)))
-        chunk[len(chunk) - len(mark) :] = mark
-        filled = self._request("read", path, partial(file.readinto, chunk))
-        is_marked = len(mark) == _MARK_BYTES and chunk[-_MARK_BYTES:] == mark
-        if filled < len(chunk) or is_marked:
-            raise self.failure("read", path, truncated(file.size()))
-
-    def open_input(self, path: str) -> pa.NativeFile:
-        """The file, opened for random access.
+    def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
+        """The file, opened for random access; in a store, when it is read first if its size is known.
 
         Raises:
             FileNotFoundError: there is no such file.
             StorageError: the file cannot be opened.
         """
+        if self.is_local:
+            return self._request("open", path, partial(self._open_file, path))
+        return pa.PythonFile(self.open_ranges(path, size_bytes), mode="r")
+
+    def open_ranges(self, path: str, size_bytes: int | None = None) -> FileOfRanges:
+        """The file of a store; it is opened now unless its size is known. Raises like ``open_input``."""
+        file = self._ranges(path, size_bytes)
+        file.open()
+        return FileOfRanges(file)
+
+    def _ranges(self, path: str, size_bytes: int | None) -> Ranges:
+        request: Any = partial(self._request_for, path)
+        return ranges_of(self.filesystem, self.resolve(path), size_bytes, request, partial(self._open_file, path))
+
+    def _open_file(self, path: str) -> pa.NativeFile:
         resolved = self.resolve(path)
-        if self.is_local and not stat.S_ISREG(self._request("open", path, partial(os.stat, resolved)).st_mode):
+        if self.is_local and not stat.S_ISREG(os.stat(resolved).st_mode):  # noqa: PTH116 - asked of each file
             # Opening a pipe would block.
-            raise self.failure("open", path, OSError(errno.EINVAL, "it is no regular file"))
-        file = self._request("open", path, lambda: self.filesystem.open_input_file(resolved))
-        if isinstance(self.filesystem, fs.PyFileSystem):
-            return pa.PythonFile(CheckedFile(file, partial(self.failure, "read", path)), mode="r")
-        return file
+            raise OSError(errno.EINVAL, "it is no regular file")
+        return self.filesystem.open_input_file(resolved)
 
-    def iterate(self, path: str, items: Iterator[_Result]) -> Iterator[_Result]:
-        """The items of an iterator that reads a file, each with the timeout of the file system.
+    def fetched_ahead(self, files: Mapping[str, "pa.Buffer | FileOfRanges"]) -> Self:
+        """The same storage, with files that are in memory, wholly or in part.
 
-        Raises:
-            StorageError: an item did not arrive in time.
+        What is in memory of a log file is released when it is read.
         """
-        end = object()
-        while (item := self.wait_for("read", path, partial(next, items, end))) is not end:
-            yield item
+        return replace(self, fetched=dict(files))
 
     def failure_of(
         self, path: str, error: Exception, decode: Callable[[pa.NativeFile], object]
@@ -338,7 +346,7 @@ class Storage:
             return None
         return self.failure("read", path, error)
 
-    def wait_for(self, operation: str, path: str, call: Callable[[], _Result]) -> _Result:
+    def _wait_for(self, operation: str, path: str, call: Callable[[], _Result]) -> _Result:
         """The result of a call that uses the file system; with a timeout, unless that is the local one.
 
         Raises:
@@ -351,9 +359,25 @@ class Storage:
         except TimeoutError as error:
             raise self.failure(operation, path, error) from error
 
+    def _request_for(self, path: str, operation: str, call: Callable[[], _Result]) -> _Result:
+        return self._request(operation, path, call)
+
     def _request(self, operation: str, path: str, call: Callable[[], _Result]) -> _Result:
+        """The result of a call that uses the file system, with its timeout and retries.
+
+        Arrow's own clients repeat requests themselves; what they do not notice is an answer that is cut.
+        """
+        if self.is_local:
+            return self._answer(operation, path, call)
+        passes = may_pass if isinstance(self.filesystem, fs.PyFileSystem) else _is_cut
+        return self._answer(
+            operation, path, partial(with_retries, partial(self._wait_for, operation, path, call), passes)
+        )
+
+    def _answer(self, operation: str, path: str, call: Callable[[], _Result]) -> _Result:
+        """The result of a call, whose errors name the file."""
         try:
-            return self.wait_for(operation, path, call)
+            return call()
         except HudiReadError:
             raise
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -379,6 +403,10 @@ class Storage:
 
     def _full_path(self, path: str) -> str:
         return masked(child(self.table_path, path) if path else self.table_path)
+
+
+def _is_cut(error: BaseException) -> bool:
+    return isinstance(error, CutAnswerError)
 
 
 def _with_timeouts(filesystem: fs.FileSystem) -> fs.FileSystem:

@@ -16,7 +16,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
-from hudi_bridge.waiting import abandon_waiting
+from hudi_bridge.waiting import HelperThread, abandon_waiting
 
 _START_POLL_SECONDS = 0.001
 _JOIN_POLL_SECONDS = 0.2
@@ -33,24 +33,40 @@ Source = Callable[[], Iterator[Item]]
 class Workers(Generic[Item]):
     """Threads that iterate over sources, one source at a time each, and hand over the items as they come.
 
+    Only the workers use locks. They iterate over ``sources`` in turns, so that waiting there delays them all.
+
     Use it as ``try: workers.start() ... finally: workers.stopped = True; workers.end()``: the threads are started
     within the block, and the first statement after it sets the flag.
     """
 
-    def __init__(self, sources: Sequence[Source[Item]], workers: int, max_waiting: int) -> None:
-        """Workers that are not started yet; about ``max_waiting`` items at most wait for the consumer."""
+    def __init__(
+        self,
+        sources: Iterable[Source[Item]],
+        workers: int,
+        max_waiting: int,
+        size_of: Callable[[Item], int] = lambda _: 1,
+    ) -> None:
+        """Workers that are not started yet.
+
+        The items that wait for the consumer have a size of ``max_waiting`` at most, or are one; by default, each item
+        has the size 1.
+        """
         self.stopped = False
         self._consumer = threading.get_ident()
         self._is_starting = False
         self._sources = iter(sources)
         self._sources_lock = threading.Lock()
         self._threads = [
-            threading.Thread(target=self._work, name=f"hudi-bridge-{number}", daemon=True) for number in range(workers)
+            HelperThread(self._work, f"hudi-bridge-{number}", lambda: self.stopped) for number in range(workers)
         ]
         # A worker that ends hands over None.
-        self._handed_over: SimpleQueue[tuple[Item] | BaseException | None] = SimpleQueue()
-        self._room: SimpleQueue[None] = SimpleQueue()
-        self._give_room(max_waiting)
+        self._handed_over: SimpleQueue[tuple[Item, int] | BaseException | None] = SimpleQueue()
+        self._max_waiting = max_waiting
+        self._size_of = size_of
+        self._waiting = 0
+        self._waiting_lock = threading.Lock()
+        # The sizes of items that the consumer has taken.
+        self._taken: SimpleQueue[int] = SimpleQueue()
 
     def start(self) -> None:
         """Start all workers."""
@@ -72,8 +88,8 @@ class Workers(Generic[Item]):
             elif isinstance(handed_over, BaseException):
                 raise handed_over
             else:
-                self._room.put(None)
-                [item] = handed_over
+                item, size = handed_over
+                self._taken.put(size)
                 del handed_over
                 yield item
                 del item
@@ -87,7 +103,8 @@ class Workers(Generic[Item]):
         """
         if isinstance(sys.exc_info()[1], KeyboardInterrupt):
             abandon_waiting(self._threads)
-        self._give_room(len(self._threads))
+        for _ in self._threads:
+            self._taken.put(0)
         while self._is_starting:
             time.sleep(_START_POLL_SECONDS)
         until = math.inf if threading.get_ident() == self._consumer else time.monotonic() + _FOREIGN_WAIT_SECONDS
@@ -96,10 +113,6 @@ class Workers(Generic[Item]):
             while thread.is_alive() and time.monotonic() < until:
                 urge()
                 thread.join(_JOIN_POLL_SECONDS)
-
-    def _give_room(self, items: int) -> None:
-        for _ in range(items):
-            self._room.put(None)
 
     def _start(self) -> None:
         try:
@@ -114,23 +127,25 @@ class Workers(Generic[Item]):
         try:
             while (source := self._next_source()) is not None:
                 for item in source():
-                    if not self._waited_for_room():
+                    size = self._size_of(item)
+                    if not self._waited_for_room(size):
                         return
-                    self._handed_over.put((item,))
+                    self._handed_over.put((item, size))
                     del item
         except BaseException as error:  # noqa: BLE001 - handed over to the consumer, who raises it
             self._handed_over.put(error)
         finally:
             self._handed_over.put(None)
 
-    def _waited_for_room(self) -> bool:
+    def _waited_for_room(self, size: int) -> bool:
         """Wait for room for one more item; False if stopped."""
-        while not self.stopped:
-            # The timeout is for a consumer that was interrupted before it gave the room that would end the waiting.
-            with suppress(Empty):
-                self._room.get(timeout=_ROOM_POLL_SECONDS)
-                return not self.stopped
-        return False
+        with self._waiting_lock:
+            while not self.stopped and self._waiting and self._waiting + size > self._max_waiting:
+                # The timeout is for a consumer that was interrupted before it could end the waiting.
+                with suppress(Empty):
+                    self._waiting -= self._taken.get(timeout=_ROOM_POLL_SECONDS)
+            self._waiting += size
+            return not self.stopped
 
     def _next_source(self) -> Source[Item] | None:
         with self._sources_lock:

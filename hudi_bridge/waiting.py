@@ -7,7 +7,7 @@ if the call does not return in time.
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 from weakref import WeakSet
 
@@ -29,8 +29,48 @@ def timeout_seconds() -> float:
         return _DEFAULT_TIMEOUT_SECONDS
 
 
+class HelperThread(threading.Thread):
+    """A daemon thread that works for the thread that makes it, and stops waiting whenever that one does.
+
+    ``is_stopped`` tells whether its work is not needed any more.
+    """
+
+    def __init__(self, target: Callable[[], object], name: str, is_stopped: Callable[[], bool]) -> None:
+        super().__init__(target=target, name=name, daemon=True)
+        self.works_for = threading.current_thread()
+        self.is_stopped = is_stopped
+
+
+def _helpers_of_this() -> Iterator[threading.Thread]:
+    """The current thread, the one that it works for, and so on."""
+    thread = threading.current_thread()
+    yield thread
+    while isinstance(thread, HelperThread):
+        thread = thread.works_for
+        yield thread
+
+
+def _is_abandoned() -> bool:
+    return any(thread in _abandoned_waiters for thread in _helpers_of_this())
+
+
+def _is_stopped() -> bool:
+    return any(isinstance(thread, HelperThread) and thread.is_stopped() for thread in _helpers_of_this())
+
+
+def pause(seconds: float) -> bool:
+    """Wait; False, at once, if the work of this thread is not needed any more."""
+    end = time.monotonic() + seconds
+    while not _is_abandoned() and not _is_stopped():
+        left = end - time.monotonic()
+        if left <= 0:
+            return True
+        time.sleep(min(left, _POLL_SECONDS))
+    return False
+
+
 def abandon_waiting(threads: Iterable[threading.Thread]) -> None:
-    """Make these threads stop waiting in ``call_with_timeout``, as their results are not needed any more."""
+    """Make these threads and their helpers stop waiting, as their results are not needed any more."""
     _abandoned_waiters.update(threads)
 
 
@@ -57,8 +97,8 @@ def call_with_timeout(seconds: float, call: Callable[[], Result]) -> Result:
 
     thread = threading.Thread(target=work, name=_THREAD_NAME, daemon=True)
     thread.start()
-    end, waiter = time.monotonic() + seconds, threading.current_thread()
-    while thread.is_alive() and (left := end - time.monotonic()) > 0 and waiter not in _abandoned_waiters:
+    end = time.monotonic() + seconds
+    while thread.is_alive() and (left := end - time.monotonic()) > 0 and not _is_abandoned():
         thread.join(min(left, _POLL_SECONDS))
     if failed:
         raise failed[0]

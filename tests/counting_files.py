@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from fsspec.implementations.local import LocalFileSystem
 
@@ -77,6 +77,12 @@ class CountingFileSystem(LocalFileSystem):  # type: ignore[misc]
 class _CountedFile:
     def __init__(self, file: Any, path: str, filesystem: CountingFileSystem) -> None:
         self._file, self._path, self._filesystem = file, path, filesystem
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
     def read(self, size: int = -1) -> bytes:
         content: bytes = self._file.read(size)

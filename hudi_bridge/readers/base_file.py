@@ -5,6 +5,7 @@ Row groups are skipped by statistics only if the filter's columns have not evolv
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,8 @@ from hudi_bridge.errors import CorruptBaseFileError, HudiReadError
 from hudi_bridge.imported_later import ds
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line
 from hudi_bridge.merge.arrays import Booleans, Positions
+from hudi_bridge.ranges import FileOfRanges
+from hudi_bridge.readers.column_chunks import ColumnChunks
 from hudi_bridge.readers.footers import BaseFooter, base_fragment, kept_footer, text_range
 from hudi_bridge.readers.missing_files import data_file_gone
 from hudi_bridge.readers.request import RowRequest
@@ -38,6 +41,7 @@ class OpenBaseFile:
         self, storage: Storage, split: RealtimeFileSplit, path: str, footer: BaseFooter, *, use_threads: bool
     ) -> None:
         self._storage = storage
+        self._chunks: ColumnChunks | None = None
         self._split = split
         self.use_threads = use_threads
         self.path = path
@@ -65,7 +69,7 @@ class OpenBaseFile:
         if kept is not None:
             return cls(storage, split, path, kept, use_threads=use_threads)
         try:
-            opened = storage.open_input(path)
+            opened, ranges = _open(storage, split, path)
             fragment = base_fragment(storage, split, path, opened)
             file = _parquet_file(storage, opened, fragment)
             footer = BaseFooter(fragment, file.schema_arrow)
@@ -74,19 +78,25 @@ class OpenBaseFile:
         except PARQUET_ERRORS as error:
             raise _cause(storage, split, path, error, pq.ParquetFile) from error
         base = cls(storage, split, path, footer, use_threads=use_threads)
-        base._opened = file
+        base._take(file, ranges)
         return base
 
     @property
     def file(self) -> pq.ParquetFile:
         """The file, for its rows; raises like ``open``."""
         if self._opened is None:
-            storage, path = self._storage, self.path
+            storage, split, path = self._storage, self._split, self.path
             try:
-                self._opened = _parquet_file(storage, storage.open_input(path), self._known.fragment)
+                opened, ranges = _open(storage, split, path)
+                return self._take(_parquet_file(storage, opened, self._known.fragment), ranges)
             except PARQUET_ERRORS as error:
-                raise _cause(storage, self._split, path, error, pq.ParquetFile) from error
+                raise _cause(storage, split, path, error, pq.ParquetFile) from error
         return self._opened
+
+    def _take(self, file: pq.ParquetFile, ranges: FileOfRanges | None) -> pq.ParquetFile:
+        self._opened = file
+        self._chunks = None if ranges is None else ColumnChunks(ranges, self.footer)
+        return file
 
     def __enter__(self) -> Self:
         return self
@@ -128,9 +138,9 @@ class OpenBaseFile:
             return None
         return text_range(self.footer, row_group, column)
 
-    def arriving(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches of the file, with the time limit of the storage for each."""
-        return self._storage.iterate(self.path, batches)
+    def fetched(self, row_group: int, columns: Iterable[str]) -> AbstractContextManager[None]:
+        """A context in which top-level columns of a row group are in memory, unless the file is on a local disk."""
+        return nullcontext() if self._chunks is None else self._chunks.fetched(row_group, columns)
 
     def cause(self, error: Exception, decode: Callable[[pa.NativeFile], object]) -> HudiReadError:
         """The error to raise for an Arrow error: the file is corrupt, it is missing, or its file system has failed."""
@@ -241,9 +251,10 @@ class BaseFileColumns:
 
         rows, file = 0, self._base.file
         try:
-            for batch in self._base.arriving(batches(file)):
-                rows += batch.num_rows
-                yield batch
+            with self._base.fetched(row_group, names):
+                for batch in batches(file):
+                    rows += batch.num_rows
+                    yield batch
         except PARQUET_ERRORS as error:
             raise self._base.cause(error, lambda file: deque(batches(pq.ParquetFile(file)), 0)) from error
         # A damaged page may end a column early without an error.
@@ -264,12 +275,25 @@ def _parquet_file(storage: Storage, opened: pa.NativeFile, fragment: "ds.Parquet
         opened,
         metadata=fragment.metadata,
         coerce_int96_timestamp_unit="us",
-        # Seeks are cheap on a local disk, so pages are read on demand. Elsewhere, row groups are read whole.
-        pre_buffer=not storage.is_local,
+        # Seeks are cheap on a local disk, so pages are read on demand. Elsewhere, columns are fetched before.
+        pre_buffer=False,
         buffer_size=_STREAM_BUFFER_BYTES if storage.is_local else 0,
         read_dictionary=list(_DICTIONARY_COLUMNS),
         page_checksum_verification=True,
     )
+
+
+def _open(storage: Storage, split: RealtimeFileSplit, path: str) -> tuple[pa.NativeFile, FileOfRanges | None]:
+    """The base file, opened, and its ranges if they have to be fetched."""
+    if storage.is_local:
+        return storage.open_input(path), None
+    fetched = storage.fetched.get(path)
+    if isinstance(fetched, pa.Buffer):
+        return pa.BufferReader(fetched), None
+    # It is closed after use.
+    storage.fetched.pop(path, None)
+    ranges = storage.open_ranges(path, split.base_size_bytes or None) if fetched is None else fetched
+    return pa.PythonFile(ranges, mode="r"), ranges
 
 
 def _without_dictionaries(stored: pa.RecordBatch) -> pa.RecordBatch:

@@ -3,7 +3,7 @@
 Hudi never writes another file under the name of a base file.
 """
 
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.imported_later import ds
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, footer_mismatch
+from hudi_bridge.ranges import FileOfRanges
 from hudi_bridge.splits.partitions import partition_guarantee
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
@@ -54,12 +55,12 @@ def base_fragment(
         PARQUET_ERRORS: the file is not Parquet, or cannot be read.
     """
     known: bytes | None = storage.kept.get(_stored_key(split, path))
-    footer = known or _read_footer(storage, path, opened)
+    footer = known or _read_footer(storage, opened)
     fragment = None if footer is None else _fragment_of(footer, split)
     if fragment is None:
         # Arrow finds out, and says, what is wrong with the file.
         fragment = _parquet().make_fragment(opened, partition_expression=_guarantee(split))
-        storage.wait_for("read", path, fragment.ensure_complete_metadata)
+        fragment.ensure_complete_metadata()
     _require_agreement(fragment.metadata, path)
     found: ds.ParquetFileFragment = fragment
     return found
@@ -76,8 +77,8 @@ class BaseFileFooter:
             PARQUET_ERRORS: the footer cannot be decoded.
             StorageError: the file cannot be read.
         """
-        with storage.open_input(path) as opened:
-            content = _read_footer(storage, path, opened)
+        with storage.open_input(path, split.base_size_bytes or None) as opened:
+            content = _read_footer(storage, opened)
         if content is None:
             raise CorruptBaseFileError(path, None, "no footer", "a readable Parquet file")
         self.content = pq.read_metadata(pa.BufferReader(content))
@@ -130,25 +131,31 @@ def _stored_key(split: RealtimeFileSplit, path: str) -> tuple[object, ...]:
     return ("stored footer", path, split.base_size_bytes)
 
 
-def _read_footer(storage: Storage, path: str, opened: pa.NativeFile) -> bytes | None:
+def hold_footer(storage: Storage, file: FileOfRanges) -> None:
+    """Read the end of a base file, most likely with its footer, and hold it."""
+    start = max(0, file.size_bytes - _expected_bytes(storage))
+    file.hold(start, file.read_range(start, file.size_bytes - start))
+
+
+def _expected_bytes(storage: Storage) -> int:
+    expected: int | None = storage.kept.get(_FOOTER_BYTES)
+    return expected or _USUAL_FOOTER_BYTES
+
+
+def _read_footer(storage: Storage, opened: Any) -> bytes | None:  # noqa: ANN401 - the stubs lack read_at's second argument
     """A Parquet file of nothing but the footer; None if the file has no footer."""
-    size = storage.wait_for("read", path, opened.size)
-    expected = storage.kept.get(_FOOTER_BYTES) or _USUAL_FOOTER_BYTES
-    tail = _read(storage, path, opened, max(0, size - expected), size)
+    size = opened.size()
+    start = max(0, size - _expected_bytes(storage))
+    tail: bytes = opened.read_at(size - start, start)
     if len(tail) < _END_BYTES or tail[-len(_MAGIC) :] != _MAGIC:
         return None
     needed = int.from_bytes(tail[-_END_BYTES : -len(_MAGIC)], "little") + _END_BYTES
     if needed + len(_MAGIC) > size:
         return None
     if needed > len(tail):
-        tail = _read(storage, path, opened, size - needed, size - len(tail)) + tail
+        tail = opened.read_at(needed - len(tail), size - needed) + tail
         storage.kept.put(_FOOTER_BYTES, needed + _USUAL_FOOTER_BYTES, 0)
     return _MAGIC + tail[-needed:]
-
-
-def _read(storage: Storage, path: str, opened: Any, start: int, end: int) -> bytes:  # noqa: ANN401 - the stubs lack read_at's second argument
-    data: bytes = storage.wait_for("read", path, partial(opened.read_at, end - start, start))
-    return data
 
 
 @cache

@@ -148,7 +148,7 @@ def read_log_file(storage: Storage, split: RealtimeFileSplit, path: str, *, on_d
         DataFileGoneError: the file no longer exists.
     """
     try:
-        return storage.copy_to_disk(path) if on_disk else storage.read_buffer(path)
+        return storage.copy_to_disk(path) if on_disk else storage.read_buffer(path, split.size_of_log(path))
     except FileNotFoundError as error:
         raise data_file_gone(storage, split, path) from error
 

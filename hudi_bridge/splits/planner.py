@@ -172,4 +172,5 @@ def _split(piece: FileSlice, context: ReadContext, values: PartitionValues) -> R
         log_paths=tuple(log.path for log in piece.log_files) if merged else (),
         base_size_bytes=piece.base_size_bytes,
         log_size_bytes=piece.log_size_bytes if merged else 0,
+        log_sizes=tuple(log.size_bytes for log in piece.log_files) if merged else (),
     )

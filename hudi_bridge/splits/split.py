@@ -129,7 +129,8 @@ def _parse_default(text: str, to_type: pa.DataType) -> "Value | None":
 class RealtimeFileSplit:
     """A file slice: at most one base file, and the log files to merge into it, oldest first.
 
-    Paths are relative to the table. A split without log paths is read from its base file alone. Sizes are in bytes.
+    Paths are relative to the table. A split without log paths is read from its base file alone. Sizes are in bytes;
+    ``log_sizes`` are those of the log paths, if they are known.
 
     Made by ``HudiTable.splits`` and ``HudiDataset.splits``, and by ``from_json``.
     """
@@ -143,11 +144,18 @@ class RealtimeFileSplit:
     log_paths: tuple[str, ...]
     base_size_bytes: int
     log_size_bytes: int
+    log_sizes: tuple[int, ...] = ()
 
     @property
     def slices(self) -> "tuple[RealtimeFileSplit, ...]":
         """The split itself, which is one slice."""
         return (self,)
+
+    def size_of_log(self, path: str) -> int | None:
+        """The size of one of the log files, in bytes; None if it is not known."""
+        if len(self.log_sizes) != len(self.log_paths):
+            return None
+        return dict(zip(self.log_paths, self.log_sizes, strict=True)).get(path)
 
     @property
     def path_values(self) -> Mapping[str, Value]:
@@ -190,6 +198,7 @@ class RealtimeFileSplit:
             values = tuple((name, row.column(position)[0]) for position, name in enumerate(columns.names))
             context = context_from_json(split.pop("context"), payloads or {})
             split["log_paths"] = tuple(split["log_paths"])
+            split["log_sizes"] = tuple(split.get("log_sizes", ()))
             return cls(context=context, partition_values=values, **split)
 
 

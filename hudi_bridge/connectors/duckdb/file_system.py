@@ -3,17 +3,17 @@
 import errno
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from typing import Any
 
 import fsspec
-import pyarrow as pa
 
 from hudi_bridge.connectors.duckdb.sources import Errors, recording
-from hudi_bridge.errors import HudiReadError
+from hudi_bridge.ranges import FileOfRanges
 from hudi_bridge.storage import Storage
 
 _NUMBERS = count(1)
@@ -57,13 +57,18 @@ class TableFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]  # fsspec has
     def open(self, path: str, mode: str = "rb", **_: object) -> "TableFile":
         """A file, opened for reading."""
         del mode
-        name = self._path(path)
+        size = self.sizes[self._path(path)]
+        with self._named(path):
+            return TableFile(self._storage.open_ranges(self._path(path), size), size, partial(self._named, path))
+
+    @contextmanager
+    def _named(self, path: str) -> Iterator[None]:
+        """A context whose errors are recorded; that of a missing file names it as DuckDB does, for ``cause_of``."""
         try:
             with recording(self._errors):
-                return TableFile(self._storage.open_input(name), self.sizes[name], self._storage, name, self._errors)
+                yield
         except FileNotFoundError as error:
-            # ``Attached.cause_of`` looks for the name that DuckDB knows.
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.url(name)) from error
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.url(self._path(path))) from error
 
     def _path(self, url: str) -> str:
         return url.removeprefix(f"{self.protocol}://")
@@ -75,14 +80,10 @@ class TableFile:
     Threads of DuckDB share a file: between ``seek`` and ``read`` of one, another may come.
     """
 
-    def __init__(self, file: pa.NativeFile, size: int, storage: Storage, path: str, errors: Errors) -> None:
+    def __init__(self, file: FileOfRanges, size: int, named: Callable[[], AbstractContextManager[None]]) -> None:
         self._file = file
-        read_at: Any = file.read_at
-        self._read_at: Callable[[int, int], bytes] = read_at  # the stubs lack its arguments
         self._size = size
-        self._storage = storage
-        self._path = path
-        self._errors = errors
+        self._named = named
         self._of_thread = threading.local()
 
     def seek(self, offset: int) -> int:
@@ -98,27 +99,16 @@ class TableFile:
         """The next bytes.
 
         Raises:
-            StorageError: they cannot be read in time.
+            StorageError: they cannot be read.
         """
         offset = self.tell()
-        with recording(self._errors):
-            content = self._read(size, offset)
+        with self._named():
+            # DuckDB does not look at how many bytes it gets.
+            wanted = max(0, min(size, self._size - offset))
+            content = self._file.read_range(offset, wanted).to_pybytes() if wanted else b""
         self.seek(offset + len(content))
         return content
 
     def close(self) -> None:
         """Closes the file."""
         self._file.close()
-
-    def _read(self, size: int, offset: int) -> bytes:
-        try:
-            content = self._storage.wait_for("read", self._path, partial(self._read_at, size, offset))
-        except HudiReadError:
-            raise
-        except Exception as error:
-            raise self._storage.failure("read", self._path, error) from error
-        if len(content) < min(size, self._size - offset):
-            # DuckDB does not look at how many bytes it gets.
-            reason = f"{len(content)} bytes at {offset} of {self._size}, and {size} were asked for"
-            raise self._storage.failure("read", self._path, OSError(errno.EIO, reason))
-        return content

@@ -1,0 +1,85 @@
+"""Fetches the column chunks of a base file in a store: those that are close together in one request."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_bridge.ranges import FileOfRanges
+from hudi_bridge.threads import map_in_threads
+
+_REQUESTS_AT_ONCE = 4
+_REQUEST_BYTES = 1 << 23
+_MOST_GAP_BYTES = 1 << 20
+"""Bytes between two column chunks that are fetched with them: a further request would take longer."""
+
+Range = tuple[int, int]
+"""The offset of the first byte and that after the last."""
+
+
+class ColumnChunks:
+    """The column chunks of one base file, which are in memory while they are decoded."""
+
+    def __init__(self, file: FileOfRanges, footer: pq.FileMetaData) -> None:
+        self._file = file
+        self._footer = footer
+
+    @contextmanager
+    def fetched(self, row_group: int, columns: Iterable[str]) -> Iterator[None]:
+        """A context in which top-level columns of a row group are in memory."""
+        held = self.fetch(row_group, columns)
+        try:
+            yield
+        finally:
+            for number in held:
+                self._file.release(number)
+
+    def fetch(self, row_group: int, columns: Iterable[str]) -> list[int]:
+        """Hold top-level columns of a row group; returns the numbers with which to release what was not held before."""
+        ranges = merged_ranges(self._within_file(_chunks(self._footer, row_group, columns)))
+        missing = [one for one in ranges if not self._file.holds(one[0], one[1] - one[0])]
+        contents = [pa.allocate_buffer(end - start) for start, end in missing]
+        pieces = [piece for one, content in zip(missing, contents, strict=True) for piece in _pieces(one, content)]
+        map_in_threads(lambda piece: self._file.read_into(*piece), pieces, _REQUESTS_AT_ONCE)
+        return [self._file.hold(start, content) for (start, _), content in zip(missing, contents, strict=True)]
+
+    def _within_file(self, ranges: Iterable[Range]) -> Iterator[Range]:
+        """The ranges up to the end of the file; a damaged footer may name others."""
+        for start, end in ranges:
+            if 0 <= start < min(end, self._file.size_bytes):
+                yield start, min(end, self._file.size_bytes)
+
+
+def _chunks(footer: pq.FileMetaData, row_group: int, columns: Iterable[str]) -> list[Range]:
+    """Where the chunks of top-level columns are; those of columns that the file does not have are left out."""
+    wanted = set(columns)
+    group = footer.row_group(row_group)
+    ranges = []
+    for number in range(group.num_columns):
+        chunk = group.column(number)
+        path = chunk.path_in_schema
+        # A name may hold dots.
+        if path in wanted or any(path[:place] in wanted for place, sign in enumerate(path) if sign == "."):
+            starts = [one for one in (chunk.dictionary_page_offset, chunk.data_page_offset) if one]
+            start = min(starts, default=0)
+            ranges.append((start, start + chunk.total_compressed_size))
+    return ranges
+
+
+def merged_ranges(ranges: Iterable[Range]) -> list[Range]:
+    """The ranges in ascending order; those that overlap or are close together are one."""
+    merged: list[Range] = []
+    for start, end in sorted(ranges):
+        if merged and start - merged[-1][1] <= _MOST_GAP_BYTES:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _pieces(whole: Range, content: pa.Buffer) -> Iterator[tuple[memoryview, int]]:
+    """The parts of a range that one request each has to fill, with their offsets in the file."""
+    view = memoryview(content).cast("B")
+    for begin in range(0, len(view), _REQUEST_BYTES):
+        yield view[begin : begin + _REQUEST_BYTES], whole[0] + begin

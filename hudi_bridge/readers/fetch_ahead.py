@@ -1,0 +1,126 @@
+"""Fetches the files of a split before it is read: those that are small as a whole, of others what comes first."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hudi_bridge.caching import cached_property
+from hudi_bridge.errors import StorageError
+from hudi_bridge.logformat.parquet import PARQUET_ERRORS
+from hudi_bridge.merge.ordering_fields import ordering_path
+from hudi_bridge.ranges import FileOfRanges
+from hudi_bridge.readers.column_chunks import ColumnChunks
+from hudi_bridge.readers.footers import base_fragment, hold_footer, kept_footer
+from hudi_bridge.readers.log_record_scanner import log_memory_bytes, read_log_file
+from hudi_bridge.readers.missing_files import data_file_gone
+from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import Storage
+
+_ALWAYS_WHOLE_BYTES = 1 << 20
+"""Base files up to this size are fetched whole: a second request would take longer."""
+_WHOLE_BYTES = 1 << 23
+"""Base files up to this size are fetched whole if half of the columns are wanted."""
+_FOOTER_BYTES = 1 << 16
+
+FetchingMuch = Callable[[int], AbstractContextManager[object]]
+"""Makes a context in which a number of bytes is fetched."""
+
+
+@dataclass(frozen=True)
+class FilesOfSlice:
+    """The files of one file slice in a store, for one request, while ``at_once`` slices share the memory for logs."""
+
+    storage: Storage
+    split: RealtimeFileSplit
+    request: RowRequest
+    at_once: int
+
+    @cached_property
+    def _is_selective(self) -> bool:
+        request = self.request.with_keys_of_filter(self.split.context)
+        return request.is_selective(dict(self.split.partition_values))
+
+    @cached_property
+    def _columns(self) -> tuple[str, ...]:
+        """The columns that are read, as far as the footer need not be known for that."""
+        context, rule = self.split.context, self.split.context.merge_rule
+        names = [*self.request.needed, *((COMMIT_TIME_COLUMN,) if context.commit_times is not None else ())]
+        if rule is not None and self.split.log_paths:
+            names += rule.columns_to_read(self.request.needed, context.schema)
+            names += context.key_columns
+            names += [ordering_path(name)[0] for name in rule.ordering_fields]
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def _logs_fit(self) -> bool:
+        return self.split.log_size_bytes <= log_memory_bytes(self.split.context, self.at_once)
+
+    @property
+    def _is_base_whole(self) -> bool:
+        size, all_columns = self.split.base_size_bytes, len(self.split.context.schema.names)
+        if size <= _ALWAYS_WHOLE_BYTES:
+            return True
+        return size <= _WHOLE_BYTES and not self._is_selective and 2 * len(self._columns) >= all_columns
+
+    @property
+    def size_bytes(self) -> int:
+        """About the bytes that are fetched ahead."""
+        split = self.split
+        logs = split.log_size_bytes if self._logs_fit else 0
+        if self._is_base_whole:
+            return logs + split.base_size_bytes
+        if self._is_selective:
+            return logs + _FOOTER_BYTES
+        # Columns differ in size, but the footer is not known yet.
+        columns, all_columns = len(self._columns), len(split.context.schema.names)
+        return logs + (
+            split.base_size_bytes if 2 * columns >= all_columns else split.base_size_bytes * columns // all_columns
+        )
+
+    def fetch(self, fetching_much: FetchingMuch) -> dict[str, pa.Buffer | FileOfRanges]:
+        """The files, by path; columns of large files are fetched in the context that ``fetching_much`` makes.
+
+        Raises:
+            DataFileGoneError: a file no longer exists.
+            StorageError: a file cannot be read.
+        """
+        return dict(self._fetched(fetching_much))
+
+    def _fetched(self, fetching_much: FetchingMuch) -> Iterator[tuple[str, pa.Buffer | FileOfRanges]]:
+        for path in self.split.log_paths if self._logs_fit else ():
+            yield path, read_log_file(self.storage, self.split, path, on_disk=False)
+        # A base file of unknown size is left to its reader.
+        path = self.split.base_path or ""
+        # Statistics in a footer that is known may tell that no more is needed.
+        is_known = self._is_selective and kept_footer(self.storage, self.split, path) is not None
+        if path and self.split.base_size_bytes and not is_known:
+            try:
+                yield path, self._base(path, fetching_much)
+            except FileNotFoundError as error:
+                raise data_file_gone(self.storage, self.split, path) from error
+
+    def _base(self, path: str, fetching_much: FetchingMuch) -> pa.Buffer | FileOfRanges:
+        if self._is_base_whole:
+            return self.storage.read_buffer(path, self.split.base_size_bytes)
+        file = self.storage.open_ranges(path, self.split.base_size_bytes)
+        hold_footer(self.storage, file)
+        if not self._is_selective:
+            self._fetch_first_columns(file, path, fetching_much)
+        return file
+
+    def _fetch_first_columns(self, file: FileOfRanges, path: str, fetching_much: FetchingMuch) -> None:
+        opened = pa.PythonFile(file, mode="r")
+        try:
+            footer = base_fragment(self.storage, self.split, path, opened).metadata
+            if footer.num_row_groups:
+                with fetching_much(self.size_bytes):
+                    ColumnChunks(file, footer).fetch(0, self._columns)
+        except (StorageError, FileNotFoundError):
+            raise
+        except PARQUET_ERRORS:
+            # The reader of the file says what is wrong with it.
+            return

@@ -1,0 +1,181 @@
+"""A small object store: the part of the S3 protocol that readers use, with latency, bandwidth, faults and counts.
+
+It serves the folders below its root as buckets. One thread runs it, so that it leaves the cores to what is tested.
+"""
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+_PIECE = 1 << 18
+_DATE = "Thu, 01 Jan 2026 00:00:00 GMT"
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What was asked for: requests by kind (``LIST``, ``HEAD``, ``GET``), those by file name, and bytes sent."""
+
+    requests: Counter[str] = field(default_factory=Counter)
+    by_file: Counter[str] = field(default_factory=Counter)
+    sent_bytes: int = 0
+    most_at_once: int = 0
+
+
+class S3Server:
+    """Serves buckets on a loopback port; ``latency`` is in seconds a request, ``bandwidth`` in bytes a second."""
+
+    def __init__(self, root: Path, latency: float = 0.0, bandwidth: float | None = None) -> None:
+        """A server that does not run yet."""
+        self.root = root
+        self.latency = latency
+        self.bandwidth = bandwidth
+        self.traffic = Traffic()
+        self.faults: list[str] = []
+        """What happens to the next GETs of files: ``503``, ``500``, ``reset``, or ``cut`` half way."""
+        self.port = 0
+        self._free_at = 0.0
+        self._at_once = 0
+        self._loop = asyncio.new_event_loop()
+        self._started = threading.Event()
+
+    def reset(self) -> Traffic:
+        """Begin to count anew; returns what is counted from now on."""
+        self.traffic = Traffic()
+        return self.traffic
+
+    def uri(self, path: str) -> str:
+        """The URI of a folder, given with its bucket, as Arrow takes it."""
+        return f"s3://key:secret@{path}?scheme=http&region=us-east-1&endpoint_override=127.0.0.1:{self.port}"
+
+    def run(self) -> None:
+        """Serve until ``stop`` is called."""
+        asyncio.set_event_loop(self._loop)
+        server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", self.port))
+        self.port = server.sockets[0].getsockname()[1]
+        self._started.set()
+        self._loop.run_forever()
+        server.close()
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.run_until_complete(asyncio.sleep(0.01))
+        self._loop.close()
+
+    @contextmanager
+    def running(self) -> Iterator[Self]:
+        """The server, run by a thread within the context."""
+        thread = threading.Thread(target=self.run, name="s3-server")
+        thread.start()
+        self._started.wait(10)
+        try:
+            yield self
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            thread.join()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+                first, *rest = head.split("\r\n")
+                method, target, _ = first.split(" ")
+                headers = {name.lower(): text.strip() for name, _, text in (line.partition(":") for line in rest)}
+                self._at_once += 1
+                self.traffic.most_at_once = max(self.traffic.most_at_once, self._at_once)
+                try:
+                    await asyncio.sleep(self.latency)
+                    if not await self._answer(writer, method, target, headers):
+                        break
+                finally:
+                    self._at_once -= 1
+        writer.close()
+
+    async def _answer(self, writer: asyncio.StreamWriter, method: str, target: str, headers: dict[str, str]) -> bool:
+        """Answer one request; False if the connection is to be cut."""
+        parts = urlsplit(target)
+        path, query = unquote(parts.path).strip("/"), parse_qs(parts.query, keep_blank_values=True)
+        if "list-type" in query:
+            self.traffic.requests["LIST"] += 1
+            return await self._send(writer, "200 OK", self._listing(path, query), kind="application/xml")
+        file = self.root / path
+        self.traffic.requests[method] += 1
+        self.traffic.by_file[file.name] += 1
+        if method == "GET" and self.faults:
+            fault = self.faults.pop(0)
+            if fault == "reset":
+                writer.transport.abort()
+                return False
+            if fault == "cut":
+                content = file.read_bytes()
+                writer.write(self._head("200 OK", len(content), "application/octet-stream"))
+                writer.write(content[: len(content) // 2])
+                await writer.drain()
+                return False
+            body = f"<Error><Code>{'SlowDown' if fault == '503' else 'InternalError'}</Code></Error>".encode()
+            return await self._send(writer, f"{fault} Fault", body, kind="application/xml")
+        if not file.is_file():
+            body = b"" if method == "HEAD" else b"<Error><Code>NoSuchKey</Code></Error>"
+            return await self._send(writer, "404 Not Found", body, kind="application/xml")
+        size = file.stat().st_size
+        if method == "HEAD":
+            writer.write(self._head("200 OK", size, "application/octet-stream"))
+            await writer.drain()
+            return True
+        return await self._send_file(writer, file, size, headers.get("range"))
+
+    async def _send_file(self, writer: asyncio.StreamWriter, file: Path, size: int, given: str | None) -> bool:
+        start, end, status = 0, size, "200 OK"
+        if given is not None:
+            first, _, last = given.removeprefix("bytes=").partition("-")
+            start, end, status = int(first), min(size, int(last) + 1), "206 Partial Content"
+        extra = f"Content-Range: bytes {start}-{end - 1}/{size}\r\n" if given else ""
+        writer.write(self._head(status, end - start, "application/octet-stream", extra))
+        with file.open("rb") as opened:
+            opened.seek(start)
+            for begin in range(start, end, _PIECE):
+                await self._take_turn(min(_PIECE, end - begin))
+                writer.write(opened.read(min(_PIECE, end - begin)))
+                await writer.drain()
+        return True
+
+    async def _take_turn(self, size: int) -> None:
+        """Wait until the line, which all connections share, has room for some bytes."""
+        self.traffic.sent_bytes += size
+        if self.bandwidth is None:
+            return
+        now = self._loop.time()
+        self._free_at = max(self._free_at, now) + size / self.bandwidth
+        await asyncio.sleep(self._free_at - now)
+
+    async def _send(self, writer: asyncio.StreamWriter, status: str, body: bytes, *, kind: str) -> bool:
+        writer.write(self._head(status, len(body), kind) + body)
+        await writer.drain()
+        return True
+
+    @staticmethod
+    def _head(status: str, size: int, kind: str, extra: str = "") -> bytes:
+        common = f'Content-Length: {size}\r\nContent-Type: {kind}\r\nLast-Modified: {_DATE}\r\nETag: "x"\r\n'
+        return f"HTTP/1.1 {status}\r\n{common}{extra}\r\n".encode()
+
+    def _listing(self, bucket: str, query: dict[str, list[str]]) -> bytes:
+        prefix = query.get("prefix", [""])[0]
+        folder = self.root / bucket / prefix.rpartition("/")[0]
+        items = []
+        for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
+            key = entry.relative_to(self.root / bucket).as_posix()
+            if not key.startswith(prefix):
+                continue
+            if entry.is_dir():
+                items.append(f"<CommonPrefixes><Prefix>{escape(key)}/</Prefix></CommonPrefixes>")
+            else:
+                size = entry.stat().st_size
+                times = "<LastModified>2026-01-01T00:00:00.000Z</LastModified>"
+                items.append(f"<Contents><Key>{escape(key)}</Key>{times}<Size>{size}</Size></Contents>")
+        count = f"<KeyCount>{len(items)}</KeyCount><IsTruncated>false</IsTruncated>"
+        return f"<ListBucketResult>{count}{''.join(items)}</ListBucketResult>".encode()
