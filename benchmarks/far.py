@@ -1,0 +1,160 @@
+"""Reads tables from an object store on the loopback, with latency for each request and a line of limited bandwidth.
+
+    python -m benchmarks.far small large --latency 0.03 --bandwidth 125
+
+``small`` is a table of 335 small file slices, ``large`` one of 1 GB in slices of 128 MB. The tables are written below
+``--folder``. The store and each read run in processes of their own; the reads print seconds, the requests that the
+store has counted, and the bytes that it has sent. ``floor`` is the time in which the line carries those bytes.
+"""
+
+import argparse
+import json
+import multiprocessing
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_bridge.table import HudiTable
+from tests.s3_server import S3Server
+from tests.table_writer import META_FIELDS, TableWriter, at
+
+_SLICES, _ROWS, _UPDATED = 335, 400, 40
+_FILE_BYTES = 128_000_000
+_BYTES_PER_ROW = 128
+_TEXT_BYTES = 96
+
+
+def write_small(folder: Path, _: int) -> None:
+    """Slices of one base file and one log file, some tens of KB each."""
+    table = TableWriter(folder=folder).create()
+    for number in range(_SLICES):
+        rows = [{"id": f"{number}-{row}", "ts": 1, "value": f"value {row}"} for row in range(_ROWS)]
+        table.base_file(at(1), rows, file_id=f"f{number}-0")
+        updates = [{**row, "ts": 2, "value": "updated"} for row in rows[:_UPDATED]]
+        table.log_file(at(2), [table.data_block(at(2), updates)], file_id=f"f{number}-0")
+    table.commit(at(1))
+    table.commit(at(2))
+
+
+def write_large(folder: Path, size_bytes: int) -> None:
+    """Slices of one base file of one row group, which cannot be compressed, and a log file of 0.1 % of its rows."""
+    fields = (("id", "string"), ("ts", "long"), ("value", "string"), ("number", "double"))
+    table = TableWriter(folder=folder, fields=fields).create()
+    table.partition("")
+    random = np.random.default_rng(1)
+    rows = _FILE_BYTES // _BYTES_PER_ROW
+    for number in range(max(1, size_bytes // _FILE_BYTES)):
+        file_id = f"f{number}-0"
+        name = f"{file_id}_0-1-1_{at(1)}.parquet"
+        keys = pa.array([f"{file_id}-{row}" for row in range(rows)])
+        texts = random.integers(32, 127, rows * _TEXT_BYTES, dtype=np.uint8)
+        bounds = (np.arange(rows + 1) * _TEXT_BYTES).astype(np.int32)
+        meta = [at(1), "", keys, "", name]
+        columns = [
+            *(pa.array([one] * rows) if isinstance(one, str) else one for one in meta),
+            keys,
+            pa.array(np.ones(rows, dtype=np.int64)),
+            pa.StringArray.from_buffers(rows, pa.py_buffer(bounds.tobytes()), pa.py_buffer(texts.tobytes())),
+            pa.array(random.random(rows)),
+        ]
+        written = pa.table(columns, names=[*META_FIELDS, *(field for field, _ in fields)])
+        pq.write_table(written, folder / name, row_group_size=rows, compression="snappy")
+        updates = [
+            {"id": keys[row].as_py(), "ts": 2, "value": "updated", "number": 0.0} for row in range(0, rows, 1000)
+        ]
+        table.log_file(at(2), [table.data_block(at(2), updates)], file_id=file_id)
+    table.commit(at(1))
+    table.commit(at(2))
+
+
+_TABLES: dict[str, Callable[[Path, int], None]] = {"small": write_small, "large": write_large}
+_READS: dict[str, list[str] | None] = {"all columns": None, "one column": ["ts"]}
+
+
+def read(uri: str, columns: list[str] | None) -> dict[str, float]:
+    """Reads the table once, batch by batch; returns what it took."""
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    started = time.perf_counter()
+    dataset = HudiTable.open(uri).snapshot()
+    slices = sum(1 for _ in dataset.splits())
+    planned = time.perf_counter() - started
+    rows = sum(batch.num_rows for batch in dataset.to_batches(columns=columns))
+    seconds = time.perf_counter() - started
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    grown = (after.ru_maxrss - before.ru_maxrss) // 1024
+    return {"slices": slices, "rows": rows, "planned": planned, "seconds": seconds, "cpu": cpu, "memory": grown}
+
+
+def _serve(root: Path, latency: float, bandwidth: float | None, pipe: Connection) -> None:
+    with S3Server(root, latency, bandwidth).running() as server:
+        pipe.send(server.uri(""))
+        while (asked := pipe.recv()) is not None:
+            traffic = server.traffic
+            if asked == "reset":
+                server.reset()
+            pipe.send((dict(traffic.requests), traffic.sent_bytes, traffic.most_at_once))
+
+
+def main() -> None:
+    """Runs the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="*", help="small, large; both unless given")
+    parser.add_argument("--latency", type=float, default=0.03, help="seconds for each request")
+    parser.add_argument("--bandwidth", type=float, default=125, help="MB a second, 0 for no limit")
+    parser.add_argument("--bytes", type=float, default=1e9, help="the size of the large table")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--folder", type=Path, help="where to keep the tables, a temporary folder unless given")
+    parser.add_argument("--read", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.read:
+        print(json.dumps(read(given.read[0], _READS[given.read[1]])))
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        root = given.folder or Path(scratch)
+        for name in given.tables or _TABLES:
+            if not (root / "lake" / name).exists():
+                _TABLES[name](root / "lake" / name, int(given.bytes))
+        bandwidth = given.bandwidth * 1e6 or None
+        pipe, other = multiprocessing.Pipe()
+        store = multiprocessing.Process(target=_serve, args=(root, given.latency, bandwidth, other))
+        store.start()
+        uri = pipe.recv()
+        try:
+            for name in given.tables or _TABLES:
+                for what in _READS:
+                    for _ in range(given.rounds):
+                        _measure(uri.replace("@", f"@lake/{name}"), name, what, pipe, bandwidth)
+        finally:
+            pipe.send(None)
+            store.join()
+
+
+def _measure(uri: str, name: str, what: str, pipe: Connection, bandwidth: float | None) -> None:
+    pipe.send("reset")
+    pipe.recv()
+    command = [sys.executable, "-m", "benchmarks.far", "--read", uri, what]
+    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    pipe.send("tell")
+    requests, sent, at_once = pipe.recv()
+    floor = f"{sent / bandwidth:6.2f} s" if bandwidth else "-"
+    counts = " ".join(f"{kind} {number:,}" for kind, number in sorted(requests.items()))
+    print(
+        f"{name:6} {what:12} {found['seconds']:7.2f} s (plan {found['planned']:.2f}, CPU {found['cpu']:.2f}), "
+        f"floor {floor}; {counts}, {at_once} at once, {sent / 1e6:,.1f} MB, memory +{found['memory']:,} MiB; "
+        f"{found['slices']:,} slices, {found['rows']:,} rows",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()
