@@ -12,7 +12,6 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 from pyarrow import fs  # noqa: TID251 - what storage opens files with
 
-from hudi_bridge.caching import cached_property
 from hudi_bridge.python_files import FsspecHandler
 from hudi_bridge.retries import CutAnswerError
 
@@ -40,16 +39,16 @@ class RangesOfHandles:
         self._request = request
         self._open_file = open_file
         self._is_marked = is_marked
+        self._size: int | None = None
         self._idle: SimpleQueue[pa.NativeFile] = SimpleQueue()
 
-    @cached_property
+    @property
     def size(self) -> int:
         """The size of the file, in bytes."""
-        handle = self._handle()
-        try:
-            return self._request("read", handle.size)
-        finally:
-            self._idle.put(handle)
+        if self._size is None:
+            self.open()
+            assert self._size is not None
+        return self._size
 
     def open(self) -> None:
         """Open the file now."""
@@ -88,7 +87,12 @@ class RangesOfHandles:
         try:
             return self._idle.get_nowait()
         except Empty:
-            return self._request("open", self._open_file)
+            handle, self._size = self._request("open", self._open_with_size)
+            return handle
+
+    def _open_with_size(self) -> tuple[pa.NativeFile, int]:
+        handle = self._open_file()
+        return handle, handle.size()
 
     def _fill(self, target: memoryview, start: int, handle: pa.NativeFile) -> None:
         # Arrow's S3 client reports a complete read even if the response was shorter, and leaves the rest unchanged:
@@ -99,7 +103,7 @@ class RangesOfHandles:
         filled = handle.readinto(target)
         is_unchanged = len(mark) == _MARK_BYTES and target[-_MARK_BYTES:] == mark
         if filled < len(target) or is_unchanged:
-            raise CutAnswerError(max(handle.size(), start + len(target)))
+            raise CutAnswerError(max(self.size, start + len(target)))
 
 
 class RangesOfFsspec:
@@ -160,6 +164,9 @@ def ranges_of(
 
 def read_in_pieces(file: Ranges, start: int, size: int) -> pa.Buffer:
     """The bytes of a range, in requests of limited size."""
+    if not size:
+        # Stores refuse an empty range.
+        return pa.py_buffer(b"")
     if size <= PIECE_BYTES:
         return file.read(start, size)
     content = pa.allocate_buffer(size)

@@ -12,6 +12,7 @@ import pytest
 
 from hudi_bridge import CorruptBaseFileError, DataFileGoneError, HudiTable, StorageError
 from hudi_bridge.retries import may_pass, retry_seconds, with_retries
+from hudi_bridge.storage import Storage
 from hudi_bridge.store_reads import bytes_ahead, slices_at_once
 from tests.counting_files import CountingFileSystem
 from tests.s3_server import S3Server
@@ -94,6 +95,13 @@ def test_a_larger_base_file_takes_a_request_for_its_footer_and_one_for_neighbour
     requests = files.reset()
     assert opened.snapshot().to_table(["value"]).column("value").to_pylist() == [row["value"] for row in rows]
     assert requests.reads > 3
+
+
+def test_nothing_is_asked_of_an_empty_file(tmp_path: Path) -> None:
+    (tmp_path / "empty.parquet").touch()
+    files = CountingFileSystem()
+    assert Storage.open(str(tmp_path), files).read_bytes("empty.parquet") == b""
+    assert files.requests.reads == 0
 
 
 def test_clients_of_arrow_ask_for_the_size_as_well(store: S3Server) -> None:
