@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import CorruptBaseFileError, DataFileGoneError, HudiTable, StorageError
+from hudi_bridge.readers.column_chunks import ColumnChunks
 from hudi_bridge.retries import may_pass, retry_seconds, with_retries
 from hudi_bridge.storage import Storage
 from hudi_bridge.store_reads import bytes_ahead, slices_at_once
@@ -95,6 +96,29 @@ def test_a_larger_base_file_takes_a_request_for_its_footer_and_one_for_neighbour
     requests = files.reset()
     assert opened.snapshot().to_table(["value"]).column("value").to_pylist() == [row["value"] for row in rows]
     assert requests.reads > 3
+
+
+@pytest.mark.parametrize("row_groups", [1, 2, 5])
+def test_the_next_row_group_is_fetched_while_one_is_decoded(tmp_path: Path, row_groups: int) -> None:
+    rows = pa.table({"a": list(range(1000)), "b": ["text"] * 1000})
+    pq.write_table(rows, tmp_path / "f.parquet", row_group_size=1000 // row_groups, use_dictionary=False)
+    files = CountingFileSystem()
+    file = Storage.open(str(tmp_path), files).open_ranges("f.parquet")
+    footer = pq.read_metadata(tmp_path / "f.parquet")
+    chunks = ColumnChunks(file, footer)
+    for group in range(row_groups):
+        then = group + 1 if group + 1 < row_groups else None
+        with chunks.fetched(group, ["a"], then):
+            deadline = time.monotonic() + 10
+            while files.requests.reads < min(group + 2, row_groups) and time.monotonic() < deadline:
+                time.sleep(0.005)
+            assert files.requests.reads == min(group + 2, row_groups)
+            column = footer.row_group(group).column(0)
+            assert file.holds(column.data_page_offset, column.total_compressed_size // 2)
+    assert files.requests.reads == row_groups
+    with chunks.fetched(0, ["a"], 0):
+        pass
+    chunks.close()
 
 
 def test_nothing_is_asked_of_an_empty_file(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ Row groups are skipped by statistics only if the filter's columns have not evolv
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -102,6 +103,8 @@ class OpenBaseFile:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._chunks is not None:
+            self._chunks.close()
         if self._opened is not None:
             self._opened.close(force=True)
 
@@ -138,9 +141,12 @@ class OpenBaseFile:
             return None
         return text_range(self.footer, row_group, column)
 
-    def fetched(self, row_group: int, columns: Iterable[str]) -> AbstractContextManager[None]:
-        """A context in which top-level columns of a row group are in memory, unless the file is on a local disk."""
-        return nullcontext() if self._chunks is None else self._chunks.fetched(row_group, columns)
+    def fetched(self, row_group: int, columns: Iterable[str], then: int | None) -> AbstractContextManager[None]:
+        """A context in which top-level columns of a row group are in memory, unless the file is on a local disk.
+
+        Those of the row group that is read ``then`` may be fetched meanwhile.
+        """
+        return nullcontext() if self._chunks is None else self._chunks.fetched(row_group, columns, then)
 
     def cause(self, error: Exception, decode: Callable[[pa.NativeFile], object]) -> HudiReadError:
         """The error to raise for an Arrow error: the file is corrupt, it is missing, or its file system has failed."""
@@ -160,6 +166,7 @@ class BaseFileColumns:
         self._base = base
         self._split = split
         self._filter_view: BaseFileColumns | None = None
+        self._following: dict[int, int] = {}
         self._evolution: Evolution = plan_file_evolution(
             base.arrow_schema,
             without_path_columns(self.schema, split),
@@ -181,6 +188,10 @@ class BaseFileColumns:
         if not unchanged.union(self._split.path_values).issuperset(request.filter_columns):
             return list(self._base.row_groups)
         return self._base.matching_row_groups(request.row_filter, self.schema)
+
+    def expect(self, row_groups: Sequence[int]) -> None:
+        """Tell the order in which row groups are going to be read."""
+        self._following = dict(pairwise(row_groups))
 
     @property
     def file_columns(self) -> tuple[str, ...]:
@@ -251,7 +262,7 @@ class BaseFileColumns:
 
         rows, file = 0, self._base.file
         try:
-            with self._base.fetched(row_group, names):
+            with self._base.fetched(row_group, names, self._following.get(row_group)):
                 for batch in batches(file):
                     rows += batch.num_rows
                     yield batch

@@ -67,6 +67,7 @@ class BaseFileReader:
         return WantedRows(base, self._request, self._split.context) if self._is_selective else None
 
     def _stored_batches(self, wanted: BaseFileColumns, groups: RowGroups) -> Iterator[pa.RecordBatch]:
+        wanted.expect(sorted(groups.rows))
         for group in sorted(groups.rows):
             yield from wanted.stored_batches(group)
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_bridge.ranges import FileOfRanges
-from hudi_bridge.threads import map_in_threads
+from hudi_bridge.threads import Workers, map_in_threads
 
 _REQUESTS_AT_ONCE = 4
 _REQUEST_BYTES = 1 << 23
@@ -17,6 +17,9 @@ _MOST_GAP_BYTES = 1 << 20
 Range = tuple[int, int]
 """The offset of the first byte and that after the last."""
 
+_Wanted = tuple[int, tuple[str, ...]]
+"""A row group and top-level columns of it."""
+
 
 class ColumnChunks:
     """The column chunks of one base file, which are in memory while they are decoded."""
@@ -24,16 +27,47 @@ class ColumnChunks:
     def __init__(self, file: FileOfRanges, footer: pq.FileMetaData) -> None:
         self._file = file
         self._footer = footer
+        self._ahead: tuple[_Wanted, Workers[list[int]]] | None = None
 
     @contextmanager
-    def fetched(self, row_group: int, columns: Iterable[str]) -> Iterator[None]:
-        """A context in which top-level columns of a row group are in memory."""
-        held = self.fetch(row_group, columns)
+    def fetched(self, row_group: int, columns: Iterable[str], then: int | None = None) -> Iterator[None]:
+        """A context in which top-level columns of a row group are in memory.
+
+        A background thread fetches those of the row group that is read ``then``.
+        """
+        names = tuple(columns)
+        held = self._fetched_ahead((row_group, names))
+        if held is None:
+            held = self.fetch(row_group, names)
         try:
+            if then is not None:
+                self._begin((then, names))
             yield
         finally:
             for number in held:
                 self._file.release(number)
+
+    def close(self) -> None:
+        """Stop what is being fetched."""
+        if self._ahead is not None:
+            _, workers = self._ahead
+            workers.stopped = True
+            workers.end()
+
+    def _begin(self, wanted: _Wanted) -> None:
+        self.close()
+        workers = Workers([lambda: iter([self.fetch(*wanted)])], 1, 1)
+        self._ahead = (wanted, workers)
+        workers.start()
+
+    def _fetched_ahead(self, wanted: _Wanted) -> list[int] | None:
+        """What was fetched in the background; None if that was something else."""
+        if self._ahead is None or self._ahead[0] != wanted:
+            return None
+        [held] = self._ahead[1].items()
+        self.close()
+        self._ahead = None
+        return held
 
     def fetch(self, row_group: int, columns: Iterable[str]) -> list[int]:
         """Hold top-level columns of a row group; returns the numbers with which to release what was not held before."""

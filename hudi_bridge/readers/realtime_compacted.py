@@ -116,8 +116,10 @@ class RealtimeCompactedReader:
             yield from self._selected_rows(base, deciding)
             return
         wanted = base.view(self._read_columns)
+        matching = wanted.matching_row_groups(self._request)
+        wanted.expect(matching)
         first = wanted.stored_batches(0)
-        may_begin = self._use_threads and 0 in wanted.matching_row_groups(self._request)
+        may_begin = self._use_threads and 0 in matching
         # The base file is decoded in parallel with the logs at first, then with the merge.
         with begun(first) if may_begin else nullcontext(first) as first_group:
             merger = self._merger()
