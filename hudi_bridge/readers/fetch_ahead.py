@@ -96,7 +96,8 @@ class FilesOfSlice:
         # A base file of unknown size is left to its reader.
         path = self.split.base_path or ""
         # Statistics in a footer that is known may tell that no more is needed.
-        is_known = self._is_selective and kept_footer(self.storage, self.split, path) is not None
+        is_filtered = self._is_selective or self.request.row_filter is not None
+        is_known = is_filtered and kept_footer(self.storage, self.split, path) is not None
         if path and self.split.base_size_bytes and not is_known:
             try:
                 yield path, self._base(path, fetching_much)
