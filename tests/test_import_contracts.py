@@ -18,6 +18,7 @@ FOR_CONNECTORS = {
     "inspection",
     "masking",
     "options",
+    "ranges",
     "storage",
     "table",
     "threads",
