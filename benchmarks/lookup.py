@@ -221,7 +221,9 @@ def main() -> None:
         for slices in options.slices:
             folder = Path(scratch) / f"t{slices}"
             write_table(folder, slices)
-            questions: dict[str, Ask] = {f"{count:,} keys": partial(of_keys, count, slices) for count in KEYS}
+            questions: dict[str, Ask] = {
+                f"{count:,} key{'s' if count > 1 else ''}": partial(of_keys, count, slices) for count in KEYS
+            }
             questions["1 % of `ts`"] = partial(of_range, slices)
             for what, ask in questions.items():
                 _measure(folder, f"{slices:,} | {what}", ask, options, spark)
