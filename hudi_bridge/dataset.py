@@ -18,7 +18,13 @@ from hudi_bridge.dispatch import reader_for
 from hudi_bridge.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.errors import QueryError
 from hudi_bridge.explanation import Explanation, explained
-from hudi_bridge.indexes.candidates import KeyIndex, RecordIndex, candidate_splits
+from hudi_bridge.indexes.candidates import (
+    KeyIndex,
+    RecordIndex,
+    candidate_splits,
+    groups_of_keys,
+    splits_in_groups,
+)
 from hudi_bridge.indexes.skipping import SkippingStep
 from hudi_bridge.logformat.scan import SkippedBlocks
 from hudi_bridge.merge.arrays import Column
@@ -28,7 +34,7 @@ from hudi_bridge.readers.log_record_scanner import read_live_blocks
 from hudi_bridge.readers.parallel import iter_parallel, most_at_once
 from hudi_bridge.readers.request import RowRequest, column_names, referenced_columns
 from hudi_bridge.splits.plan_notes import PlanNotes
-from hudi_bridge.splits.query_plan import QueryPlan, Split
+from hudi_bridge.splits.query_plan import QueryPlan, SnapshotPlan, Split
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 from hudi_bridge.store_reads import iter_from_store
@@ -198,9 +204,12 @@ class HudiDataset(ds.FileSystemDataset):
         request = self._request(self.schema.names, filter)
         if not use_indexes:
             return self._plan.splits(request.row_filter)
-        splits = self._planned(request)
         if request.record_keys is None:
-            return splits
+            return self._planned(request)
+        located = self._located(request)
+        if located is not None:
+            return iter(located)
+        splits = self._planned(request)
         whole = {(split.slices[0].partition_path, split.slices[0].file_id): split for split in splits}
         found = self._candidates(whole.values(), request.record_keys)
         return (whole[piece.partition_path, piece.file_id] for split in found for piece in split.slices)
@@ -410,12 +419,32 @@ class HudiDataset(ds.FileSystemDataset):
         if not self._plan.context.skips_slices:
             return list(slices)
         keys = map(str, record_keys.to_pylist())
-        return candidate_splits(self._storage, slices, keys, self._record_index, self._key_index, notes)
+        return candidate_splits(self._storage, slices, keys, self._key_index, notes)
+
+    def _located(
+        self, request: RowRequest, partition_path: str | None = None, notes: PlanNotes | None = None
+    ) -> list[RealtimeFileSplit] | None:
+        """The splits of the record keys by the record index, None if it cannot tell.
+
+        Only the partitions that it names are listed.
+        """
+        plan = self._plan
+        if request.record_keys is None or not isinstance(plan, SnapshotPlan) or not plan.context.skips_slices:
+            return None
+        groups = groups_of_keys(self._record_index, map(str, request.record_keys.to_pylist()), notes)
+        if groups is None:
+            return None
+        paths = {path for path, _ in groups if partition_path in (None, path)}
+        splits = plan.splits_within(paths, request.row_filter, notes)
+        return splits_in_groups(splits if notes is None else notes.counting(splits), groups, notes)
 
     def _chosen(
         self, request: RowRequest, partition_path: str | None = None, notes: PlanNotes | None = None
     ) -> list[Split]:
         """The splits that a scan reads; of record keys, those of one partition if its path is given."""
+        located = self._located(request, partition_path, notes)
+        if located is not None:
+            return list(located)
         splits: list[Split] = list(self._planned(request, notes))
         if notes is not None and request.row_filter is not None and not self._plan.context.skips_slices:
             notes.not_used("indexes", f"{DATA_SKIPPING_KEY} is false")

@@ -2,7 +2,7 @@
 
 The first index that is available decides:
 
-    record index       names the file group of each key
+    record index       names the file group of each key, and so the partitions to list
     bucket index       a hash of the key gives the bucket, with which the file ids begin
     metadata table     key ranges and Bloom filters of base files; say nothing of log files, whose keys are read
     base file footers  the same, one file at a time
@@ -58,27 +58,46 @@ class KeyIndex(Protocol):
         """Whether the base file of each split may hold one of the keys; None if it is not known."""
 
 
+def groups_of_keys(
+    record_index: RecordIndex | None, record_keys: Iterable[str], notes: PlanNotes | None = None
+) -> AbstractSet[GroupId] | None:
+    """The file groups that hold a record of the keys, by the record index; None if it cannot tell, as ``notes`` say."""
+    groups = None if record_index is None else record_index.file_groups(WantedKeys.of(record_keys).texts)
+    if groups is None and notes is not None:
+        notes.not_used(_RECORD_INDEX, _why_not(record_index))
+    return groups
+
+
+def splits_in_groups(
+    splits: Iterable[RealtimeFileSplit], groups: AbstractSet[GroupId], notes: PlanNotes | None = None
+) -> list[RealtimeFileSplit]:
+    """The splits of the groups that the record index has named."""
+    chosen, before = [], 0
+    for split in splits:
+        before += 1
+        if (split.partition_path, split.file_id) in groups:
+            chosen.append(split)
+    if notes is not None:
+        notes.counted(_RECORD_INDEX, before, len(chosen))
+    return chosen
+
+
 def candidate_splits(
     storage: Storage,
     splits: Iterable[RealtimeFileSplit],
     record_keys: Iterable[str],
-    record_index: RecordIndex | None = None,
     key_index: KeyIndex | None = None,
     notes: PlanNotes | None = None,
 ) -> list[RealtimeFileSplit]:
-    """The splits that may hold a record of the keys; one whose base file holds none of them comes without it.
+    """The splits that may hold a record of the keys, where the record index cannot tell.
 
-    What was read of files is kept with the storage, so that the next look-up need not read it. ``notes`` tell what each
-    index ruled out.
+    One whose base file holds none of the keys comes without it. What was read of files is kept with the storage, so
+    that the next look-up need not read it. ``notes`` tell what each index ruled out.
     """
     notes = notes or PlanNotes()
     wanted = WantedKeys.of(record_keys)
     if not wanted.texts:
         return []
-    groups = record_index.file_groups(wanted.texts) if record_index is not None else None
-    if groups is not None:
-        return _in_groups(splits, groups, notes)
-    notes.not_used(_RECORD_INDEX, _why_not(record_index))
     found = _in_buckets(storage, list(splits), wanted, notes)
     known_in_base = [_known_in_base(storage, wanted, split) for split in found]
     if key_index is not None:
@@ -93,18 +112,6 @@ def candidate_splits(
     )
     chosen = [split for split in candidates if split is not None]
     notes.counted(_KEYS, len(found), len(chosen))
-    return chosen
-
-
-def _in_groups(
-    splits: Iterable[RealtimeFileSplit], groups: AbstractSet[GroupId], notes: PlanNotes
-) -> list[RealtimeFileSplit]:
-    chosen, before = [], 0
-    for split in splits:
-        before += 1
-        if (split.partition_path, split.file_id) in groups:
-            chosen.append(split)
-    notes.counted(_RECORD_INDEX, before, len(chosen))
     return chosen
 
 

@@ -43,7 +43,11 @@ class RecordIndexOfTable:
         try:
             self.why_not = self._metadata().why_not(RECORD_INDEX)
             if self.why_not is None:
-                return record_locations(self._metadata(), record_keys)
+                found = record_locations(self._metadata(), record_keys)
+                for path in found.column("partition").unique().to_pylist():
+                    # Whoever asks will list it.
+                    self._state.storage.resolve(str(path))
+                return found
         except HudiReadError as error:
             self.why_not = str(error)
         if not self._is_reported:

@@ -1,6 +1,6 @@
 """Plans the splits of a query from the file slices of a table."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Protocol
@@ -74,19 +74,27 @@ class SplitPlanner:
         return self.files.file_slices(query_type, self.schema(query_type), row_filter, notes=notes)
 
     def splits(
-        self, query_type: QueryType, row_filter: pc.Expression | None = None, notes: PlanNotes | None = None
+        self,
+        query_type: QueryType,
+        row_filter: pc.Expression | None = None,
+        notes: PlanNotes | None = None,
+        within: Collection[str] | None = None,
     ) -> Iterator[RealtimeFileSplit]:
         """The splits of a query, made one at a time; those of a read-optimized query have no log files.
+
+        With ``within``, those in partitions of these paths, which need not exist; no other is listed.
 
         Raises:
             UnsupportedTableError: the table's records cannot be merged correctly.
         """
+        if within is not None and notes is None and query_type in self._kept:
+            return (split for split in self._kept[query_type] if split.partition_path in within)
         if row_filter is None and notes is None and query_type in self._kept:
             return iter(self._kept[query_type])
         context = self.context(query_type)
-        splits = self._splits(self._chosen_slices(query_type, row_filter, context, notes), context)
+        splits = self._splits(self._chosen_slices(query_type, row_filter, context, notes, within), context)
         read = (split for split in splits if split.base_path or split.log_paths)
-        return self._keeping(read, query_type) if row_filter is None else read
+        return self._keeping(read, query_type) if row_filter is None and within is None else read
 
     def _chosen_slices(
         self,
@@ -94,10 +102,13 @@ class SplitPlanner:
         row_filter: pc.Expression | None,
         context: ReadContext,
         notes: PlanNotes | None,
+        within: Collection[str] | None,
     ) -> Iterator[FileSlice]:
-        if row_filter is None or self._partition_index is None:
+        schema, index = self.schema(query_type), self._partition_index
+        if within is not None:
+            return self.files.file_slices(query_type, schema, row_filter, notes=notes, within=within)
+        if row_filter is None or index is None:
             return self.file_slices(query_type, row_filter, notes)
-        index, schema = self._partition_index, self.schema(query_type)
         choose = partial(index.partitions_that_may_pass, row_filter=row_filter, context=context, notes=notes)
         return self.files.file_slices(query_type, schema, row_filter, choose, notes)
 

@@ -8,7 +8,7 @@ very many files.
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -166,15 +166,20 @@ class TableFiles:
         schema: pa.Schema,
         row_filter: pc.Expression | None,
         notes: PlanNotes | None = None,
+        within: Collection[str] | None = None,
     ) -> list[str]:
         """The partitions that may have rows passing the filter; ``schema`` has the query's columns.
+
+        With ``within``, those of these paths; others are not asked for.
 
         Raises:
             StorageError: a folder cannot be listed.
         """
         config = self._state.config
         path_columns = columns_from_path(config, query_type)
-        indexed = None if self._index is None else self._index.partitions()
+        indexed = within
+        if indexed is None and self._index is not None:
+            indexed = self._index.partitions()
         if indexed is None:
             return sorted(list_partitions(self._state, schema, path_columns, row_filter, self._listings.entries, notes))
         values = {path: partition_values(path, config, schema, path_columns) for path in sorted(indexed)}
@@ -194,16 +199,20 @@ class TableFiles:
         row_filter: pc.Expression | None,
         choose: Callable[[Sequence[str]], Sequence[str]] | None = None,
         notes: PlanNotes | None = None,
+        within: Collection[str] | None = None,
     ) -> Iterator[FileSlice]:
         """The file slices that a query reads, ordered by partition and file id; ``choose`` leaves out partitions.
+
+        With ``within``, those in partitions of these paths, which need not exist; no other is listed.
 
         Raises:
             StorageError: a folder cannot be listed.
             UnsupportedTableError: a base file is not Parquet, or a log file is of a later Hudi.
         """
-        paths: Sequence[str] = self.partitions(query_type, schema, row_filter, notes)
+        paths: Sequence[str] = self.partitions(query_type, schema, row_filter, notes, within)
         chosen = paths if choose is None else choose(paths)
-        for _, pieces in self._slices_in(chosen, of_base_files=query_type is QueryType.READ_OPTIMIZED):
+        of_base_files = query_type is QueryType.READ_OPTIMIZED
+        for _, pieces in self._slices_in(chosen, of_base_files=of_base_files, must_exist=within is None):
             yield from pieces
 
     def slices_of(self, groups: Iterable[GroupId]) -> Mapping[GroupId, FileSlice]:

@@ -1,0 +1,73 @@
+"""Look-ups by the record index list no other partitions than those that it names."""
+
+import logging
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from hudi_bridge import HudiTable
+from hudi_bridge.indexes import record_index
+from hudi_bridge.metadata.record_index import LOCATIONS
+from hudi_bridge.splits import table_files
+from tests.golden_cases import golden_table
+
+FEW = pytest.mark.parametrize("few_folders", [0, 8])
+
+
+@FEW
+@pytest.mark.parametrize("case", ["h_record_index_0150", "h_all_indexes_120", "h_partitioned_record_index_120"])
+def test_only_the_partitions_of_the_keys_are_listed(
+    case: str, few_folders: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_files, "_FEW_FOLDERS", few_folders)
+    everything = HudiTable.open(golden_table(case)).snapshot().to_table()
+    row = everything.filter(pc.field("id") == "k00001")
+    table = HudiTable.open(golden_table(case))
+    explanation = table.snapshot().explain(pc.field("id") == "k00001")
+    assert {one.partition_path for one in explanation.slices} == set(row["_hoodie_partition_path"].to_pylist())
+    assert explanation.slices_listed < len(HudiTable.open(golden_table(case)).splits())
+    assert table.get("k00001").equals(row)
+    assert table.get("nowhere").num_rows == 0
+    # All splits are known then.
+    assert len(table.splits()) > explanation.slices_listed
+    assert table.get("k00001").equals(row)
+    assert [one.file_id for one in table.splits(filter=pc.field("id") == "k00001")] == [explanation.slices[0].file_id]
+
+
+def test_a_key_in_another_partition_than_the_one_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_files, "_FEW_FOLDERS", 0)
+    table = HudiTable.open(golden_table("h_record_index_0150"))
+    path = table.get("k00001")["_hoodie_partition_path"][0].as_py()
+    assert table.get("k00001", partition_path=path).num_rows == 1
+    assert table.get("k00001", partition_path="elsewhere").num_rows == 0
+    found = table.snapshot().to_table(
+        filter=(pc.field("id") == "k00001") & (pc.field("part") != path.rpartition("=")[2])
+    )
+    assert found.num_rows == 0
+
+
+@pytest.mark.parametrize("path", ["../outside", "/etc", "a/../../b"])
+def test_an_index_with_paths_that_leave_the_table_is_not_used(
+    path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def elsewhere(*_: object) -> pa.Table:
+        return pa.table({"key": ["k00001"], "partition": [path], "file_id": ["f"], "instant": [None]}, schema=LOCATIONS)
+
+    monkeypatch.setattr(record_index, "record_locations", elsewhere)
+    table = HudiTable.open(golden_table("h_record_index_0150"))
+    with caplog.at_level(logging.WARNING):
+        assert table.get("k00001").num_rows == 1
+        assert table.get("k00001").num_rows == 1
+    (message,) = [one.message for one in caplog.records if "record index" in one.message]
+    assert "leaves the table" in message
+
+
+def test_a_partition_that_is_gone_has_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: object) -> pa.Table:
+        return pa.table({"key": ["k"], "partition": ["gone"], "file_id": ["f"], "instant": [None]}, schema=LOCATIONS)
+
+    monkeypatch.setattr(record_index, "record_locations", gone)
+    for few_folders in (0, 8):
+        monkeypatch.setattr(table_files, "_FEW_FOLDERS", few_folders)
+        assert HudiTable.open(golden_table("h_record_index_0150")).get("k").num_rows == 0
