@@ -429,10 +429,10 @@ class HudiDataset(ds.FileSystemDataset):
         Only the partitions that it names are listed.
         """
         plan = self._plan
-        if request.record_keys is None or not isinstance(plan, SnapshotPlan) or not plan.context.skips_slices:
+        if request.record_keys is None or not plan.context.skips_slices:
             return None
         groups = groups_of_keys(self._record_index, map(str, request.record_keys.to_pylist()), notes)
-        if groups is None:
+        if groups is None or not isinstance(plan, SnapshotPlan):
             return None
         paths = {path for path, _ in groups if partition_path in (None, path)}
         splits = plan.splits_within(paths, request.row_filter, notes)

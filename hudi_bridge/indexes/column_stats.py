@@ -10,7 +10,7 @@ from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.metadata.data_skipping import skippable_columns, splits_that_may_pass
 from hudi_bridge.metadata.record_kinds import COLUMN_STATS
-from hudi_bridge.metadata.table import SWITCHED_OFF, MetadataTable
+from hudi_bridge.metadata.table import MetadataTable, why_not_there
 from hudi_bridge.splits.plan_notes import PlanNotes
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.timeline.table_state import TableState
@@ -29,11 +29,7 @@ class ColumnStatsOfTable:
     def __init__(self, state: TableState, metadata: Callable[[], MetadataTable]) -> None:
         """The column stats of a state, whose metadata table is opened when it is first needed."""
         self._metadata = metadata
-        self._why_not: str | None = None
-        if not state.options.uses_metadata_table:
-            self._why_not = SWITCHED_OFF
-        elif COLUMN_STATS not in state.config.metadata_partitions:
-            self._why_not = "the table has none that is complete"
+        self._why_not = why_not_there(state, COLUMN_STATS)
 
     def splits_that_may_pass(
         self,

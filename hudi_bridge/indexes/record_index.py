@@ -9,7 +9,7 @@ import pyarrow as pa
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.metadata.record_index import record_locations
 from hudi_bridge.metadata.record_kinds import RECORD_INDEX
-from hudi_bridge.metadata.table import SWITCHED_OFF, MetadataTable
+from hudi_bridge.metadata.table import MetadataTable, why_not_there
 from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.table_state import TableState
 
@@ -34,11 +34,8 @@ class RecordIndexOfTable:
 
     def locations(self, record_keys: Sequence[str]) -> pa.Table | None:
         """Where records are, one row for each that there is, as ``LOCATIONS``; None if the index cannot tell."""
-        if not self._state.options.uses_metadata_table:
-            self.why_not = SWITCHED_OFF
-            return None
-        if RECORD_INDEX not in self._state.config.metadata_partitions:
-            self.why_not = "the table has none that is complete"
+        self.why_not = why_not_there(self._state, RECORD_INDEX)
+        if self.why_not is not None:
             return None
         try:
             self.why_not = self._metadata().why_not(RECORD_INDEX)

@@ -95,16 +95,8 @@ def splits_with_values(
         CorruptTableError: the index is damaged.
         StorageError: it cannot be read.
     """
-    numbers, keys = _keys_of_files(splits, column)
-    stats = _stats(table, column, keys, partition)
-    ranges = _ranges(stats, kind)
-    places = pc.index_in(pa.array(keys, pa.string()), stats.column(KEY).combine_chunks())
-    without = set()
-    for number, of_files in _grouped(numbers, places):
-        found = [None if place is None else ranges[place] for place in of_files]
-        known = [one for one in found if one is not None]
-        if len(known) == len(found) and not _is_any_within(known, wanted):
-            without.add(number)
+    known = _known_ranges(table, partition, splits, column, kind)
+    without = {number for number, ranges in known if not _is_any_within(ranges, wanted)}
     return [split for number, split in enumerate(splits) if number not in without]
 
 
@@ -154,7 +146,7 @@ def partitions_that_may_pass(
 
 
 def _partition_stats(table: MetadataTable, column: str, of_paths: Mapping[str, str]) -> pa.Table:
-    return _stats(table, column, [f"{column_id(column)}{one}" for one in of_paths.values()], PARTITION_STATS)
+    return stats_of_files(table, column, [f"{column_id(column)}{one}" for one in of_paths.values()], PARTITION_STATS)
 
 
 def _counts(stats: pa.Table) -> dict[str, int | None]:
@@ -167,38 +159,45 @@ def _guarantees(
 ) -> Mapping[int, pc.Expression]:
     """An expression that is true for all rows of a split, by the number of the split; none if it is not known."""
     kind = context.schema.field(column).type
-    numbers, keys = _keys_of_files(splits, column)
-    stats = _stats(table, column, keys)
-    ranges = _ranges(stats, kind)
-    places = pc.index_in(pa.array(keys, pa.string()), stats.column(KEY).combine_chunks())
     has_default = column in dict(context.field_defaults)
     guarantees = {}
-    for number, of_files in _grouped(numbers, places):
+    for number, ranges in _known_ranges(table, COLUMN_STATS, splits, column, kind):
         with_logs = bool(splits[number].log_paths)
         # The blocks of a log file may have schemas without the column: its value is the default, then, or null.
         if not (with_logs and has_default):
-            found = [None if place is None else ranges[place] for place in of_files]
-            known = [one for one in found if one is not None]
-            if len(known) == len(found):
-                guarantees[number] = _guarantee(column, kind, known, may_be_null=with_logs)
+            guarantees[number] = _guarantee(column, kind, ranges, may_be_null=with_logs)
     return guarantees
+
+
+def _known_ranges(
+    table: MetadataTable, partition: str, splits: Sequence[RealtimeFileSplit], column: str, kind: pa.DataType
+) -> Iterator[tuple[int, list[_Range]]]:
+    """The numbers of the splits of which the ranges of all files are known, with these ranges."""
+    numbers, keys = _keys_of_files(splits, column)
+    stats = stats_of_files(table, column, keys, partition)
+    ranges = _ranges(stats, kind)
+    places = pc.index_in(pa.array(keys, pa.string()), stats.column(KEY).combine_chunks())
+    for number, of_files in _grouped(numbers, places):
+        found = [None if place is None else ranges[place] for place in of_files]
+        known = [one for one in found if one is not None]
+        if len(known) == len(found):
+            yield number, known
 
 
 def _keys_of_files(splits: Sequence[RealtimeFileSplit], column: str) -> tuple[list[int], list[str]]:
     """The keys of the stats of all files, and for each the number of its split."""
     start = column_id(column)
-    partitions: dict[str, str] = {}
     numbers, keys = [], []
     for number, split in enumerate(splits):
-        path = split.partition_path
-        partition = partitions.get(path) or partitions.setdefault(path, partition_id(path))
+        partition = partition_id(split.partition_path)
         for file in (*filter(None, [split.base_path]), *split.log_paths):
             numbers.append(number)
             keys.append(f"{start}{partition}{file_id(file.rpartition('/')[2])}")
     return numbers, keys
 
 
-def _stats(table: MetadataTable, column: str, keys: Sequence[str], partition: str = COLUMN_STATS) -> pa.Table:
+def stats_of_files(table: MetadataTable, column: str, keys: Sequence[str], partition: str = COLUMN_STATS) -> pa.Table:
+    """The stats of a column with some keys, or of all files if the keys are many; raises like ``of_keys``."""
     if len(keys) <= _MOST_KEYS:
         return table.of_keys(partition, keys)
     return table.of_prefix(partition, column_id(column))

@@ -4,6 +4,7 @@ Source: ``ColumnIndexID``, ``PartitionIndexID``, ``FileIndexID`` and ``HashID`` 
 """
 
 from base64 import b64encode
+from functools import lru_cache
 from hashlib import md5
 
 from xxhash import xxh64_digest
@@ -16,6 +17,7 @@ def column_id(column: str) -> str:
     return _text(xxh64_digest(column.encode(), _SEED))
 
 
+@lru_cache(maxsize=4096)
 def partition_id(partition: str) -> str:
     """The id of a partition; the path of the only one of a table without partitions is empty."""
     return _text(xxh64_digest((partition or ".").encode(), _SEED))

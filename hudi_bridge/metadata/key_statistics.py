@@ -9,8 +9,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.metadata.data_skipping import stats_of_files
 from hudi_bridge.metadata.index_ids import column_id, file_id, partition_id
-from hudi_bridge.metadata.record_kinds import BLOOM_FILTERS, COLUMN_STATS, KEY
+from hudi_bridge.metadata.record_kinds import BLOOM_FILTERS, KEY
 from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 
@@ -19,8 +20,6 @@ FileName: TypeAlias = tuple[str, str]
 
 KEY_RANGES = pa.schema([pa.field("low", pa.string()), pa.field("high", pa.string())])
 """The least and the greatest record key of a file, null where they are not known."""
-_MOST_KEYS = 10_000
-"""The ranges of more files than that are read with those of all others."""
 # Below this character, all orders that writers compare texts by are the same.
 _FIRST_THAT_DIFFERS = r"[\x{E000}-\x{10FFFF}]"
 
@@ -36,8 +35,7 @@ def key_ranges(table: MetadataTable, files: Sequence[FileName]) -> pa.Table:
     """
     column = column_id(RECORD_KEY_COLUMN)
     keys = [f"{column}{key}" for key in _keys(files)]
-    few = len(keys) <= _MOST_KEYS
-    stats = table.of_keys(COLUMN_STATS, keys) if few else table.of_prefix(COLUMN_STATS, column)
+    stats = stats_of_files(table, RECORD_KEY_COLUMN, keys)
     ends: list[Any] = [pc.struct_field(stats.column(f"{end}_value"), "string") for end in ("min", "max")]
     other_orders = pc.or_(*(pc.match_substring_regex(end, _FIRST_THAT_DIFFERS) for end in ends))
     is_known = pc.invert(other_orders).fill_null(fill_value=False)
@@ -60,6 +58,4 @@ def stored_filters(table: MetadataTable, files: Sequence[FileName]) -> list[tupl
 
 
 def _keys(files: Iterable[FileName]) -> Iterable[str]:
-    ids: dict[str, str] = {}
-    for path, name in files:
-        yield f"{ids.get(path) or ids.setdefault(path, partition_id(path))}{file_id(name)}"
+    return (f"{partition_id(path)}{file_id(name)}" for path, name in files)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import CorruptTableError, HudiReadError
 from hudi_bridge.metadata.record_kinds import ALL_PARTITIONS, FILES
-from hudi_bridge.metadata.table import SWITCHED_OFF, MetadataTable
+from hudi_bridge.metadata.table import MetadataTable, why_not_there
 from hudi_bridge.splits.plain_groups import FILES as FILE_COLUMNS
 from hudi_bridge.splits.plan_warnings import warn_of_unused_metadata
 from hudi_bridge.splits.table_files import FolderListings
@@ -30,10 +30,9 @@ def indexed_listings(state: TableState, metadata: Callable[[], MetadataTable]) -
 
     The metadata table is opened when it is first needed.
     """
-    if not state.options.uses_metadata_table:
-        return FolderListings(state.storage, why_no_index=SWITCHED_OFF)
-    if FILES not in state.config.metadata_partitions:
-        return FolderListings(state.storage, why_no_index="the table has none that is complete")
+    why_not = why_not_there(state, FILES)
+    if why_not is not None:
+        return FolderListings(state.storage, why_no_index=why_not)
     return FolderListings(state.storage, MetadataFileIndex(state, metadata))
 
 

@@ -35,8 +35,16 @@ _GROUPS_AT_ONCE = 8
 METADATA_FOLDER = f"{HOODIE_FOLDER}/metadata"
 SWITCHED_OFF = f"{METADATA_TABLE_KEY} is false"
 """Why the metadata table is not used, if the options say so."""
+_NOT_COMPLETE = "the table has none that is complete"
 # The number of a file group, after the partition of the table that it is for; Hudi escapes dashes in its name.
 _GROUP = re.compile(r"(?:(?P<scope>[^-]*)-)?(?P<number>[0-9]{4,})(?:-0)?")
+
+
+def why_not_there(state: TableState, partition: str) -> str | None:
+    """Why a table has no such partition of the metadata table to use, as its properties and the options say."""
+    if not state.options.uses_metadata_table:
+        return SWITCHED_OFF
+    return None if partition in state.config.metadata_partitions else _NOT_COMPLETE
 
 
 class MetadataTable:

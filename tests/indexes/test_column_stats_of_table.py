@@ -67,7 +67,7 @@ def test_ranges_of_commits_are_read_with_them_too(name: str) -> None:
 
 def test_a_partition_is_no_reason_to_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
     table = HudiTable.open(golden_table("h_column_stats_120"))
-    monkeypatch.setattr("hudi_bridge.metadata.data_skipping._stats", None)
+    monkeypatch.setattr("hudi_bridge.metadata.data_skipping.stats_of_files", None)
     assert table.snapshot().to_table(filter=pc.field("part") == "a").num_rows > 0
 
 
