@@ -44,7 +44,8 @@ class Precedence:
 
     Each tuple has three outcomes: for a later version that is a row, a delete, or a delete without an ordering value.
     ``after_row``, ``after_delete`` and ``after_unordered_delete`` are for two log versions, by the kind of the earlier;
-    ``over_base_row`` is for the base row and the surviving log version.
+    ``over_base_row`` is for the base row and the surviving log version. Where no outcome is ``HIGHER``, ordering values
+    are not read: outcomes for the two kinds of deletes are the same there.
 
     ``nulls_as_zero``: a missing ordering number counts as 0, instead of below every number. ``marked_in_logs``: a row
     with the delete marker is a delete from the start, instead of only after it has survived. ``orders_as_0x``: deletes

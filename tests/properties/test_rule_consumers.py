@@ -176,7 +176,7 @@ INVENTED_RULES = st.builds(
     fill=st.sampled_from([None, None, *FieldFill]),
     fills_in_logs=st.booleans(),
     newest_meta=st.booleans(),
-)
+).filter(lambda rule: rule.uses_ordering)
 
 
 def invented(rule: MergeRule) -> PayloadRule:
