@@ -113,7 +113,7 @@ def open_reader(
     Raises:
         QueryError: a column or the filter does not fit the table.
     """
-    return open_reader_in(Storage.open(split.context.table_path, filesystem), split, columns, row_filter)
+    return open_reader_in(split.context.open_storage(filesystem), split, columns, row_filter)
 
 
 def open_reader_in(

@@ -30,7 +30,14 @@ class FsspecHandler(fs.FSSpecHandler):
         children = [entry for entry in entries if entry["name"].strip("/") != folder.strip("/")]
         if not children and any(entry["type"] == "file" for entry in entries):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
-        return [_file_info(entry) for entry in children]
+        return [_file_info(self._with_size(entry)) for entry in children]
+
+    def _with_size(self, entry: "dict[str, Any]") -> "dict[str, Any]":
+        """The entry of a listing; pages of links, as HTTP servers list folders, do not tell how large files are."""
+        filesystem: Any = self.fs
+        if entry["type"] != "file" or entry["size"] is not None:
+            return entry
+        return entry | {"size": filesystem.info(entry["name"])["size"]}
 
     def open_input_file(self, path: str) -> pa.PythonFile:
         """The file, opened for random access."""
@@ -49,7 +56,15 @@ class FsspecHandler(fs.FSSpecHandler):
         """The bytes of a range of a file, in one request; fewer if the store sends fewer."""
         filesystem: Any = self.fs
         content: bytes = filesystem.cat_file(path, start=start, end=start + size)
-        return content
+        # An HTTP server that knows no ranges sends the whole file.
+        return content if len(content) <= size else content[start : start + size]
+
+
+def arrow_file_system(filesystem: Any) -> fs.FileSystem:  # noqa: ANN401 - of fsspec
+    """A file system of fsspec for Arrow."""
+    if type(filesystem).__module__ == "fsspec.implementations.local":
+        return fs.LocalFileSystem()
+    return fs.PyFileSystem(FsspecHandler(filesystem))  # type: ignore[abstract]  # complete in C++
 
 
 def _file_info(entry: "dict[str, Any]") -> fs.FileInfo:

@@ -12,19 +12,18 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, Self, TypeAlias, TypeVar
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 from pyarrow import fs  # noqa: TID251 - this is the module that opens files
 
 from hudi_bridge.caching import BoundedCache
-from hudi_bridge.errors import CorruptTableError, HudiReadError, StorageError, TableNotFoundError
+from hudi_bridge.errors import CorruptTableError, HudiReadError, QueryError, StorageError, TableNotFoundError
+from hudi_bridge.file_systems import open_file_system
 from hudi_bridge.masking import child, masked, without_secrets
-from hudi_bridge.python_files import FsspecHandler
+from hudi_bridge.python_files import arrow_file_system
 from hudi_bridge.ranges import PIECE_BYTES, FileOfRanges, Ranges, ranges_of, read_in_pieces
 from hudi_bridge.retries import CutAnswerError, may_pass, with_retries
 from hudi_bridge.system_memory import memory_bytes
@@ -33,17 +32,11 @@ from hudi_bridge.waiting import call_with_timeout, timeout_seconds
 # A cache takes at most this part of the memory.
 _SHARE_OF_MEMORY = 8
 _SHORTENED_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
-_SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfss"}
-
-# Timeouts of Arrow's own clients: for a connection, for bytes to arrive, or for all retries. By default they may wait
-# for a quarter of an hour, or forever.
-_CLIENT_TIMEOUTS: dict[str, dict[str, Any]] = {
-    "S3FileSystem": {"connect_timeout": 10, "request_timeout": 20},
-    "GcsFileSystem": {"retry_time_limit": timedelta(seconds=60)},
-}
-
 PathLike: TypeAlias = str | os.PathLike[str]
 """A local path, or a URI as a string."""
+
+StorageOptions: TypeAlias = Mapping[str, Any]
+"""Options of the file system of a URI, by name."""
 
 _Result = TypeVar("_Result")
 
@@ -83,64 +76,65 @@ def _new_cache() -> BoundedCache:
 class Storage:
     """The folder of one table on one file system; small, immutable, picklable.
 
-    ``table_path`` is the path or URI that the user gave, and may hold secrets; ``root`` is the same folder as a path
-    of ``filesystem``. ``kept`` holds what was read of files that never change, for later reads in this process;
-    ``fetched`` what is in memory of files that are about to be read.
+    ``table_path`` is the path or URI that the user gave, with its ``options``; both may hold secrets. ``root`` is the
+    same folder as a path of ``filesystem``. ``kept`` holds what was read of files that never change, for later reads in
+    this process; ``fetched`` what is in memory of files that are about to be read.
     """
 
     table_path: str = field(repr=False)
     root: str
     filesystem: fs.FileSystem
+    options: StorageOptions = field(default_factory=dict, repr=False, compare=False)
     kept: BoundedCache = field(default_factory=_new_cache, repr=False, compare=False)
     fetched: dict[str, "pa.Buffer | FileOfRanges"] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def open(cls, path: PathLike, filesystem: Any = None) -> Self:  # noqa: ANN401 - of any library
+    def open(
+        cls,
+        path: PathLike,
+        filesystem: Any = None,  # noqa: ANN401 - of any library
+        options: StorageOptions | None = None,
+    ) -> Self:
         """The storage for a local path or a URI, or for a path on the pyarrow or fsspec ``filesystem`` given.
 
+        ``options`` are those of the URI's file system.
+
         Raises:
+            QueryError: an option is unknown, or there are options for what needs none.
             TableNotFoundError: no file system can be opened for the path.
             StorageError: the file system does not answer.
         """
         table_path = path_text(path)
+        options = dict(options or {})
         if filesystem is not None:
+            if options:
+                raise QueryError("storage_options", "a filesystem as well", "one or the other")
             if isinstance(filesystem, fs.FileSystem):
                 root = table_path.partition("://")[2] if "://" in table_path else table_path
             else:
                 # Listings have paths in the file system's own form.
                 root = filesystem._strip_protocol(table_path)  # noqa: SLF001 - what fsspec's own functions call
-                is_local = type(filesystem).__module__ == "fsspec.implementations.local"
-                handler = FsspecHandler(filesystem)  # type: ignore[abstract]  # complete in C++
-                filesystem = fs.LocalFileSystem() if is_local else fs.PyFileSystem(handler)
-            return cls._on_filesystem(filesystem, table_path, root)
+                filesystem = arrow_file_system(filesystem)
+            return cls._on_filesystem(filesystem, table_path, root, {})
         if table_path.startswith("file:/") and "://" not in table_path:
             table_path = table_path.replace("file:", "file://", 1)
         if "://" not in table_path:
+            if options:
+                raise QueryError("storage_options", ", ".join(map(repr, options)), "none for a path on this machine")
             path = str(Path(table_path).expanduser().absolute()).rstrip("/")
             return cls(table_path=path, root=path, filesystem=fs.LocalFileSystem())
-        scheme, rest = table_path.split("://", 1)
-        uri = f"{_SCHEME_ALIASES.get(scheme, scheme)}://{rest}"
-        try:
-            detected, root = call_with_timeout(timeout_seconds(), partial(fs.FileSystem.from_uri, uri))
-        except TimeoutError as error:
-            raise StorageError(masked(table_path), "open", str(error), errno.ETIMEDOUT) from error
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, ValueError) as error:
-            # The error may quote the URI.
-            reason = f"no file system for {urlsplit(uri).scheme}: {masked(str(error))}"
-            raise TableNotFoundError(masked(table_path), reason) from None
-        if not root:
-            raise TableNotFoundError(masked(table_path), "the URI names no folder")
-        return cls._on_filesystem(_with_timeouts(detected), table_path.rstrip("/"), root)
+        opened, root = open_file_system(table_path, options)
+        return cls._on_filesystem(opened, table_path.rstrip("/"), root, options)
 
     @classmethod
-    def _on_filesystem(cls, filesystem: fs.FileSystem, table_path: str, root: str) -> Self:
+    def _on_filesystem(cls, filesystem: fs.FileSystem, table_path: str, root: str, options: StorageOptions) -> Self:
         while isinstance(filesystem, fs.SubTreeFileSystem):
             root = f"{filesystem.base_path.rstrip('/')}/{root}"
             filesystem = filesystem.base_fs
         if isinstance(filesystem, fs.LocalFileSystem):
             # With memory mapping, truncating a file that is being read would kill the process.
             filesystem = fs.LocalFileSystem()
-        return cls(table_path=table_path, root=root.rstrip("/"), filesystem=filesystem)
+        return cls(table_path=table_path, root=root.rstrip("/"), filesystem=filesystem, options=options)
 
     @property
     def is_local(self) -> bool:
@@ -407,13 +401,3 @@ class Storage:
 
 def _is_cut(error: BaseException) -> bool:
     return isinstance(error, CutAnswerError)
-
-
-def _with_timeouts(filesystem: fs.FileSystem) -> fs.FileSystem:
-    """The same file system with timeouts, which a URI cannot give."""
-    timeouts = _CLIENT_TIMEOUTS.get(type(filesystem).__name__)
-    if timeouts is None:
-        return filesystem
-    # It is pickled as the arguments of its constructor.
-    options: Any = filesystem.__reduce__()[1][0]
-    return type(filesystem)(**options | timeouts)

@@ -39,7 +39,7 @@ from hudi_bridge.splits.opening import open_state, refreshed
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.query_plan import SnapshotPlan
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
-from hudi_bridge.storage import PathLike, Storage
+from hudi_bridge.storage import PathLike, Storage, StorageOptions
 from hudi_bridge.timeline.instant import InstantLike, parse_query_instant
 from hudi_bridge.timeline.instant_range import InstantRange, resolve_range
 from hudi_bridge.timeline.table_state import TableState
@@ -69,11 +69,15 @@ class HudiTable:
         options: Mapping[str, str] | None = None,
         payloads: Mapping[str, RecordPayload] | None = None,
         log_memory_bytes: int | None = None,
+        storage_options: StorageOptions | None = None,
     ) -> Self:
         """Opens the table in a folder.
 
-        ``path`` is a local path, a URI that pyarrow can open (s3, gs, abfs, hdfs, file), or a path on the given pyarrow
-        or fsspec ``filesystem``. ``options`` have Hudi's names. They supply what tables of Hudi 0.x do not record:
+        ``path`` is a local path, a URI, or a path on the given pyarrow or fsspec ``filesystem``. Of URIs, pyarrow opens
+        s3, gs, abfs, hdfs and file, fsspec all others. ``storage_options`` are credentials and settings of the URI's
+        file system: ``{"region": "eu-west-1", "anonymous": True}``; splits carry them to workers.
+
+        ``options`` have Hudi's names. They supply what tables of Hudi 0.x do not record:
         ``hoodie.payload.delete.field`` and ``.marker``, ``hoodie.datasource.write.record.merger.impls``. For tables
         that both 0.x and 1.x have written, ``hudi_bridge.read.as.release`` names the release whose rules apply.
         With ``hoodie.metadata.enable`` as ``false``, files are listed in storage, not found in the metadata table.
@@ -82,11 +86,12 @@ class HudiTable:
         that are read at the same time; larger logs are merged in several passes.
 
         Raises:
+            QueryError: an option is unknown or has an invalid value.
             TableNotFoundError: the folder has no Hudi table.
             CorruptTimelineError: the properties cannot be read, or the table has data but no timeline.
             UnsupportedTableError: the table uses a feature that cannot be read correctly.
         """
-        return cls.of(Storage.open(path, filesystem), options or {}, payloads or {}, log_memory_bytes)
+        return cls.of(Storage.open(path, filesystem, storage_options), options or {}, payloads or {}, log_memory_bytes)
 
     @classmethod
     def of(

@@ -167,7 +167,7 @@ def test_schemes_of_hadoop_are_those_of_arrow(monkeypatch: pytest.MonkeyPatch) -
         asked.append(uri)
         raise pa.ArrowNotImplementedError("no network in tests")
 
-    monkeypatch.setattr("hudi_bridge.storage.fs.FileSystem", SimpleNamespace(from_uri=from_uri))
+    monkeypatch.setattr("hudi_bridge.file_systems.fs.FileSystem", SimpleNamespace(from_uri=from_uri))
     for uri in ("s3a://b/t", "s3n://b/t", "wasb://c@a/t", "wasbs://c@a/t", "gs://b/t"):
         with pytest.raises(TableNotFoundError, match="no network"):
             Storage.open(uri)

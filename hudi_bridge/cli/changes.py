@@ -38,6 +38,7 @@ def changes(
     ] = None,
     option: options.Option = None,
     payload: options.Payload = None,
+    storage_option: options.StorageOption = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
     no_clobber: options.NoClobber = False,
@@ -47,7 +48,7 @@ def changes(
         keeper = "--follow" if follow else "--state-file"
         raise QueryError("--limit", str(limit), f"no limit with {keeper}, which would pass over the changes left out")
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
-    opened = open_table(table, option, payload)
+    opened = open_table(table, option, payload, storage_option)
     state = read_state(state_file, opened.path) if state_file is not None else None
     begin = after if state is None else state.after
     if begin is None:

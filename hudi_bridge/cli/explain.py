@@ -34,12 +34,13 @@ def explain(
     up_to: options.UpTo = None,
     option: options.Option = None,
     payload: options.Payload = None,
+    storage_option: options.StorageOption = None,
     output_format: Annotated[
         ExplanationFormat, typer.Option("--format", "-f", help="Text for people, or one JSON object with all slices.")
     ] = ExplanationFormat.TABLE,
 ) -> None:
     """What read would read with the same options: files found, ruled out by which index, and left to read."""
-    opened = open_table(table, option, payload)
+    opened = open_table(table, option, payload, storage_option)
     dataset = open_query(opened, read_optimized=read_optimized, as_of=as_of, after=after, up_to=up_to)
     names = column_names(columns, dataset)
     row_filter: pc.Expression | None = None

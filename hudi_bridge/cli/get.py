@@ -38,6 +38,7 @@ def get(
     as_of: options.AsOf = None,
     option: options.Option = None,
     payload: options.Payload = None,
+    storage_option: options.StorageOption = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
     no_clobber: options.NoClobber = False,
@@ -50,7 +51,7 @@ def get(
         raise QueryError("KEY", "no key", "record keys, or --keys-from FILE")
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
     wanted = [*(keys or ()), *(_lines(keys_from) if keys_from is not None else ())]
-    opened = open_table(table, option, payload)
+    opened = open_table(table, option, payload, storage_option)
     dataset = opened.snapshot(as_of)
     rows = dataset.get(wanted, column_names(columns, dataset), partition_path=partition)
     write_rows(rows.to_reader(), destination, limit=rows.num_rows, look=rows_look(opened))

@@ -12,7 +12,13 @@ from typing import Annotated, Any
 import typer
 
 from hudi_bridge.cli import options
-from hudi_bridge.cli.opening import load_payloads, note_empty_past, open_table, parse_options
+from hudi_bridge.cli.opening import (
+    load_payloads,
+    note_empty_past,
+    open_table,
+    parse_options,
+    parse_storage_options,
+)
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.lakes.merge_settings import MergeSettings, MergingByTable
@@ -100,6 +106,7 @@ def serve_iceberg(
         ),
     ] = None,
     payload: options.Payload = None,
+    storage_option: options.StorageOption = None,
     rewrite_lists: RewriteLists = False,
     rewrite_above: RewriteAbove = None,
     locate: Locate = None,
@@ -119,7 +126,7 @@ def serve_iceberg(
     """Show every Hudi table as a live Iceberg table, through an Iceberg REST catalog."""
     server, rewriting = _connector("server"), _connector("rewriting").Rewriting
     _log_to_standard_error()
-    roots = Roots.of(root or [], table or [])
+    roots = Roots.of(root or [], table or [], parse_storage_options(storage_option))
     service = server.IcebergService(
         server.ServiceOptions(
             roots=roots,
@@ -148,6 +155,7 @@ def publish_iceberg(
     read_optimized: options.ReadOptimized = False,
     option: options.Option = None,
     payload: options.Payload = None,
+    storage_option: options.StorageOption = None,
     rewrite_lists: RewriteLists = False,
     rewrite_above: RewriteAbove = None,
     for_client: ForClient = None,
@@ -160,9 +168,9 @@ def publish_iceberg(
     """Write a Hudi table as an Iceberg table, which refers to the base files where they are."""
     rewriting = _connector("rewriting").Rewriting
     if as_of is not None:
-        note_empty_past(open_table(table, option, payload), as_of)
+        note_empty_past(open_table(table, option, payload, storage_option), as_of)
     published = _connector("publish").publish_table(
-        Storage.open(table),
+        Storage.open(table, options=parse_storage_options(storage_option)),
         Scratch.open(to),
         locations=Locations.of(tuple(locate or ())),
         builds=builds or _cores(),

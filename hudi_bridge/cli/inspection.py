@@ -18,7 +18,6 @@ from hudi_bridge.inspection import (
     inspect_timeline,
     table_facts,
 )
-from hudi_bridge.table import HudiTable
 
 _TIMELINE = Look(keep=("requested_time", "action", "state"))
 _SLICES = Look(keep=("file_id", "partition_path", "log_size", "base_size", "log_files"), sizes=True)
@@ -29,13 +28,14 @@ def info(
     table: options.Table,
     *,
     as_of: options.AsOf = None,
+    storage_option: options.StorageOption = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
     no_clobber: options.NoClobber = False,
 ) -> None:
     """What the table is: type, version, merge mode, keys, size."""
     destination = Destination.of(output_format, output, no_clobber=no_clobber, in_pipe=Format.TABLE)
-    opened = HudiTable.open(table)
+    opened = open_table(table, storage_option=storage_option)
     if destination.format is Format.TABLE:
         # A table of Arrow takes longer to make than all else.
         print_properties(_properties(table_facts(opened, as_of)))
@@ -51,12 +51,14 @@ def schema(
     file: File = None,
     infer: Infer = False,
     as_of: options.AsOf = None,
+    storage_option: options.StorageOption = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
     no_clobber: options.NoClobber = False,
 ) -> None:
     """The columns and their Arrow types, or how they came to be."""
-    destination, opened = Destination.of(output_format, output, no_clobber=no_clobber), HudiTable.open(table)
+    destination = Destination.of(output_format, output, no_clobber=no_clobber)
+    opened = open_table(table, storage_option=storage_option)
     if history or infer or file is not None:
         write_schema_history(opened, destination, history=history, file=file, infer=infer, as_of=as_of)
         return
@@ -67,25 +69,28 @@ def schema(
 def timeline(
     table: options.Table,
     *,
+    storage_option: options.StorageOption = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
     no_clobber: options.NoClobber = False,
 ) -> None:
     """The instants of the active timeline, oldest first."""
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
-    write(inspect_timeline(HudiTable.open(table)).to_reader(), destination, look=_TIMELINE)
+    write(inspect_timeline(open_table(table, storage_option=storage_option)).to_reader(), destination, look=_TIMELINE)
 
 
 def slices(
     table: options.Table,
     *,
     as_of: options.AsOf = None,
+    storage_option: options.StorageOption = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
     no_clobber: options.NoClobber = False,
 ) -> None:
     """The file slices that a snapshot reads, with the number and size of their files."""
-    destination, opened = Destination.of(output_format, output, no_clobber=no_clobber), HudiTable.open(table)
+    destination = Destination.of(output_format, output, no_clobber=no_clobber)
+    opened = open_table(table, storage_option=storage_option)
     write(inspect_file_slices(opened, as_of).to_reader(), destination, look=_SLICES)
     note_empty_past(opened, as_of)
 
@@ -97,6 +102,7 @@ def splits(
     as_of: options.AsOf = None,
     option: options.Option = None,
     payload: options.Payload = None,
+    storage_option: options.StorageOption = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
     no_clobber: options.NoClobber = False,
@@ -104,7 +110,7 @@ def splits(
     """The splits of a query: the files that one task reads together."""
     destination, opened = (
         Destination.of(output_format, output, no_clobber=no_clobber),
-        open_table(table, option, payload),
+        open_table(table, option, payload, storage_option),
     )
     query_type = QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT
     write(inspect_splits(opened, as_of, query_type).to_reader(), destination, look=_SPLITS)

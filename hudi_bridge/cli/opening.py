@@ -1,4 +1,4 @@
-"""Opens tables for commands, with the values of ``--option`` and ``--payload``."""
+"""Opens tables for commands, with the values of ``--option``, ``--payload`` and ``--storage-option``."""
 
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
@@ -16,14 +16,24 @@ if TYPE_CHECKING:
     from hudi_bridge.dataset import HudiDataset
 
 
-def open_table(path: str, option: list[str] | None, payload: list[str] | None) -> HudiTable:
-    """The table in a folder, opened with the values of ``--option`` and ``--payload``.
+def open_table(
+    path: str,
+    option: list[str] | None = None,
+    payload: list[str] | None = None,
+    storage_option: list[str] | None = None,
+) -> HudiTable:
+    """The table in a folder, opened with the values of ``--option``, ``--payload`` and ``--storage-option``.
 
     Raises:
         QueryError: a value is invalid.
         HudiReadError: the table cannot be opened.
     """
-    return HudiTable.open(path, options=parse_options(option), payloads=load_payloads(payload))
+    return HudiTable.open(
+        path,
+        options=parse_options(option),
+        payloads=load_payloads(payload),
+        storage_options=parse_storage_options(storage_option),
+    )
 
 
 def open_query(
@@ -73,13 +83,23 @@ def parse_options(texts: list[str] | None) -> dict[str, str]:
     Raises:
         QueryError: a text has another form.
     """
-    found = {}
-    for text in texts or ():
-        name, sign, value = text.partition("=")
-        if not (name and sign):
-            raise QueryError("--option", repr(text), "NAME=VALUE, such as hoodie.payload.delete.field=op")
-        found[name] = value
-    return found
+    return dict(_parts("--option", text, "hoodie.payload.delete.field=op") for text in texts or ())
+
+
+def parse_storage_options(texts: list[str] | None) -> dict[str, str]:
+    """Parses options such as ``region=eu-west-1``.
+
+    Raises:
+        QueryError: a text has another form.
+    """
+    return dict(_parts("--storage-option", text, "region=eu-west-1") for text in texts or ())
+
+
+def _parts(option: str, text: str, example: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not (name and sign):
+        raise QueryError(option, repr(text), f"NAME=VALUE, such as {example}")
+    return name, value
 
 
 def load_payloads(texts: list[str] | None) -> dict[str, RecordPayload]:

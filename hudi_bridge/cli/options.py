@@ -82,3 +82,12 @@ Payload = Annotated[
         show_default=False,
     ),
 ]
+StorageOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="A setting of the object store: region=eu-west-1, endpoint_url=http://localhost:9000, anonymous=true. "
+        "Secrets are better left to the environment. Repeatable.",
+        show_default=False,
+    ),
+]

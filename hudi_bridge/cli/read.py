@@ -27,13 +27,14 @@ def read(
     up_to: options.UpTo = None,
     option: options.Option = None,
     payload: options.Payload = None,
+    storage_option: options.StorageOption = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
     no_clobber: options.NoClobber = False,
 ) -> None:
     """Read the rows of the newest snapshot, or with --after those that later commits have written."""
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
-    opened = open_table(table, option, payload)
+    opened = open_table(table, option, payload, storage_option)
     dataset = open_query(opened, read_optimized=read_optimized, as_of=as_of, after=after, up_to=up_to)
     note_empty_past(opened, as_of)
     if left_out := dataset.left_out_log_files():

@@ -9,7 +9,7 @@ import typer
 
 from hudi_bridge.cli import options
 from hudi_bridge.cli.grid import Look
-from hudi_bridge.cli.opening import load_payloads, note_empty_past, open_table, rows_look
+from hudi_bridge.cli.opening import load_payloads, note_empty_past, open_table, parse_storage_options, rows_look
 from hudi_bridge.cli.output import Destination, write_rows
 from hudi_bridge.cli.prompt import Prompt, iter_statements
 from hudi_bridge.cli.session import Session, open_lake_session, open_session
@@ -47,13 +47,14 @@ def sql(
         ),
     ] = None,
     payload: options.Payload = None,
+    storage_option: options.StorageOption = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
     no_clobber: options.NoClobber = False,
 ) -> None:
     """Run SQL on the table, which is called t and by its own name, or on all tables of a folder."""
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
-    with _session(table, as_of, option, payload) as (session, look):
+    with _session(table, as_of, option, payload, storage_option) as (session, look):
 
         def run(text: str) -> None:
             session.run(text, lambda rows: write_rows(rows, destination, look=look))
@@ -69,16 +70,20 @@ def sql(
 
 @contextmanager
 def _session(
-    path: str, as_of: str | None, option: list[str] | None, payload: list[str] | None
+    path: str,
+    as_of: str | None,
+    option: list[str] | None,
+    payload: list[str] | None,
+    storage_option: list[str] | None,
 ) -> Iterator[tuple[Session, Look]]:
-    folder = Storage.open(path)
+    folder = Storage.open(path, options=parse_storage_options(storage_option))
     if is_folder_of_tables(folder):
         roots = Roots(folders=(folder,), tables={})
         merging = MergingByTable.parse(option or [], load_payloads(payload), roots.find_by_name)
         with open_lake_session(roots, merging, as_of) as session:
             yield session, Look(keep=("_hoodie_record_key",))
         return
-    table = open_table(path, option, payload)
+    table = open_table(path, option, payload, storage_option)
     note_empty_past(table, as_of)
     with open_session(table, as_of) as session:
         yield session, rows_look(table)

@@ -37,6 +37,7 @@ def trace(
     as_of: options.AsOf = None,
     option: options.Option = None,
     payload: options.Payload = None,
+    storage_option: options.StorageOption = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
     no_clobber: options.NoClobber = False,
@@ -46,7 +47,7 @@ def trace(
     The exit code is 1 if the key is not found.
     """
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
-    opened = open_table(table, option, payload)
+    opened = open_table(table, option, payload, storage_option)
     history = opened.history_of(key, partition_path=partition, as_of=as_of)
     if destination.format is not Format.TABLE:
         write(history.to_table().to_reader(), destination)

@@ -51,9 +51,10 @@ def sql(
     ] = None,
     option: options.Option = None,
     payload: options.Payload = None,
+    storage_option: options.StorageOption = None,
 ) -> None:
     """The statements that show the newest publication of a table as a view."""
-    opened = open_table(table, option, payload)
+    opened = open_table(table, option, payload, storage_option)
     folder = Scratch.open(published)
     publication = Publication.read(folder, load_payloads(payload))
     if publication is None:
@@ -82,12 +83,13 @@ def explain(
     dialect: Annotated[Dialect, typer.Option(help="The SQL of the engine.")] = Dialect.TRINO,
     option: options.Option = None,
     payload: options.Payload = None,
+    storage_option: options.StorageOption = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
     no_clobber: options.NoClobber = False,
 ) -> None:
     """Which way into Trino or Presto fits the table, and what each costs."""
-    routes = explain_routes(open_table(table, option, payload), dialect=dialect)
+    routes = explain_routes(open_table(table, option, payload, storage_option), dialect=dialect)
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
     if destination.format is Format.TABLE:
         routes = routes.select(["route", "fits", "reason", "log_size_bytes", "contested_rows", "whole_slices"])
@@ -123,9 +125,10 @@ def log_records(
     ] = False,
     option: options.Option = None,
     payload: options.Payload = None,
+    storage_option: options.StorageOption = None,
 ) -> None:
     """Write the log records that count as Parquet, for the view of trino sql; unchanged slices are not read."""
-    opened = open_table(table, option, payload)
+    opened = open_table(table, option, payload, storage_option)
     done = publish_log_records(
         opened,
         to,

@@ -34,6 +34,8 @@ NOT_IDENTIFYING: Final = frozenset(
         "timeline_start",
         # This decides how rows are merged, but not the result.
         "log_memory_bytes",
+        # These decide how the files are reached.
+        "storage_options",
         # These decide which slices are read.
         "fields_spell_keys",
         "skips_slices",

@@ -254,7 +254,7 @@ def slice_delta(
         CorruptBaseFileError: the base file is not Parquet.
         DataFileGoneError: the base file no longer exists.
     """
-    return slice_delta_in(Storage.open(split.context.table_path, filesystem), split, columns)
+    return slice_delta_in(split.context.open_storage(filesystem), split, columns)
 
 
 def slice_delta_in(

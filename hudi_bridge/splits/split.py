@@ -18,6 +18,7 @@ from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.splits.partitions import PartitionValues
+from hudi_bridge.storage import Storage, StorageOptions
 
 _FORMAT = 1
 _KIND = "split"
@@ -40,7 +41,8 @@ class FloatWidening(StrEnum):
 class ReadContext:
     """The context shared by the splits of one plan.
 
-    ``table_path`` is the folder as it was opened; workers read with it, so it includes any secrets in the user's path.
+    ``table_path`` is the folder as it was opened, with its ``storage_options``; workers read with both, so they include
+    any secrets of the user's.
     ``committed_instants``, ``pending_instants`` and ``timeline_start`` decide which log blocks count: those of
     committed instants, and those from before the start of the active timeline. ``path_columns`` are read from the
     partition path instead of the files. ``field_defaults`` holds, as JSON, the schema's defaults of missing fields that
@@ -77,6 +79,15 @@ class ReadContext:
     skips_slices: bool = True
     bucket_count: int | None = None
     bucket_fields: tuple[str, ...] = ()
+    storage_options: StorageOptions = field(default_factory=dict, repr=False, hash=False)
+
+    def open_storage(self, filesystem: Any = None) -> Storage:  # noqa: ANN401 - of any library
+        """The folder of the table, on a file system that is given or on the one that it was opened on.
+
+        Raises:
+            TableNotFoundError: the file system cannot be opened.
+        """
+        return Storage.open(self.table_path, filesystem, None if filesystem is not None else self.storage_options)
 
     def is_committed(self, instant_time: str) -> bool:
         """Whether log blocks of an instant belong to the table."""

@@ -53,6 +53,8 @@ def changed(name: str, value: Any) -> Any:
                 *value,
                 (("x", "y") if name == "field_defaults" else ("x", pa.scalar(1)) if "values" in name else "x"),
             )
+        case dict():
+            return value | {"x": "y"}
         case pa.Schema():
             return value.append(pa.field("x", pa.int8()))
         case None:

@@ -41,7 +41,7 @@ from hudi_bridge.inspection import (
     inspect_timeline,
 )
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import PathLike
+from hudi_bridge.storage import PathLike, StorageOptions
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import EARLIEST, InstantLike
 
@@ -60,6 +60,7 @@ def attach(
     name: str = "trips",
     *,
     filesystem: Any = None,  # noqa: ANN401 - of any library
+    storage_options: StorageOptions | None = None,
     as_of: InstantLike | None = None,
     after: InstantLike | None = None,
     up_to: InstantLike | None = None,
@@ -76,8 +77,8 @@ def attach(
     this call. Existing views with these names are replaced. In an in-memory database, cursors of the connection see the
     views, too. In a database file the views are temporary: each connection or cursor attaches the table itself.
 
-    ``path_or_table`` is a path or URI as for ``HudiTable.open``, or an open table. ``filesystem`` and ``as_of`` are
-    those of ``HudiTable.open`` and ``HudiTable.snapshot``. With ``after``, and optionally ``up_to``, there are also
+    ``path_or_table`` is a path or URI as for ``HudiTable.open``, with its ``filesystem`` and ``storage_options``, or an
+    open table. ``as_of`` is that of ``HudiTable.snapshot``. With ``after``, and optionally ``up_to``, there are also
     views of that range of commits, as for ``HudiTable.incremental`` and ``HudiTable.changes``.
 
     Raises:
@@ -87,7 +88,9 @@ def attach(
         TableNotFoundError: there is no Hudi table.
         UnsupportedTableError: the table uses something that cannot be read correctly.
     """
-    table = path_or_table if isinstance(path_or_table, HudiTable) else HudiTable.open(path_or_table, filesystem)
+    table = path_or_table
+    if not isinstance(table, HudiTable):
+        table = HudiTable.open(table, filesystem, storage_options=storage_options)
     if up_to is not None and after is None:
         raise QueryError("up_to", repr(up_to), "an after as well, where the range begins")
     merges = merge_store(cache, cache_bytes)

@@ -37,7 +37,7 @@ from hudi_bridge.connectors.lakes.roots import DEFAULT_NAMESPACE, Namespace, Roo
 from hudi_bridge.display import html_of_properties
 from hudi_bridge.engines import MergeStore, RecordPayload
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
-from hudi_bridge.storage import PathLike, Storage
+from hudi_bridge.storage import PathLike, Storage, StorageOptions
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike
 
@@ -55,6 +55,7 @@ def attach_all(
     name: str = "lake",
     *,
     filesystem: Any = None,  # noqa: ANN401 - of any library
+    storage_options: StorageOptions | None = None,
     as_of: InstantLike | None = None,
     options: Mapping[str, str] | None = None,
     payloads: Mapping[str, RecordPayload] | None = None,
@@ -64,15 +65,15 @@ def attach_all(
     """Makes a database of a connection from all tables below a folder; reads nothing until a table is named.
 
     The database is in memory, also if the connection has one in a file, into which nothing gets. All cursors of the
-    connection see it. ``root`` is a path or URI; ``filesystem``, ``options`` and ``payloads`` are those of
-    ``HudiTable.open``, for all tables. ``as_of`` is that of ``HudiTable.snapshot``, for all tables whose names tell no
-    instant. ``cache`` and ``cache_bytes`` are those of ``attach``, for all tables together.
+    connection see it. ``root`` is a path or URI; ``filesystem``, ``storage_options``, ``options`` and ``payloads`` are
+    those of ``HudiTable.open``, for all tables. ``as_of`` is that of ``HudiTable.snapshot``, for all tables whose names
+    tell no instant. ``cache`` and ``cache_bytes`` are those of ``attach``, for all tables together.
 
     Raises:
         QueryError: the connection has a database with this name, or the folder is itself a table.
         TableNotFoundError: there is no such folder.
     """
-    folder = Storage.open(root, filesystem)
+    folder = Storage.open(root, filesystem, storage_options)
     if not folder.exists(""):
         raise TableNotFoundError(folder.shown_path, "there is no such folder")
     if is_table(folder):

@@ -15,7 +15,7 @@ from typing import Self, TypeAlias
 from hudi_bridge.connectors.lakes.names import is_visible_folder_name
 from hudi_bridge.errors import QueryError, TableNotFoundError
 from hudi_bridge.masking import masked
-from hudi_bridge.storage import PathLike, Storage
+from hudi_bridge.storage import PathLike, Storage, StorageOptions
 
 DEFAULT_NAMESPACE = ("default",)
 _PROPERTIES = ".hoodie/hoodie.properties"
@@ -32,8 +32,12 @@ class Roots:
     tables: Mapping[tuple[Namespace, str], Storage]
 
     @classmethod
-    def of(cls, folders: Sequence[PathLike], tables: Sequence[str]) -> Self:
+    def of(
+        cls, folders: Sequence[PathLike], tables: Sequence[str], storage_options: StorageOptions | None = None
+    ) -> Self:
         """Parses ``folders``, which are paths or URIs, and ``tables`` such as ``sales.orders=s3://bucket/orders``.
+
+        ``storage_options`` are for all of them.
 
         Raises:
             QueryError: a table is not of this form, or nothing is given.
@@ -45,8 +49,8 @@ class Roots:
             *levels, table = name.split(".")
             if not (sign and path and all(map(is_visible_folder_name, (*levels, table)))):
                 raise QueryError("--table", repr(masked(text)), "NAME=PATH or NAMESPACE.NAME=PATH")
-            named[tuple(levels) or DEFAULT_NAMESPACE, table] = Storage.open(path)
-        opened = [Storage.open(folder) for folder in folders]
+            named[tuple(levels) or DEFAULT_NAMESPACE, table] = Storage.open(path, options=storage_options)
+        opened = [Storage.open(folder, options=storage_options) for folder in folders]
         for one in (*opened, *named.values()):
             if not one.exists(""):
                 raise TableNotFoundError(one.shown_path, "there is no such folder")

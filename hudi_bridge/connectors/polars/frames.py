@@ -11,7 +11,7 @@ from hudi_bridge.connectors.polars.conditions import condition_of
 from hudi_bridge.connectors.polars.types import columns_of, frame_of
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import QueryError
-from hudi_bridge.storage import PathLike
+from hudi_bridge.storage import PathLike, StorageOptions
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike
 
@@ -20,6 +20,7 @@ def scan(
     path_or_table: PathLike | HudiTable,
     *,
     filesystem: Any = None,  # noqa: ANN401 - of any library
+    storage_options: StorageOptions | None = None,
     as_of: InstantLike | None = None,
     read_optimized: bool = False,
     after: InstantLike | None = None,
@@ -29,10 +30,10 @@ def scan(
 ) -> pl.LazyFrame:
     """The rows of a table as a lazy frame: its snapshot or, if asked, the base files alone or a range of commits.
 
-    ``path_or_table`` is a path or URI as for ``HudiTable.open``, or an open table. ``filesystem``, ``options`` and
-    ``payloads`` are those of ``HudiTable.open``, and ``as_of`` is that of ``HudiTable.snapshot``. ``read_optimized``
-    leaves out the changes in log files. ``after``, and optionally ``up_to``, ask for the rows that commits in that
-    range have written, as ``HudiTable.incremental`` does.
+    ``path_or_table`` is a path or URI as for ``HudiTable.open``, or an open table. ``filesystem``, ``storage_options``,
+    ``options`` and ``payloads`` are those of ``HudiTable.open``, and ``as_of`` is that of ``HudiTable.snapshot``.
+    ``read_optimized`` leaves out the changes in log files. ``after``, and optionally ``up_to``, ask for the rows that
+    commits in that range have written, as ``HudiTable.incremental`` does.
 
     The frame stays at the instant that was newest at the time of this call, or at ``as_of``. No rows are read before
     Polars collects the frame, and each collection reads them anew. Errors of reading are raised by Polars as they are.
@@ -48,7 +49,9 @@ def scan(
         raise QueryError("up_to", repr(up_to), "an after as well, where the range begins")
     if after is not None and (as_of is not None or read_optimized):
         raise QueryError("after", repr(after), "neither as_of nor read_optimized beside it")
-    table = _opened(path_or_table, filesystem=filesystem, options=options, payloads=payloads)
+    table = _opened(
+        path_or_table, filesystem=filesystem, storage_options=storage_options, options=options, payloads=payloads
+    )
     if after is not None:
         return scan_dataset(table.incremental(after, up_to))
     return scan_dataset(table.read_optimized(as_of) if read_optimized else table.snapshot(as_of))

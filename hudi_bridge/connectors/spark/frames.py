@@ -12,7 +12,7 @@ from pyspark.sql.functions import col
 from hudi_bridge.connectors.spark.conditions import ParsedFilter, parse_filter
 from hudi_bridge.connectors.spark.jobs import frame_of, quoted
 from hudi_bridge.connectors.spark.native_read import snapshot_frame
-from hudi_bridge.connectors.spark.options import QUERY_TYPE, SparkQuery, parse_options
+from hudi_bridge.connectors.spark.options import QUERY_TYPE, STORAGE, SparkQuery, parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, selected
 from hudi_bridge.connectors.spark.routes import note_routes
 from hudi_bridge.connectors.spark.types import spark_schema
@@ -30,6 +30,7 @@ def read(
     filter: str | None = None,  # noqa: A002 - as pyarrow and DataFrames call it
     query_type: str | None = None,
     options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """A table as a DataFrame of ``columns`` (all by default) and of the rows that meet ``filter``, a SQL condition.
 
@@ -38,7 +39,8 @@ def read(
     returns, and is kept as long as a DataFrame uses it. ``slice_routes`` tells which slices Spark reads.
 
     ``query_type`` is ``snapshot``, ``read_optimized``, ``incremental`` or ``splits``; ``options`` are those of
-    ``spark.read.format("hudi_bridge")``.
+    ``spark.read.format("hudi_bridge")``. ``storage_options`` are those of ``HudiTable.open``; Spark's own
+    reader does not know them, so that with them all slices are read by this package's.
 
     Raises:
         QueryError: a column, an option or the query does not fit the table, or local workers run another version of
@@ -53,6 +55,7 @@ def read(
     if (spark.sparkContext.master or "").startswith("local"):
         require_same_python(spark)
     given = {**(options or {}), "path": path_text(path)} | ({} if query_type is None else {QUERY_TYPE: query_type})
+    given |= {f"{STORAGE}{name}": value for name, value in (storage_options or {}).items()}
     query = PinnedQuery.of(parse_options(given))
     wanted = selected(query.full_schema, query.options.columns if columns is None else columns).names
     parsed = _NO_FILTER

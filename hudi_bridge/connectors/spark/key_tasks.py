@@ -17,7 +17,6 @@ from hudi_bridge.connectors.spark.key_ranges import KeyRangeTree
 from hudi_bridge.connectors.spark.plan import load_split
 from hudi_bridge.engines import base_key_range, held_keys, log_record_keys
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
-from hudi_bridge.storage import Storage
 
 ANYWHERE = ""
 """Stands for all partitions, where keys are given without partition paths."""
@@ -60,7 +59,7 @@ class Ranges:
 
 def key_ranges(slices: Slices, places: Iterable[int]) -> Iterator[pa.RecordBatch]:
     """The key range of each base file; null for a base file that stores none."""
-    storage = Storage.open(slices.context.table_path)
+    storage = slices.context.open_storage()
     with noting_error_details():
         for place in places:
             split = slices.split(place)
@@ -70,7 +69,7 @@ def key_ranges(slices: Slices, places: Iterable[int]) -> Iterator[pa.RecordBatch
 
 def log_keys(slices: Slices, places: Iterable[int]) -> Iterator[pa.RecordBatch]:
     """The keys of the records that the logs of each slice insert or update."""
-    storage = Storage.open(slices.context.table_path)
+    storage = slices.context.open_storage()
     with noting_error_details():
         for place in places:
             split = slices.split(place)
@@ -98,7 +97,7 @@ def base_candidates(ranges: Ranges, batches: Iterable[pa.RecordBatch]) -> Iterat
 
 def verified(slices: Slices, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The candidates whose slice holds the record; the input must be sorted by place."""
-    storage = Storage.open(slices.context.table_path)
+    storage = slices.context.open_storage()
     pairs: Iterator[tuple[Any, Any]] = (
         pair for batch in batches for pair in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
     )

@@ -26,6 +26,9 @@ def folder_if_native(spark: SparkSession, listing: Listing) -> SparkFolder:
         raise NotNativeError(reason)
     if any(name.lower().startswith(PREFIX) for name in listing.reading.schema.names):
         raise NotNativeError(f"names of columns begin with {PREFIX}")
+    if listing.options.storage_options:
+        # They may say where a bucket is, not only who may read it.
+        raise NotNativeError("Spark's own reader does not know the storage options")
     if "parquet" not in str(spark.conf.get(_SOURCES_OF_FIRST_VERSION)).lower().split(","):
         raise NotNativeError(f"{_SOURCES_OF_FIRST_VERSION} leaves out parquet")
     return SparkFolder.of(spark, listing.options.path)

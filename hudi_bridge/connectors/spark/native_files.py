@@ -12,7 +12,6 @@ from hudi_bridge.connectors.spark.plan import load_split
 from hudi_bridge.dispatch import reading_error
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.splits.split import ReadContext
-from hudi_bridge.storage import Storage
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.parquet")
 # Each may hold thousands of slices.
@@ -39,7 +38,7 @@ def cause_in(text: str) -> HudiReadError | None:
     """What is wrong with a file that the text of an error names; None if it names none, or if all can be read."""
     for split, contexts in _slices_in(text):
         context = contexts[0]
-        error = reading_error(Storage.open(context.table_path), load_split(split, contexts))
+        error = reading_error(context.open_storage(), load_split(split, contexts))
         if error is not None:
             return error
     return None

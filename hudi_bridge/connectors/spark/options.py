@@ -8,7 +8,7 @@ Source: ``DataSourceOptions`` of Hudi (``DataSourceReadOptions``).
 import csv
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hudi_bridge.changes.split import ChangeFormat
@@ -28,6 +28,8 @@ MAX_INSTANTS_PER_TRIGGER = "maxInstantsPerTrigger"
 LOG_MEMORY_BYTES = "logMemoryBytes"
 PUSH_FILTERS = "pushFilters"
 MAX_NATIVE_FILES = "maxNativeFiles"
+STORAGE = "storage."
+"""What names of storage options begin with."""
 
 DEFAULT_PARTITION_BYTES = 128 << 20
 # Spark looks for each file of a scan on its own, and holds all their names in the plan.
@@ -79,7 +81,7 @@ class SparkOptions:
 
     ``columns`` is None for all. ``begin`` (exclusive) and ``end`` (inclusive) bound an incremental query; with a
     ``change_format`` it returns changes. A table with more than ``native_files`` base files is read by this package's
-    reader alone. ``table_options`` go to ``HudiTable.open``.
+    reader alone. ``table_options`` and ``storage_options`` go to ``HudiTable.open``.
     """
 
     path: str
@@ -96,6 +98,7 @@ class SparkOptions:
     pushes_filters: bool = False
     native_files: int = DEFAULT_NATIVE_FILES
     table_options: tuple[tuple[str, str], ...] = ()
+    storage_options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 def parse_options(options: Mapping[str, str]) -> SparkOptions:
@@ -130,6 +133,9 @@ def parse_options(options: Mapping[str, str]) -> SparkOptions:
         pushes_filters=_flag(given, PUSH_FILTERS),
         native_files=_native_files(given),
         table_options=tuple((name, given[name]) for name in READ_OPTION_KEYS if name in given),
+        storage_options=tuple(
+            (name.removeprefix(STORAGE), value) for name, value in given.items() if name.startswith(STORAGE)
+        ),
     )
 
 
@@ -141,8 +147,9 @@ def _refuse(given: Mapping[str, str]) -> None:
         harmless = _REFUSED_UNLESS.get(name)
         if harmless is not None and value.lower() != harmless:
             raise QueryError(name, repr(value), f"{harmless!r} or no such option")
-        if name not in known and not name.startswith("hoodie."):
-            raise QueryError("option", repr(name), f"one of {', '.join(_KNOWN_OPTIONS)}, or an option of Hudi")
+        if name not in known and not name.startswith(("hoodie.", STORAGE)):
+            names = ", ".join((*_KNOWN_OPTIONS, f"{STORAGE}NAME"))
+            raise QueryError("option", repr(name), f"one of {names}, or an option of Hudi")
 
 
 def _query(given: Mapping[str, str]) -> SparkQuery:

@@ -91,7 +91,10 @@ class PinnedQuery:
     def of(cls, options: SparkOptions) -> Self:
         """Opens the table and pins it at its current timeline."""
         table = HudiTable.open(
-            options.path, options=dict(options.table_options), log_memory_bytes=options.log_memory_bytes
+            options.path,
+            options=dict(options.table_options),
+            log_memory_bytes=options.log_memory_bytes,
+            storage_options=dict(options.storage_options),
         )
         return cls(options=options, table=table)
 

@@ -68,7 +68,7 @@ class DeltaJob:
                 assert isinstance(split, RealtimeFileSplit)
                 path = split.context.table_path
                 if path not in storages:
-                    storages[path] = Storage.open(path)
+                    storages[path] = split.context.open_storage()
                 # As many tasks as the machine has cores may share its memory.
                 at_once = os.cpu_count() or 1
                 with slice_delta_in(

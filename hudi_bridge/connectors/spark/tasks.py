@@ -27,7 +27,7 @@ def _rows(reading: Reading, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]
     for split in splits:
         path = split.context.table_path
         if path not in storages:
-            storages[path] = Storage.open(path)
+            storages[path] = split.context.open_storage()
         reader = open_reader_in(
             storages[path],
             split,

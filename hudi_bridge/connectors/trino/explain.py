@@ -81,7 +81,8 @@ def explain_routes(
     Raises:
         HudiReadError: the table cannot be read.
     """
-    storage, splits, context = Storage.open(table.path_to_open, filesystem), table.splits(), table.read_context()
+    storage = table.storage if filesystem is None else Storage.open(table.path_to_open, filesystem)
+    splits, context = table.splits(), table.read_context()
     if not len(context.schema):
         raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
     columns = LogColumns.of(context, Engine.PRESTO if dialect is Dialect.PRESTO else Engine.TRINO)

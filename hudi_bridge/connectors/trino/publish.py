@@ -88,7 +88,8 @@ def publish_log_records(
         UnsupportedTableError: the table has no columns, or cannot be merged, or with ``unmerged`` not by Trino.
         HudiReadError: the table cannot be read.
     """
-    storage, scratch = Storage.open(table.path_to_open, filesystem), Scratch.open(folder)
+    scratch = Scratch.open(folder)
+    storage = table.storage if filesystem is None else Storage.open(table.path_to_open, filesystem)
     scratch.require_outside(storage)
     publisher = _Publisher(
         table, storage, scratch, locations or Locations(), engine, cut_times=cut_times, is_merged=not unmerged
