@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_bridge.logformat.avro_columns import record_bounds
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.logformat.record_bounds import record_bounds
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge.arrays import Booleans, Column
 from hudi_bridge.readers.log_record_scanner import BlockDecoder, read_live_blocks, read_log_file

@@ -10,10 +10,8 @@ The content of an Avro data block (``HoodieAvroDataBlock``), big-endian:
 The bytes of columns that are not asked for are still checked.
 """
 
-from array import array
 from collections.abc import Collection
 from struct import Struct
-from struct import error as StructError  # noqa: N812 - the struct module names its error in lower case
 from typing import cast
 
 import numpy as np
@@ -23,10 +21,10 @@ from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.logformat.avro_arrays import nested_array, read_array
 from hudi_bridge.logformat.avro_cursors import Cursors, DatumBytes, Ints
 from hudi_bridge.logformat.avro_items import step_over
+from hudi_bridge.logformat.record_bounds import record_bounds
 from hudi_bridge.schema.avro_types import AvroRecord, arrow_schema
 
 _CONTENT_HEAD = Struct(">ii")
-_LENGTH = Struct(">i")
 _CONTENT_VERSIONS = range(1, 4)
 
 # Each field is read in a pass of its own over the records, over as many at a time as fit a CPU cache.
@@ -73,39 +71,6 @@ def content_bounds(buffer: pa.Buffer, path: str, offset: int) -> tuple[Ints, Int
     if version not in _CONTENT_VERSIONS:
         raise UnsupportedTableError("version of Avro log block content", f"{version} in {path}", "1 to 3")
     return record_bounds(buffer, _CONTENT_HEAD.size, count, path, offset)
-
-
-def record_bounds(
-    buffer: pa.Buffer | bytes | memoryview, offset: int, count: int, path: str, block_offset: int
-) -> tuple[Ints, Ints]:
-    """Where each of ``count`` records begins and ends; the length of the first one is at ``offset``.
-
-    Raises:
-        CorruptLogFileError: the records do not end where the buffer does.
-    """
-    view = memoryview(buffer)
-    if not 0 <= count <= (len(view) - offset) // _LENGTH.size:
-        raise CorruptLogFileError(path, block_offset, f"a count of {count} records", "records that fit the block")
-    length_offsets = array("q")
-    position, unpack = offset, _LENGTH.unpack_from
-    try:
-        for _ in range(count):
-            length_offsets.append(position)
-            position += _LENGTH.size + unpack(view, position)[0]
-    except StructError as error:
-        found = f"no length for record {len(length_offsets) - 1} of {count}"
-        raise CorruptLogFileError(path, block_offset, found, "a length before each record") from error
-    starts = np.frombuffer(length_offsets, np.int64) + _LENGTH.size
-    # A record ends where the length of the next one begins.
-    ends = np.append(starts[1:] - _LENGTH.size, np.full(min(count, 1), position))
-    negative = ends < starts
-    if negative.any():
-        found = f"a negative length for record {negative.argmax()} of {count}"
-        raise CorruptLogFileError(path, block_offset, found, "a length before each record")
-    if position != len(view):
-        found = f"{count} records that end at byte {position} of {len(view)}"
-        raise CorruptLogFileError(path, block_offset, found, "records that fill the block")
-    return starts, ends
 
 
 def decode_avro_records(
