@@ -16,6 +16,7 @@ from hudi_bridge.errors import QueryError
 from hudi_bridge.imported_later import LaterModule
 from hudi_bridge.indexes.column_stats import ColumnStatsOfTable
 from hudi_bridge.indexes.expression_index import ExpressionIndexesOfTable
+from hudi_bridge.indexes.kept_ranges import KeptRanges
 from hudi_bridge.indexes.key_index import KeyIndexOfTable
 from hudi_bridge.indexes.partition_stats import PartitionStatsOfTable
 from hudi_bridge.indexes.record_index import RecordIndexOfTable
@@ -380,7 +381,10 @@ class HudiTable:
     def _skipping_by_files(self) -> Skipping:
         """What serves queries of earlier states too."""
         expressions = ExpressionIndexesOfTable(self._state, lambda: self._metadata_table)
-        return Skipping((("column stats", self._column_stats), ("expression index", expressions)))
+        kept = KeptRanges(self._state.storage)
+        return Skipping(
+            (("column stats", self._column_stats), ("expression index", expressions), ("kept ranges", kept))
+        )
 
     @cached_property
     def _metadata_table(self) -> MetadataTable:

@@ -6,7 +6,7 @@ Row groups are skipped by statistics only if the filter's columns have not evolv
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +20,8 @@ from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line
 from hudi_bridge.merge.arrays import Booleans, Positions
 from hudi_bridge.ranges import FileOfRanges
 from hudi_bridge.readers.column_chunks import ColumnChunks
+from hudi_bridge.readers.column_ranges import columns_with_ranges, ranges_of_row_groups
+from hudi_bridge.readers.filter_ranges import may_pass
 from hudi_bridge.readers.footers import BaseFooter, base_fragment, kept_footer, text_range
 from hudi_bridge.readers.missing_files import data_file_gone
 from hudi_bridge.readers.request import RowRequest
@@ -177,7 +179,7 @@ class BaseFileColumns:
         )
 
     def matching_row_groups(self, request: RowRequest) -> list[int]:
-        """The row groups that may hold rows passing the filter; all of them if its columns have evolved since."""
+        """The row groups that may hold rows passing the filter, as far as statistics tell."""
         if request.row_filter is None:
             return list(self._base.row_groups)
         unchanged = {
@@ -186,8 +188,20 @@ class BaseFileColumns:
             if column.source == column.field.name and column.step is None and not _may_hold_nan(column.field.type)
         }
         if not unchanged.union(self._split.path_values).issuperset(request.filter_columns):
-            return list(self._base.row_groups)
+            return self._row_groups_in_range(request.row_filter, request.filter_columns)
         return self._base.matching_row_groups(request.row_filter, self.schema)
+
+    def _row_groups_in_range(self, row_filter: pc.Expression, columns: Sequence[str]) -> list[int]:
+        """The row groups by the ranges of columns, which take NaN and wider types into account, as Arrow does not."""
+        groups = self._base.row_groups
+        ranges = {
+            name: (
+                self._split.context.schema.field(name).type,
+                ranges_of_row_groups(self._base.footer, self._base.arrow_schema, self._split, name),
+            )
+            for name in columns_with_ranges(columns, self._split.context)
+        }
+        return list(compress(groups, may_pass(row_filter, ranges, len(groups)).tolist())) if ranges else list(groups)
 
     def expect(self, row_groups: Sequence[int]) -> None:
         """Tell the order in which row groups are going to be read."""

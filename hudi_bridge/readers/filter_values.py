@@ -27,28 +27,34 @@ from hudi_bridge.merge.arrays import Column
 
 _MOST_NODES = 10_000
 _PARSED = BoundedCache(16)
-_MATCH_ALL = "or_kleene", "or"
-_MATCH_BOTH = "and_kleene", "and"
+MATCH_ANY = "or_kleene", "or"
+MATCH_ALL = "and_kleene", "and"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Call:
+class Call:
+    """A call of one of Arrow's functions; ``options`` are its options as a struct, None without."""
+
     name: str
-    arguments: tuple["_Node", ...]
+    arguments: tuple["Node", ...]
     options: Any
 
 
 @dataclass(frozen=True, slots=True)
-class _Field:
+class Field:
+    """A top-level column."""
+
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Literal:
+class Literal:
+    """A constant."""
+
     value: "pa.Scalar[Any]"
 
 
-_Node: TypeAlias = "_Call | _Field | _Literal | None"
+Node: TypeAlias = "Call | Field | Literal | None"
 """None is a part that is not understood."""
 
 
@@ -57,16 +63,16 @@ def allowed_values(row_filter: pc.Expression, column: str) -> "Column | None":
 
     The values have the types that the filter gives, and no particular order; none of them is null.
     """
-    return _allowed(_parsed_once(row_filter), _Field(column))
+    return _allowed(parsed_filter(row_filter), Field(column))
 
 
 def allowed_results(row_filter: pc.Expression, function: str, column: str) -> "Column | None":
     """The same of the results of one of Arrow's functions over a column, without options."""
-    subject = _Call(name=function, arguments=(_Field(column),), options=None)
-    return _allowed(_parsed_once(row_filter), subject)
+    subject = Call(name=function, arguments=(Field(column),), options=None)
+    return _allowed(parsed_filter(row_filter), subject)
 
 
-def _parsed_once(row_filter: pc.Expression) -> _Node:
+def parsed_filter(row_filter: pc.Expression) -> Node:
     """The tree of an expression; each slice asks for that of the same filter."""
     # An expression has no hash. While it is in the cache, no other has its id.
     known = _PARSED.get(id(row_filter))
@@ -76,36 +82,37 @@ def _parsed_once(row_filter: pc.Expression) -> _Node:
         except (pa.ArrowException, LookupError, ValueError, TypeError, AttributeError, RecursionError):
             known = row_filter, None
         _PARSED.put(id(row_filter), known, 1)
-    root: _Node = known[1]
+    root: Node = known[1]
     return root
 
 
-def _allowed(node: _Node, subject: "_Call | _Field") -> "Column | None":
-    if not isinstance(node, _Call):
+def _allowed(node: Node, subject: "Call | Field") -> "Column | None":
+    if not isinstance(node, Call):
         return None
-    if node.name in _MATCH_BOTH:
+    if node.name in MATCH_ALL:
         known = [values for one in node.arguments if (values := _allowed(one, subject)) is not None]
         return min(known, key=len, default=None)
-    if node.name in _MATCH_ALL:
+    if node.name in MATCH_ANY:
         found = [_allowed(one, subject) for one in node.arguments]
         return _joined([values for values in found if values is not None]) if None not in found else None
-    if node.name == "if_else" and _never_passes(node.arguments[-1]):
+    if node.name == "if_else" and never_passes(node.arguments[-1]):
         # DuckDB writes IN this way.
-        return _allowed(_Call(name="and_kleene", arguments=node.arguments[:-1], options=None), subject)
+        return _allowed(Call(name="and_kleene", arguments=node.arguments[:-1], options=None), subject)
     if node.name == "equal":
         return _equal(node.arguments, subject)
     if node.name == "is_in" and node.arguments == (subject,) and node.options is not None:
-        return _listed(node.options)
+        return listed_values(node.options)
     return None
 
 
-def _never_passes(node: _Node) -> bool:
-    return isinstance(node, _Literal) and not node.value.as_py()
+def never_passes(node: Node) -> bool:
+    """Whether a part of a filter is a constant that is not true."""
+    return isinstance(node, Literal) and not node.value.as_py()
 
 
-def _equal(arguments: tuple[_Node, ...], subject: "_Call | _Field") -> "Column | None":
+def _equal(arguments: tuple[Node, ...], subject: "Call | Field") -> "Column | None":
     for one, other in (arguments, arguments[::-1]):
-        if one == subject and isinstance(other, _Literal):
+        if one == subject and isinstance(other, Literal):
             # Not by way of Python, which does not have all dates and times.
             literal: Any = other.value
             value: Column = pa.repeat(literal, 1)
@@ -113,7 +120,8 @@ def _equal(arguments: tuple[_Node, ...], subject: "_Call | _Field") -> "Column |
     return None
 
 
-def _listed(options: Any) -> "Column | None":  # noqa: ANN401 - a scalar of any struct
+def listed_values(options: Any) -> "Column | None":  # noqa: ANN401 - a scalar of any struct
+    """The values of the options of ``is_in``; None if null is one of them."""
     values = options["value_set"].values
     return values if isinstance(values, pa.Array) and not values.null_count else None
 
@@ -124,7 +132,7 @@ def _joined(parts: list[Column]) -> "Column | None":
     return pa.concat_arrays(parts)
 
 
-def _parsed(row_filter: pc.Expression) -> _Node:
+def _parsed(row_filter: pc.Expression) -> Node:
     reduced: Any = row_filter.__reduce__()
     _, (serialized,) = reduced
     with pa.ipc.open_file(serialized) as reader:
@@ -138,14 +146,14 @@ def _parsed(row_filter: pc.Expression) -> _Node:
     return root if next(left, None) is None else None
 
 
-def _parsed_node(kind: str, text: str, left: Iterator[tuple[str, str]], batch: pa.RecordBatch) -> _Node:
+def _parsed_node(kind: str, text: str, left: Iterator[tuple[str, str]], batch: pa.RecordBatch) -> Node:
     match kind:
         case "call":
             return _parsed_call(text, left, batch)
         case "field_ref":
-            return _Field(text)
+            return Field(text)
         case "literal":
-            return _Literal(batch.column(int(text))[0])
+            return Literal(batch.column(int(text))[0])
         case "nested_field_ref":
             for _ in range(int(text)):
                 next(left)
@@ -153,12 +161,12 @@ def _parsed_node(kind: str, text: str, left: Iterator[tuple[str, str]], batch: p
     raise ValueError(kind)
 
 
-def _parsed_call(name: str, left: Iterator[tuple[str, str]], batch: pa.RecordBatch) -> _Call:
-    arguments: list[_Node] = []
+def _parsed_call(name: str, left: Iterator[tuple[str, str]], batch: pa.RecordBatch) -> Call:
+    arguments: list[Node] = []
     options = None
     for kind, text in left:
         if kind == "end" and text == name:
-            return _Call(name=name, arguments=tuple(arguments), options=options)
+            return Call(name=name, arguments=tuple(arguments), options=options)
         if kind == "options":
             options = batch.column(int(text))[0]
         else:

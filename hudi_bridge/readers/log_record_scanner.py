@@ -28,6 +28,7 @@ from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, data_records
 from hudi_bridge.merge.ordering_fields import ordering_type
 from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.readers.column_ranges import RangesInLogs
 from hudi_bridge.readers.missing_files import data_file_gone
 from hudi_bridge.readers.split_columns import plan_file_evolution, record_keys, with_path_columns, without_path_columns
 from hudi_bridge.schema.avro import AvroRecord, arrow_schema, parse_avro_schema
@@ -76,11 +77,19 @@ class LogScan:
         """The number of parts to merge one at a time, so that the records of each fit into the memory for logs."""
         self._decoder = BlockDecoder(split, rule, columns, wanted_keys)
 
-    def records(self) -> LogRecordMap:
-        """The surviving log records; log files are released as they are decoded, and read again by the next call."""
+    def records(self, ranges: RangesInLogs | None = None) -> LogRecordMap:
+        """The surviving log records; log files are released as they are decoded, and read again by the next call.
+
+        ``ranges`` learn from all records.
+        """
         blocks = deque(self._blocks())
         self._kept = None
-        return self._record_map(self._decoder.decode(blocks.popleft()) for _ in range(len(blocks)))
+        decoded = [self._decoder.decode(blocks.popleft()) for _ in range(len(blocks))]
+        if ranges is not None:
+            for records in decoded:
+                ranges.add(records)
+            ranges.keep(self._storage, self.instants)
+        return self._record_map(decoded)
 
     def records_of_part(self, part: int) -> LogRecordMap:
         """The surviving log records of one part of the record keys."""

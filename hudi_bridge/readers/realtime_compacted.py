@@ -16,6 +16,7 @@ from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined
 from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile
+from hudi_bridge.readers.column_ranges import RangesInLogs
 from hudi_bridge.readers.key_matches import KeyMatchFinder, matched_columns
 from hudi_bridge.readers.late_columns import WantedRows, kept_rows
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
@@ -62,7 +63,9 @@ class RealtimeCompactedReader:
 
     @cached_property
     def _all_log_records(self) -> LogRecordMap:
-        return self._log_scan.records()
+        if self._request.record_keys is not None or not self._request.filter_columns:
+            return self._log_scan.records()
+        return self._log_scan.records(RangesInLogs(self._split, self._request.filter_columns))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The merged rows that pass the filter, in no particular order."""
