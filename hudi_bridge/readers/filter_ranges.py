@@ -36,8 +36,6 @@ _MIRRORED = {"less": "greater", "less_equal": "greater_equal", "greater": "less"
 _MOST_LISTED = 16
 """Of more values in a list, the least and the greatest are compared alone."""
 _NUMBER = "number"
-_PASSES = pc.scalar(True)  # noqa: FBT003 - a literal of the expression language
-_FAILS = pc.scalar(False)  # noqa: FBT003 - a literal of the expression language
 
 
 def has_ranges(kind: pa.DataType) -> bool:
@@ -77,6 +75,11 @@ def may_pass(
     return passes
 
 
+def _constant(*, passes: bool) -> pc.Expression:
+    # Not when this module is imported: Arrow imports pandas for it.
+    return pc.scalar(passes)
+
+
 def _stored(values: list[Any], kind: pa.DataType) -> Column:
     """Values as an array of a type, given as Arrow stores them."""
     if pa.types.is_date32(kind):
@@ -99,16 +102,16 @@ def _end(place: int, end: int) -> str:
 def _condition(node: Node, kinds: Mapping[str, pa.DataType], places: Mapping[str, int]) -> pc.Expression:
     """A condition on the ends of ranges that is true if a row may pass; null counts as false."""
     if isinstance(node, Literal):
-        return _FAILS if never_passes(node) else _PASSES
+        return _constant(passes=False) if never_passes(node) else _constant(passes=True)
     if not isinstance(node, Call):
-        return _PASSES
+        return _constant(passes=True)
     if node.name in MATCH_ALL or (node.name == "if_else" and never_passes(node.arguments[-1])):
         parts = node.arguments if node.name in MATCH_ALL else node.arguments[:-1]
-        return reduce(and_, (_condition(one, kinds, places) for one in parts), _PASSES)
+        return reduce(and_, (_condition(one, kinds, places) for one in parts), _constant(passes=True))
     if node.name in MATCH_ANY:
-        return reduce(or_, (_condition(one, kinds, places) for one in node.arguments), _FAILS)
+        return reduce(or_, (_condition(one, kinds, places) for one in node.arguments), _constant(passes=False))
     found = _compared(node, kinds, places)
-    return _PASSES if found is None else found
+    return _constant(passes=True) if found is None else found
 
 
 def _compared(node: Call, kinds: Mapping[str, pa.DataType], places: Mapping[str, int]) -> pc.Expression | None:
@@ -153,9 +156,9 @@ def _any_within(low: Any, high: Any, node: Call, kind: pa.DataType) -> pc.Expres
         # In a list, NaN is equal to NaN.
         return None
     if not len(values):
-        return _FAILS
+        return _constant(passes=False)
     if len(values) <= _MOST_LISTED:
-        return reduce(or_, ((low <= value) & (high >= value) for value in values), _FAILS)
+        return reduce(or_, ((low <= value) & (high >= value) for value in values), _constant(passes=False))
     ends: Any = pc.min_max(values)
     both: pc.Expression = (low <= ends["max"]) & (high >= ends["min"])
     return both
