@@ -3,6 +3,7 @@
 The filter is applied exactly. A query is planned once; each scan reads the files again.
 """
 
+import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import fields, replace
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hudi_bridge.config import QueryType
-from hudi_bridge.dispatch import reader_for
+from hudi_bridge.dispatch import read_rows
 from hudi_bridge.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.errors import QueryError
 from hudi_bridge.explanation import Explanation, explained
@@ -28,6 +29,7 @@ from hudi_bridge.indexes.candidates import (
 from hudi_bridge.indexes.skipping import SkippingStep
 from hudi_bridge.logformat.scan import SkippedBlocks
 from hudi_bridge.merge.arrays import Column
+from hudi_bridge.operations import current_context, operation
 from hudi_bridge.options import DATA_SKIPPING_KEY
 from hudi_bridge.readers.key_condition import RecordKey, spelled_keys, text_column
 from hudi_bridge.readers.log_record_scanner import read_live_blocks
@@ -108,6 +110,7 @@ _OPTIONS_OF_ARROW = frozenset(
 )
 """The scan options that only tune Arrow's own readers."""
 _SMALL_SLICE_BYTES = 1 << 21
+_LOG = logging.getLogger(__name__)
 _MERGED = "a dataset of merged file slices"
 _NOT_BY_ARROW = "a HudiDataset is read by its own methods, not by scans of Arrow's"
 
@@ -454,8 +457,23 @@ class HudiDataset(ds.FileSystemDataset):
         chosen = (piece for piece in slices if partition_path in (None, piece.partition_path))
         return list(self._candidates(chosen, request.record_keys, notes))
 
+    def _plan_of_scan(self, request: RowRequest, partition_path: str | None) -> list[Split]:
+        """The splits that a scan reads, with a word to the log."""
+        notes = PlanNotes() if _LOG.isEnabledFor(logging.DEBUG) else None
+        with operation(
+            _LOG, "plan", table=self._storage.shown_path, query=str(self.query_type), instant=self.instant
+        ) as planning:
+            splits = self._chosen(request, partition_path, notes)
+            if planning.is_heard:
+                pieces = [piece for split in splits for piece in split.slices]
+                base, logs = (piece.base_size_bytes for piece in pieces), (piece.log_size_bytes for piece in pieces)
+                planning.note(slices=len(pieces), base_bytes=sum(base), log_bytes=sum(logs))
+        for step in notes.steps if notes is not None else ():
+            _LOG.debug("plan: %s", step)
+        return splits
+
     def _batches(self, request: RowRequest, *, use_threads: bool, partition_path: str | None = None) -> BatchGenerator:
-        splits = self._chosen(request, partition_path)
+        splits = self._plan_of_scan(request, partition_path)
         if use_threads and not self._storage.is_local:
             return iter_from_store(self._storage, splits, request)
         # Several splits are read in parallel and keep the cores busy.
@@ -463,7 +481,8 @@ class HudiDataset(ds.FileSystemDataset):
         at_once = most_at_once(len(splits)) if use_threads else 1
         if use_threads and request.record_keys is not None:
             at_once = _look_ups_at_once(splits)
-        read = partial(_read, self._storage, request, use_threads=alone, at_once=at_once)
+        context = current_context()
+        read = partial(read_rows, self._storage, request=request, use_threads=alone, at_once=at_once, context=context)
         sources = [partial(read, split) for split in splits]
         return iter_parallel(sources, use_threads=use_threads, at_once=at_once)
 
@@ -474,13 +493,6 @@ def _look_ups_at_once(splits: Sequence[Split]) -> int:
     size = sum(piece.base_size_bytes + piece.log_size_bytes for piece in pieces)
     # Of small files, little of the time is decoding, and threads only wait for each other.
     return most_at_once(len(splits)) if size > _SMALL_SLICE_BYTES * len(splits) else 1
-
-
-def _read(
-    storage: Storage, request: RowRequest, split: Split, *, use_threads: bool, at_once: int
-) -> Iterator[pa.RecordBatch]:
-    # A local reader, so that the log records of the split are released once it has been read.
-    yield from reader_for(storage, split, request, use_threads=use_threads, at_once=at_once).batches()
 
 
 def _projected(batches: BatchGenerator, expressions: dict[str, pc.Expression]) -> BatchGenerator:

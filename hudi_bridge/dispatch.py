@@ -1,7 +1,9 @@
 """Chooses the reader of a split."""
 
+import logging
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any, Protocol, Self
 from weakref import WeakSet
@@ -12,6 +14,7 @@ import pyarrow.compute as pc
 from hudi_bridge.changes.reader import ChangeReader
 from hudi_bridge.changes.split import ChangeSplit
 from hudi_bridge.errors import HudiReadError, QueryError
+from hudi_bridge.operations import operation
 from hudi_bridge.readers.base_only import BaseFileReader
 from hudi_bridge.readers.realtime_compacted import RealtimeCompactedReader
 from hudi_bridge.readers.request import RowRequest
@@ -20,6 +23,8 @@ from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from hudi_bridge.splits.query_plan import Split
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
+
+_LOG = logging.getLogger(__name__)
 
 
 class BatchReader(Protocol):
@@ -156,6 +161,31 @@ def reader_for(
     if not isinstance(split, RealtimeFileSplit):
         raise QueryError("split", type(split).__name__, "a split of a plan")
     return _slice_reader(storage, split, request, use_threads=use_threads, at_once=at_once)
+
+
+def read_rows(
+    storage: Storage,
+    split: Split,
+    *,
+    request: RowRequest,
+    use_threads: bool,
+    at_once: int,
+    context: Any = None,  # noqa: ANN401 - of OpenTelemetry
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a split, as its ``reader_for`` has them; ``context`` is that of its span.
+
+    The reader lives no longer than this, so that the log records of the split are released once it has been read.
+    """
+    with operation(_LOG, "read", logging.DEBUG, context, table=storage.shown_path) as reading:
+        if reading.is_heard:
+            reading.note(slices=", ".join(f"{piece.partition_path}/{piece.file_id}" for piece in split.slices))
+        reader = reader_for(storage, split, request, use_threads=use_threads, at_once=at_once)
+        with closing(_batches_of(reader)) as batches:
+            rows = 0
+            for batch in batches:
+                rows += batch.num_rows
+                yield batch
+            reading.note(rows=rows)
 
 
 def read_extent(storage: Storage, split: RealtimeFileSplit, request: RowRequest) -> ReadExtent:

@@ -1,6 +1,7 @@
 """Repeats requests to a store that have failed for a reason that passes, within a limit of time."""
 
 import errno
+import logging
 import os
 import random
 import re
@@ -11,6 +12,7 @@ from typing import TypeVar
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.waiting import pause
 
+_LOG = logging.getLogger(__name__)
 _LIMIT_VARIABLE = "HUDI_BRIDGE_STORE_RETRY_SECONDS"
 _DEFAULT_LIMIT_SECONDS = 20.0
 _FIRST_DELAY_SECONDS = 0.1
@@ -73,6 +75,7 @@ def with_retries(call: Callable[[], Result], may_pass: Callable[[BaseException],
             shortened = delay * random.uniform(0.5, 1)  # noqa: S311 - so that clients do not return all at once
             if not may_pass(error) or time.monotonic() + shortened > end or not pause(shortened):
                 raise
+            _LOG.info("a request is repeated, since it failed with %s", type(error).__name__)
         delay = min(2 * delay, _LONGEST_DELAY_SECONDS)
 
 

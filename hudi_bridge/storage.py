@@ -5,10 +5,12 @@ the table's folder are refused. No failure is mistaken for the end of a file or 
 """
 
 import errno
+import logging
 import os
 import re
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -29,6 +31,7 @@ from hudi_bridge.retries import CutAnswerError, may_pass, with_retries
 from hudi_bridge.system_memory import memory_bytes
 from hudi_bridge.waiting import call_with_timeout, timeout_seconds
 
+_LOG = logging.getLogger(__name__)
 # A cache takes at most this part of the memory.
 _SHARE_OF_MEMORY = 8
 _SHORTENED_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
@@ -364,9 +367,13 @@ class Storage:
         if self.is_local:
             return self._answer(operation, path, call)
         passes = may_pass if isinstance(self.filesystem, fs.PyFileSystem) else _is_cut
-        return self._answer(
-            operation, path, partial(with_retries, partial(self._wait_for, operation, path, call), passes)
-        )
+        start = time.perf_counter()
+        try:
+            return self._answer(
+                operation, path, partial(with_retries, partial(self._wait_for, operation, path, call), passes)
+            )
+        finally:
+            _LOG.debug("%s %s: %.3f s", operation, path or "the folder", time.perf_counter() - start)
 
     def _answer(self, operation: str, path: str, call: Callable[[], _Result]) -> _Result:
         """The result of a call, whose errors name the file."""

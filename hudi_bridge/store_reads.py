@@ -12,7 +12,8 @@ from queue import Empty, SimpleQueue
 
 import pyarrow as pa
 
-from hudi_bridge.dispatch import reader_for
+from hudi_bridge.dispatch import read_rows
+from hudi_bridge.operations import current_context
 from hudi_bridge.readers.fetch_ahead import FetchingMuch, FilesOfSlice
 from hudi_bridge.readers.parallel import BatchSource, most_at_once
 from hudi_bridge.readers.request import RowRequest
@@ -61,7 +62,8 @@ def iter_from_store(
     # Where few rows are wanted, each split needs further requests and little time of a core.
     is_selective = any(_is_selective(request, split) for split in splits[:1])
     reading = max(1, min(len(splits), _FEW_ROWS_AT_ONCE)) if is_selective else most_at_once(len(splits))
-    parts = (_part(storage, split, request, at_once=reading, alone=len(splits) == 1) for split in splits)
+    read = partial(read_rows, request=request, use_threads=len(splits) == 1, at_once=reading, context=current_context())
+    parts = (_part(storage, split, request, read, at_once=reading) for split in splits)
     ahead = _Ahead(fetching, reading, bytes_ahead())
     workers = Workers(ahead.sources(parts), fetching, _QUEUE_BYTES, pa.RecordBatch.get_total_buffer_size)
     try:
@@ -85,21 +87,21 @@ class _Part:
     fetch: Callable[[FetchingMuch], BatchSource]
 
 
-def _part(storage: Storage, split: Split, request: RowRequest, *, at_once: int, alone: bool) -> _Part:
+def _part(
+    storage: Storage,
+    split: Split,
+    request: RowRequest,
+    read: Callable[[Storage, Split], Iterator[pa.RecordBatch]],
+    *,
+    at_once: int,
+) -> _Part:
     slices = [FilesOfSlice(storage, piece, request, at_once) for piece in split.slices]
 
     def fetch(fetching_much: FetchingMuch) -> BatchSource:
         files = {path: file for piece in slices for path, file in piece.fetch(fetching_much).items()}
-        return partial(_read, storage.fetched_ahead(files), split, request, at_once=at_once, alone=alone)
+        return partial(read, storage.fetched_ahead(files), split)
 
     return _Part(size_bytes=sum(piece.size_bytes for piece in slices), fetch=fetch)
-
-
-def _read(
-    storage: Storage, split: Split, request: RowRequest, *, at_once: int, alone: bool
-) -> Iterator[pa.RecordBatch]:
-    # A local reader, so that the log records of the split are released once it has been read.
-    yield from reader_for(storage, split, request, use_threads=alone, at_once=at_once).batches()
 
 
 class _Ahead:

@@ -1,5 +1,6 @@
 """A Hudi table: opened once, read as of any instant whose files still exist."""
 
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -25,6 +26,7 @@ from hudi_bridge.indexes.skipping import Skipping
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.metadata.listing import indexed_listings
 from hudi_bridge.metadata.table import MetadataTable
+from hudi_bridge.operations import operation
 from hudi_bridge.readers.key_condition import RecordKey
 from hudi_bridge.schema.infer import SchemaProposal
 from hudi_bridge.schema_history import (
@@ -53,6 +55,9 @@ if TYPE_CHECKING:
     from hudi_bridge import dataset
 else:
     dataset = LaterModule("hudi_bridge.dataset")
+
+
+_LOG = logging.getLogger(__name__)
 
 
 class HudiTable:
@@ -103,7 +108,10 @@ class HudiTable:
         log_memory_bytes: int | None = None,
     ) -> Self:
         """As ``open``, with an open storage."""
-        return cls(open_state(storage, options, payloads, log_memory_bytes))
+        with operation(_LOG, "open", logging.DEBUG, table=storage.shown_path) as opening:
+            state = open_state(storage, options, payloads, log_memory_bytes)
+            opening.note(version=state.config.table_version, instant=state.instant or None)
+        return cls(state)
 
     def __reduce__(self) -> Any:  # noqa: ANN401 - as ``object`` has it
         # Cached plans are left out; they grow with the table.

@@ -17,6 +17,7 @@ FOR_CONNECTORS = {
     "errors",
     "inspection",
     "masking",
+    "operations",
     "options",
     "ranges",
     "storage",

@@ -3,7 +3,6 @@
 Only these commands import the connector, which is slow and needs its own extra.
 """
 
-import logging
 import os
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from hudi_bridge.cli import options
+from hudi_bridge.cli.log_lines import LogFormat, LogLevel, log_to_standard_error
 from hudi_bridge.cli.opening import (
     load_payloads,
     note_empty_past,
@@ -122,10 +122,12 @@ def serve_iceberg(
             show_default=False,
         ),
     ] = None,
+    log_format: Annotated[LogFormat, typer.Option(help="How lines of the log look.")] = LogFormat.TEXT,
+    log_level: Annotated[LogLevel, typer.Option(help="What is logged; debug tells every request.")] = LogLevel.INFO,
 ) -> None:
     """Show every Hudi table as a live Iceberg table, through an Iceberg REST catalog."""
     server, rewriting = _connector("server"), _connector("rewriting").Rewriting
-    _log_to_standard_error()
+    log_to_standard_error(log_format, log_level)
     roots = Roots.of(root or [], table or [], parse_storage_options(storage_option))
     service = server.IcebergService(
         server.ServiceOptions(
@@ -192,11 +194,6 @@ def publish_iceberg(
 
 def _connector(module: str) -> Any:  # noqa: ANN401 - a module
     return import_module(_PACKAGE + module)
-
-
-def _log_to_standard_error() -> None:
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("hudi_bridge").setLevel(logging.INFO)
 
 
 def _cores() -> int:

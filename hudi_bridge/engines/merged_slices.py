@@ -4,6 +4,7 @@ An entry is used again, also after the table was refreshed, as long as the files
 log blocks count.
 """
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,8 +17,11 @@ import pyarrow as pa
 from hudi_bridge.engines.identity import context_identity, slice_identity
 from hudi_bridge.engines.slice_delta import SliceDelta, slice_delta_in
 from hudi_bridge.merge.arrays import Positions
+from hudi_bridge.operations import operation
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,10 +154,14 @@ class MergedSlices:
             return self.store.keep(key, merged)
 
     def _merge(self, split: RealtimeFileSplit, columns: Sequence[str]) -> MergedSlice | None:
-        with self._delta(split, columns) as delta:
+        merging = operation(
+            _LOG, "merge", logging.DEBUG, table=self.storage.shown_path, slice=f"{split.partition_path}/{split.file_id}"
+        )
+        with merging as told, self._delta(split, columns) as delta:
             rows = _rows_within(delta, self.store.max_bytes)
             if rows is None:
                 return None
+            told.note(rows=rows.num_rows)
             merged = MergedSlice(counted=delta.counted_instants, deleted_positions=delta.deleted_positions, rows=rows)
         return merged if merged.size_bytes <= self.store.max_bytes else None
 

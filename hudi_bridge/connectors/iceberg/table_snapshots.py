@@ -37,6 +37,7 @@ from hudi_bridge.connectors.publishing.orphan_files import remove_orphan_files
 from hudi_bridge.connectors.publishing.scratch import UNFINISHED, Scratch
 from hudi_bridge.engines import identity
 from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError
+from hudi_bridge.operations import operation
 from hudi_bridge.storage import Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike
@@ -167,7 +168,8 @@ class TableSnapshots:
         snapshot = self._snapshots.get(dataset.instant)
         is_known = snapshot is not None and snapshot.state == state
         if snapshot is None or not is_known:
-            snapshot = self._builder.build(table, dataset, state, known_ids)
+            with operation(_LOG, "build", table=self._storage.shown_path, instant=dataset.instant):
+                snapshot = self._builder.build(table, dataset, state, known_ids)
             self._snapshots.publish(snapshot)
         self._settings.counters.add("snapshots_reused_total" if is_known else "snapshots_built_total")
         listed = [snapshot] if as_of is not None else self._snapshots.up_to(snapshot.instant, self._settings.keep)
