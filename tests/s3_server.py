@@ -6,7 +6,7 @@ It serves the folders below its root as buckets. One thread runs it, so that it 
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +38,14 @@ class S3Server:
         self.bandwidth = bandwidth
         self.traffic = Traffic()
         self.faults: list[str] = []
-        """What happens to the next GETs of files: ``503``, ``500``, ``reset``, or ``cut`` half way."""
+        """What happens to the next GETs of files, as ``spoil`` says it."""
+        self.spoil: Callable[[str, str], str | None] = lambda *_: None
+        """What happens to a request (``LIST``, ``HEAD``, ``GET``) for a path, if anything:
+
+        a status (``403``, ``404``, ``500``, ``503``); ``reset``; ``cut`` half way; ``short``, with half of the bytes
+        and a length that says so; ``stale``, a listing without its last entry. The path of a listing is
+        that of the folder.
+        """
         self.port = 0
         self._free_at = 0.0
         self._at_once = 0
@@ -100,25 +107,31 @@ class S3Server:
         """Answer one request; False if the connection is to be cut."""
         parts = urlsplit(target)
         path, query = unquote(parts.path).strip("/"), parse_qs(parts.query, keep_blank_values=True)
-        if "list-type" in query:
-            self.traffic.requests["LIST"] += 1
-            return await self._send(writer, "200 OK", self._listing(path, query), kind="application/xml")
-        file = self.root / path
-        self.traffic.requests[method] += 1
-        self.traffic.by_file[file.name] += 1
-        if method == "GET" and self.faults:
-            fault = self.faults.pop(0)
-            if fault == "reset":
-                writer.transport.abort()
-                return False
-            if fault == "cut":
-                content = file.read_bytes()
-                writer.write(self._head("200 OK", len(content), "application/octet-stream"))
-                writer.write(content[: len(content) // 2])
-                await writer.drain()
-                return False
-            body = f"<Error><Code>{'SlowDown' if fault == '503' else 'InternalError'}</Code></Error>".encode()
+        kind = "LIST" if "list-type" in query else method
+        prefix = query.get("prefix", [""])[0]
+        self.traffic.requests[kind] += 1
+        fault = (
+            self.faults.pop(0) if kind == "GET" and self.faults else self.spoil(kind, f"{path}/{prefix}".rstrip("/"))
+        )
+        if fault == "reset":
+            writer.transport.abort()
+            return False
+        if fault is not None and fault.isdigit():
+            code = {"403": "AccessDenied", "404": "NoSuchKey", "500": "InternalError", "503": "SlowDown"}[fault]
+            body = b"" if kind == "HEAD" else f"<Error><Code>{code}</Code></Error>".encode()
             return await self._send(writer, f"{fault} Fault", body, kind="application/xml")
+        if kind == "LIST":
+            listing = self._listing(path, query, is_stale=fault == "stale")
+            return await self._send(writer, "200 OK", listing, kind="application/xml")
+        file = self.root / path
+        self.traffic.by_file[file.name] += 1
+        if fault in ("cut", "short") and kind == "GET":
+            content = file.read_bytes()
+            half = content[: len(content) // 2]
+            told = len(content) if fault == "cut" else len(half)
+            writer.write(self._head("200 OK", told, "application/octet-stream") + half)
+            await writer.drain()
+            return fault == "short"
         if not file.is_file():
             body = b"" if method == "HEAD" else b"<Error><Code>NoSuchKey</Code></Error>"
             return await self._send(writer, "404 Not Found", body, kind="application/xml")
@@ -163,7 +176,7 @@ class S3Server:
         common = f'Content-Length: {size}\r\nContent-Type: {kind}\r\nLast-Modified: {_DATE}\r\nETag: "x"\r\n'
         return f"HTTP/1.1 {status}\r\n{common}{extra}\r\n".encode()
 
-    def _listing(self, bucket: str, query: dict[str, list[str]]) -> bytes:
+    def _listing(self, bucket: str, query: dict[str, list[str]], *, is_stale: bool) -> bytes:
         prefix = query.get("prefix", [""])[0]
         folder = self.root / bucket / prefix.rpartition("/")[0]
         items = []
@@ -177,5 +190,7 @@ class S3Server:
                 size = entry.stat().st_size
                 times = "<LastModified>2026-01-01T00:00:00.000Z</LastModified>"
                 items.append(f"<Contents><Key>{escape(key)}</Key>{times}<Size>{size}</Size></Contents>")
+        if is_stale:
+            del items[-1:]
         count = f"<KeyCount>{len(items)}</KeyCount><IsTruncated>false</IsTruncated>"
         return f"<ListBucketResult>{count}{''.join(items)}</ListBucketResult>".encode()
