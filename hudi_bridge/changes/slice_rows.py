@@ -15,7 +15,8 @@ from hudi_bridge.changes.images import repeated
 from hudi_bridge.changes.split import GroupChange
 from hudi_bridge.merge.arrays import Column, Positions
 from hudi_bridge.merge.log_records import part_of_keys
-from hudi_bridge.readers.log_record_scanner import BlockDecoder, read_live_blocks
+from hudi_bridge.readers.block_decoder import BlockDecoder
+from hudi_bridge.readers.log_record_scanner import read_live_blocks
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.splits.split import RealtimeFileSplit

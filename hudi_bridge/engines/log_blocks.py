@@ -13,7 +13,8 @@ from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.record_bounds import record_bounds
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge.arrays import Booleans, Column
-from hudi_bridge.readers.log_record_scanner import BlockDecoder, read_live_blocks, read_log_file
+from hudi_bridge.readers.block_decoder import BlockDecoder
+from hudi_bridge.readers.log_record_scanner import read_live_blocks, read_log_file
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 

@@ -17,8 +17,9 @@ from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge.log_records import key_hashes
 from hudi_bridge.readers.base_file import OpenBaseFile
+from hudi_bridge.readers.block_decoder import BlockDecoder
 from hudi_bridge.readers.footers import BaseFileFooter, text_range
-from hudi_bridge.readers.log_record_scanner import BlockDecoder, read_log_file
+from hudi_bridge.readers.log_record_scanner import read_log_file
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage

@@ -154,7 +154,10 @@ def _offsets(counts: Ints) -> pa.Buffer:
 
 
 def _union(avro: AvroUnion, cursors: Cursors) -> Array:
-    branches = cursors.branches(len(avro.branches))
+    common = cursors.common_number(len(avro.branches) - 1)
+    if common is not None and len(avro.members) == 1 and avro.branches[common] != NULL:
+        return read_array(avro.branches[common], cursors)
+    branches = cursors.branches(len(avro.branches)) if common is None else np.full(len(cursors), common)
     widened = avro.widened
     members = []
     for index, branch in enumerate(avro.branches):
@@ -175,7 +178,7 @@ def _union(avro: AvroUnion, cursors: Cursors) -> Array:
 
 def _member(avro: AvroType, cursors: Cursors, chosen: Bools) -> Array:
     """The values of one branch of a union, null where it was not ``chosen``."""
-    if chosen.all():
+    if np.count_nonzero(chosen) == chosen.size:
         return read_array(avro, cursors)
     index = np.flatnonzero(chosen)
     moving = cursors.select(index)

@@ -94,8 +94,8 @@ def decode_avro_records(
     edges = np.stack([starts, ends], axis=1).ravel()
     if edges.size and (edges[0] < 0 or edges[-1] > source.data.size or (np.diff(edges) < 0).any()):
         raise CorruptLogFileError(path, block_offset, "records that overlap or leave their block", "whole records")
-    wanted = tuple(field for field in writer.fields if columns is None or field.name in columns)
-    schema = arrow_schema(AvroRecord(name=writer.name, fields=wanted))
+    fields = arrow_schema(writer)
+    schema = pa.schema([field for field in fields if columns is None or field.name in columns])
     rows = max(_MIN_ROWS, _CACHED_BYTES * starts.size // max(int((ends - starts).sum()), 1))
     parts = []
     for first in range(0, max(starts.size, 1), rows):

@@ -106,7 +106,8 @@ class Cursors:
 
     def refuse(self, where: Bools, found: str, expected: str) -> None:
         """Raises CorruptLogFileError for the first datum where ``where`` is true, if any."""
-        if where.any():
+        # The fastest way to ask whether any is true.
+        if np.count_nonzero(where):
             raise self.source.corrupt(int(self.pos[where.argmax()]), found, expected)
 
     def skip(self, lengths: Ints | int, what: str) -> Ints:
@@ -137,6 +138,20 @@ class Cursors:
         self.refuse(lengths > _MAX_VARINT_BYTES, f"{what} of more than 64 bits", "a number of at most 64 bits")
         self.skip(lengths, what)
         return ((unsigned >> 1) ^ (0 - (unsigned & 1))).view(np.int64)
+
+    def common_number(self, most: int) -> int | None:
+        """The next int or long, if it is the same for all cursors, from 0 to ``most``, and in one byte.
+
+        Otherwise, none of the cursors moves.
+        """
+        if not self.pos.size or np.count_nonzero(self.pos >= self.end):
+            return None
+        first = self.source.data[self.pos]
+        byte = int(first[0])
+        if byte >= _CONTINUATION_BIT or byte & 1 or byte >> 1 > most or np.count_nonzero(first != byte):
+            return None
+        self.pos = self.pos + 1
+        return byte >> 1
 
     def branches(self, count: int) -> Ints:
         """The next branch numbers of a union of ``count`` branches."""

@@ -35,7 +35,7 @@ def step_over(avro: AvroType, cursors: Cursors) -> None:
     """Moves every cursor past one value."""
     match avro:
         case AvroPrimitive(kind="string" | "bytes"):
-            cursors.skip(cursors.lengths("a value of variable length"), "a value of variable length")
+            _step_over_bytes(cursors)
         case AvroPrimitive(kind="int" | "long") | AvroEnum():
             cursors.varints("a number")
         case AvroRecord():
@@ -49,7 +49,17 @@ def step_over(avro: AvroType, cursors: Cursors) -> None:
             cursors.skip(wire_width(avro) or 0, "a value of fixed width")
 
 
+def _step_over_bytes(cursors: Cursors) -> None:
+    what = "a value of variable length"
+    length = cursors.common_number(MAX_BYTES)
+    cursors.skip(cursors.lengths(what) if length is None else length, what)
+
+
 def _step_over_union(union: AvroUnion, cursors: Cursors) -> None:
+    common = cursors.common_number(len(union.branches) - 1)
+    if common is not None:
+        step_over(union.branches[common], cursors)
+        return
     branches = cursors.branches(len(union.branches))
     for number, branch in enumerate(union.branches):
         chosen = branches == number

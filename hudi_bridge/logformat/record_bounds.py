@@ -26,8 +26,8 @@ _STEPS_AT_ONCE = 8
 # Where records are as uneven as that, the memory of the chains would be large.
 _MAX_STEPS_RATIO = 16
 _FIRST_RECORDS = 64
-# How many lengths in a row have to be likely where a chain starts.
-_LIKELY_LENGTHS = 4
+# How many lengths in a row have to be likely before a chain starts.
+_LIKELY_LENGTHS = 8
 # Records that are longer are few, and their lengths are soon read.
 _MAX_LIKELY_LENGTH = (1 << 16) - 1
 
@@ -115,7 +115,10 @@ def _words(view: memoryview) -> npt.NDArray[np.uint32]:
 
 
 def _chain_starts(words: npt.NDArray[np.uint32], offset: int, chains: int, low: int, high: int) -> Ints:
-    """Where likely lengths follow each other, one place in each of some parts of the block; the first is ``offset``."""
+    """Where a length is after likely ones, one place in each of some parts of the block; the first is ``offset``.
+
+    What looks like a length by chance mostly leads to a record nevertheless.
+    """
     part = (words.size - offset) // chains
     width = min(high + _LENGTH.size, part - 1)
     data = np.ndarray((words.size,), np.uint8, words.base)
@@ -123,12 +126,11 @@ def _chain_starts(words: npt.NDArray[np.uint32], offset: int, chains: int, low: 
     # Likely lengths begin with two zeros; few other places do.
     chosen = np.flatnonzero((windows[1:, :-1] | windows[1:, 1:]) == 0)
     chain, place = np.divmod(chosen, width)
-    candidates = offset + (chain + 1) * part + place
-    position = candidates
+    position = offset + (chain + 1) * part + place
     for _ in range(_LIKELY_LENGTHS):
         # At the end of the block, fewer lengths are left.
         lengths = words[np.minimum(position, words.size - 1)].astype(np.int64)
         likely = (position < words.size) & (lengths >= low) & (lengths <= high)
-        candidates, position = candidates[likely], position[likely] + _LENGTH.size + lengths[likely]
-    _, firsts = np.unique((candidates - offset) // part, return_index=True)
-    return np.append(offset, candidates[firsts])
+        chain, position = chain[likely], position[likely] + _LENGTH.size + lengths[likely]
+    _, firsts = np.unique(chain, return_index=True)
+    return np.unique(np.append(offset, position[firsts]))

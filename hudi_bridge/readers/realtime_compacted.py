@@ -15,7 +15,7 @@ from hudi_bridge.merge.arrays import Booleans, Positions
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined
 from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile
+from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, OpenBaseFile
 from hudi_bridge.readers.column_ranges import RangesInLogs
 from hudi_bridge.readers.key_matches import KeyMatchFinder, matched_columns
 from hudi_bridge.readers.late_columns import WantedRows, kept_rows
@@ -26,6 +26,9 @@ from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.row_groups import ReadExtent, RowGroups, extent, groups_with_logs
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
+
+_LEAST_LATE_BYTES = 1 << 20
+"""Of small logs, little of the time is decoding."""
 
 
 class RealtimeCompactedReader:
@@ -58,8 +61,24 @@ class RealtimeCompactedReader:
 
     @cached_property
     def _log_scan(self) -> LogScan:
-        wanted_keys = self._request.record_keys
-        return LogScan(self._storage, self._split, self._rule, self._read_columns, self._log_memory_bytes, wanted_keys)
+        return LogScan(
+            self._storage,
+            self._split,
+            self._rule,
+            self._read_columns,
+            self._log_memory_bytes,
+            self._request.record_keys,
+            self._request.filter_columns if self._is_late else None,
+        )
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether columns of log records are decoded only where a record passes the filter."""
+        context, request = self._split.context, self._request
+        first = {*context.key_columns, *self._rule.columns_in(context.schema), *request.filter_columns}
+        if request.row_filter is None or first.issuperset(self._read_columns):
+            return False
+        return self._split.log_size_bytes >= _LEAST_LATE_BYTES
 
     @cached_property
     def _all_log_records(self) -> LogRecordMap:
@@ -111,8 +130,7 @@ class RealtimeCompactedReader:
             yield from self._rows_in_parts(base)
             return
         if base is None:
-            for rows in log_rows(self._merger(), self._read_columns):
-                yield from self._passing(rows)
+            yield from self._log_rows(self._merger())
             return
         deciding = self._deciding(base)
         if deciding is not None:
@@ -132,8 +150,19 @@ class RealtimeCompactedReader:
                 yield from wanted.passing(stored, self._request, without=merger.superseded(matches))
                 for rows in merged_rows(wanted, stored, matches, merger):
                     yield from self._passing(rows)
-        for rows in log_rows(merger, self._read_columns):
-            yield from self._passing(rows)
+        yield from self._log_rows(merger)
+
+    def _log_rows(self, merger: FileSliceMerger) -> Iterator[pa.RecordBatch]:
+        late = self._log_scan.late_rows
+        if late is None:
+            for rows in log_rows(merger, self._read_columns):
+                yield from self._passing(rows)
+            return
+        chosen = self._request.of_chosen_rows()
+        for rows in merger.remaining_log_rows().to_batches(ROWS_PER_BATCH):
+            passes = self._request.passes(rows.select(list(self._request.filter_columns)))
+            for found in late.rows(rows.column(late.number_column).to_numpy()[passes]):
+                yield chosen.apply(found)
 
     def _merger(self) -> FileSliceMerger:
         return FileSliceMerger(self._all_log_records, self._rule, self._split.context.defaults)
@@ -173,8 +202,7 @@ class RealtimeCompactedReader:
             elif group in groups.keys:
                 for _ in finder.iter_matches(group):
                     pass
-        for rows in log_rows(merger, self._read_columns):
-            yield from self._passing(rows)
+        yield from self._log_rows(merger)
 
     def _selected_in(
         self,

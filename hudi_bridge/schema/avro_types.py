@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import UnsupportedTableError
 
 _DECIMAL128_DIGITS = 38
@@ -78,18 +79,23 @@ class AvroMap:
         return AvroRecord(name="entry", fields=(key, AvroField(name="value", type=self.values)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AvroUnion:
     """One of ``branches``, stored after its index."""
 
     branches: "tuple[AvroType, ...]"
 
-    @property
+    @cached_property
     def members(self) -> "tuple[AvroType, ...]":
         """The branches other than null, in order."""
         return tuple(branch for branch in self.branches if branch != NULL)
 
-    @property
+    @cached_property
+    def arrow_type(self) -> pa.DataType:
+        """As the function of that name."""
+        return _union_type(self)
+
+    @cached_property
     def widened(self) -> AvroPrimitive | None:
         """The number type that all members are read as, None if there is none.
 
@@ -111,13 +117,18 @@ class AvroField:
     default_json: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AvroRecord:
     """A record; its fields are stored in this order. ``name`` is the full name."""
 
     name: str
     fields: tuple[AvroField, ...]
     logical: AvroLogical | None = None
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """As the function of that name."""
+        return pa.schema([arrow_field(field.name, field.type) for field in self.fields])
 
 
 AvroType: TypeAlias = AvroPrimitive | AvroFixed | AvroEnum | AvroArray | AvroMap | AvroUnion | AvroRecord
@@ -174,7 +185,7 @@ def arrow_type(avro: AvroType) -> pa.DataType:
         case AvroMap():
             return pa.map_(pa.string(), arrow_type(avro.values))
         case AvroUnion():
-            return _union_type(avro)
+            return avro.arrow_type
         case AvroRecord():
             return pa.struct([arrow_field(field.name, field.type) for field in avro.fields])
 
@@ -208,7 +219,7 @@ def arrow_schema(record: AvroRecord) -> pa.Schema:
     Raises:
         UnsupportedTableError: a decimal has more digits than any Arrow type.
     """
-    return pa.schema([arrow_field(field.name, field.type) for field in record.fields])
+    return record.arrow_schema
 
 
 def _union_type(union: AvroUnion) -> pa.DataType:

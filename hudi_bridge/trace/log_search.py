@@ -15,7 +15,8 @@ from hudi_bridge.logformat.scan import ScanResult, live_blocks, scan_blocks
 from hudi_bridge.merge.arrays import Booleans
 from hudi_bridge.merge.log_records import LogRecords, selected
 from hudi_bridge.merge.rules import DELETE_OPERATIONS, IS_DELETED_COLUMN, MergeRule
-from hudi_bridge.readers.log_record_scanner import BlockDecoder, log_memory_bytes, read_log_file
+from hudi_bridge.readers.block_decoder import BlockDecoder
+from hudi_bridge.readers.log_record_scanner import log_memory_bytes, read_log_file
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage

@@ -1,17 +1,21 @@
 """Other ways through the same merge: in parts of the record keys, and by key where the logs tell row positions."""
 
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from hudi_bridge import HudiTable
 from hudi_bridge.errors import CorruptLogFileError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.merge.log_records import LogRecords, part_of_keys
-from hudi_bridge.readers import log_record_scanner
-from hudi_bridge.readers.log_record_scanner import BlockDecoder, LogScan
+from hudi_bridge.readers import block_decoder, realtime_compacted
+from hudi_bridge.readers.block_decoder import BlockDecoder
+from hudi_bridge.readers.late_log_rows import LateLogRows
+from hudi_bridge.readers.log_record_scanner import LogScan
 from tests.compare import differences
 from tests.golden_cases import golden_case
 from tests.table_writer import TableWriter, at, record_positions
@@ -46,8 +50,31 @@ def test_merging_in_parts_gives_the_same_rows(name: str) -> None:
 def test_merging_by_position_gives_the_same_rows_as_by_key(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(golden_case(name) / "table")
     by_position = HudiTable.open(path).snapshot().to_table()
-    monkeypatch.setattr(log_record_scanner, "parse_record_positions", lambda *_: None)
+    monkeypatch.setattr(block_decoder, "parse_record_positions", lambda *_: None)
     assert not differences(by_position, HudiTable.open(path).snapshot().to_table())
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_decoding_columns_of_log_records_late_gives_the_same_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = HudiTable.open(str(golden_case(name) / "table")).snapshot()
+    rows = dataset.to_table()
+    filters = [pc.field(column).is_valid() for column in rows.schema.names]
+    filters += [pc.field(column) == rows.column(column)[0] for column in (rows.schema.names[0], "id")]
+    expected = [dataset.to_table(filter=row_filter) for row_filter in filters]
+    monkeypatch.setattr(realtime_compacted, "_LEAST_LATE_BYTES", 0)
+    for row_filter, found in zip(filters, expected, strict=True):
+        assert not differences(found, dataset.to_table(filter=row_filter))
+
+
+def test_only_the_rows_that_are_left_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(realtime_compacted, "_LEAST_LATE_BYTES", 0)
+    dataset = HudiTable.open(str(golden_case("d_log_only_120") / "table")).snapshot()
+    times = dataset.to_table(columns=["_hoodie_commit_time"]).column(0)
+    row_filter = pc.field("_hoodie_commit_time") == times[0]
+    with mock.patch.object(LateLogRows, "rows", autospec=True, side_effect=LateLogRows.rows) as decoded:
+        found = dataset.to_table(filter=row_filter).num_rows
+    assert 0 < found < len(times)
+    assert sum(len(call.args[1]) for call in decoded.call_args_list) == found
 
 
 def test_positions_are_used_where_all_blocks_tell_them() -> None:

@@ -1,0 +1,79 @@
+"""Decodes the columns of log records that neither merging nor the filter needs, where a record passes the filter.
+
+Most of the time for a log is that of its columns.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_bridge.logformat.block import LogBlock
+from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.merge.arrays import Positions
+from hudi_bridge.merge.log_records import LogRecords
+from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.readers.block_decoder import BlockDecoder, Datums
+
+
+def may_be_late(blocks: Sequence[LogBlock], rule: MergeRule) -> bool:
+    """Whether rows of the blocks can be decoded late: they are not merged, and found without decoding others."""
+    if rule.merges_fields:
+        return False
+    return all(
+        block.block_type is BlockType.DELETE or (block.block_type is BlockType.AVRO_DATA and not block.is_partial)
+        for block in blocks
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NumberedBlock:
+    block: LogBlock
+    datums: Datums
+    first_number: int
+
+
+class LateLogRows:
+    """The rows of data blocks by number, counted over all blocks; holds the blocks in memory."""
+
+    def __init__(self, first: BlockDecoder, rest: BlockDecoder) -> None:
+        """``first`` decodes what merging needs, ``rest`` the rows."""
+        self._first = first
+        self._rest = rest
+        self._blocks: list[_NumberedBlock] = []
+        self._records = 0
+        self.number_column = "".join(first.schema.names) + "#"
+        """The column of the numbers; the table has none of that name."""
+        self.schema = first.schema.append(pa.field(self.number_column, pa.int64()))
+        """The columns of the records."""
+
+    def decode(self, block: LogBlock) -> LogRecords:
+        """The records of a data or delete block, with their numbers in place of the columns that come late.
+
+        Raises:
+            CorruptLogFileError: the content is not what its header says.
+        """
+        if not block.is_data:
+            return self._first.decode(block)
+        datums = self._first.datums(block)
+        records = self._first.records(block, datums)
+        start, self._records = self._records, self._records + len(datums)
+        self._blocks.append(_NumberedBlock(block=block, datums=datums, first_number=start))
+        assert records.rows is not None
+        numbers = pa.array(np.arange(start, self._records))
+        rows = pa.record_batch([*records.rows.columns, numbers], schema=self.schema)
+        return replace(records, rows=rows)
+
+    def rows(self, numbers: Positions) -> Iterator[pa.RecordBatch]:
+        """The rows with these numbers, in no particular order.
+
+        Raises:
+            CorruptLogFileError: the content is not what its header says.
+        """
+        ascending = np.sort(numbers)
+        ends = np.cumsum([len(one.datums) for one in self._blocks])
+        parts = np.split(ascending, np.searchsorted(ascending, ends)[:-1]) if len(ends) else []
+        for one, part in zip(self._blocks, parts, strict=True):
+            if len(part):
+                yield self._rest.rows(one.block, one.datums.at(part - one.first_number))
