@@ -5,6 +5,7 @@ The filter is applied exactly. A query is planned once; each scan reads the file
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import closing
 from dataclasses import fields, replace
 from functools import partial
@@ -20,13 +21,15 @@ from hudi_bridge.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.errors import QueryError
 from hudi_bridge.explanation import Explanation, explained
 from hudi_bridge.indexes.candidates import (
+    RECORD_INDEX,
     KeyIndex,
     RecordIndex,
     candidate_splits,
     groups_of_keys,
     splits_in_groups,
 )
-from hudi_bridge.indexes.skipping import SkippingStep
+from hudi_bridge.indexes.secondary_index import STEP as SECONDARY_INDEX
+from hudi_bridge.indexes.skipping import Skipping
 from hudi_bridge.logformat.scan import SkippedBlocks
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.operations import current_context, operation
@@ -40,6 +43,7 @@ from hudi_bridge.splits.query_plan import QueryPlan, SnapshotPlan, Split
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 from hudi_bridge.store_reads import iter_from_store
+from hudi_bridge.timeline.plans import GroupId
 
 Columns = Sequence[str] | Mapping[str, pc.Expression] | None
 BatchGenerator = Generator[pa.RecordBatch, None, None]
@@ -134,7 +138,7 @@ class HudiDataset(ds.FileSystemDataset):
         plan: QueryPlan,
         row_filter: pc.Expression | None = None,
         record_index: RecordIndex | None = None,
-        skipping: SkippingStep | None = None,
+        skipping: Skipping | None = None,
         key_index: KeyIndex | None = None,
     ) -> None:
         """A dataset for a plan; use the methods of ``HudiTable`` instead."""
@@ -405,14 +409,34 @@ class HudiDataset(ds.FileSystemDataset):
 
     def _planned(self, request: RowRequest, notes: PlanNotes | None = None) -> Iterator[Split]:
         """The splits of which rows may pass the filter; those of record keys are chosen by keys alone."""
-        splits, context = self._plan.splits(request.row_filter, notes), self._plan.context
-        if notes is not None:
-            splits = notes.counting(splits)
-        skipping = self._skipping if context.skips_slices else None
-        if skipping is None or request.row_filter is None or request.record_keys is not None:
-            return splits
-        slices = (piece for split in splits for piece in split.slices)
-        return skipping.splits_that_may_pass(slices, request.row_filter, request.filter_columns, context, notes)
+        plan, row_filter, columns = self._plan, request.row_filter, request.filter_columns
+        skipping = self._skipping if plan.context.skips_slices else None
+        if skipping is None or row_filter is None or request.record_keys is not None:
+            splits = plan.splits(row_filter, notes)
+            return splits if notes is None else notes.counting(splits)
+        groups = None
+        if skipping.groups is not None and isinstance(plan, SnapshotPlan):
+            groups = skipping.groups.file_groups(row_filter, columns, plan.context, notes)
+        slices: Iterable[RealtimeFileSplit]
+        if groups is not None and isinstance(plan, SnapshotPlan):
+            slices = self._in_groups(plan, groups, row_filter, notes, SECONDARY_INDEX)
+        else:
+            splits = plan.splits(row_filter, notes)
+            splits = splits if notes is None else notes.counting(splits)
+            slices = (piece for split in splits for piece in split.slices)
+        return skipping.splits_that_may_pass(slices, row_filter, columns, plan.context, notes)
+
+    def _in_groups(
+        self,
+        plan: SnapshotPlan,
+        groups: AbstractSet[GroupId],
+        row_filter: pc.Expression | None,
+        notes: PlanNotes | None,
+        index: str,
+    ) -> list[RealtimeFileSplit]:
+        """The splits of the groups that an index has named; only their partitions are listed."""
+        splits = plan.splits_within({path for path, _ in groups}, row_filter, notes)
+        return splits_in_groups(splits if notes is None else notes.counting(splits), groups, notes, index)
 
     def _candidates(
         self, splits: Iterable[Split], record_keys: Column, notes: PlanNotes | None = None
@@ -437,9 +461,8 @@ class HudiDataset(ds.FileSystemDataset):
         groups = groups_of_keys(self._record_index, map(str, request.record_keys.to_pylist()), notes)
         if groups is None or not isinstance(plan, SnapshotPlan):
             return None
-        paths = {path for path, _ in groups if partition_path in (None, path)}
-        splits = plan.splits_within(paths, request.row_filter, notes)
-        return splits_in_groups(splits if notes is None else notes.counting(splits), groups, notes)
+        wanted = {group for group in groups if partition_path in (None, group[0])}
+        return self._in_groups(plan, wanted, request.row_filter, notes, RECORD_INDEX)
 
     def _chosen(
         self, request: RowRequest, partition_path: str | None = None, notes: PlanNotes | None = None

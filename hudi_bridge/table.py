@@ -383,7 +383,7 @@ class HudiTable:
     @cached_property
     def _skipping(self) -> Skipping:
         secondary = SecondaryIndexOfTable(self._state, lambda: self._metadata_table, self._record_index)
-        return Skipping((("secondary index", secondary), *self._skipping_by_files.steps))
+        return Skipping(self._skipping_by_files.steps, secondary)
 
     @cached_property
     def _skipping_by_files(self) -> Skipping:

@@ -11,8 +11,8 @@ from fsspec.implementations.local import LocalFileSystem
 class Requests:
     """The reads of data files: ``reads`` in all, those ``by_file``, and the bytes that they returned.
 
-    ``opened`` are the data files that were opened, ``other_reads`` the reads of other files, ``listings`` those of
-    folders.
+    ``opened`` are the data files that were opened, ``other_reads`` the reads of other files, ``listings`` the number of
+    folders that were listed, ``listed`` their paths.
     """
 
     reads: int = 0
@@ -21,6 +21,7 @@ class Requests:
     opened: set[str] = field(default_factory=set)
     other_reads: int = 0
     listings: int = 0
+    listed: list[str] = field(default_factory=list)
 
     def open(self, path: str) -> None:
         """Count that a file is opened."""
@@ -66,6 +67,7 @@ class CountingFileSystem(LocalFileSystem):  # type: ignore[misc]
     def ls(self, path: str, detail: bool = False, **options: Any) -> Any:
         """A listing, which is counted."""
         self.requests.listings += 1
+        self.requests.listed.append(path)
         return super().ls(path, detail=detail, **options)
 
     def open(self, path: str, mode: str = "rb", **options: Any) -> Any:

@@ -197,7 +197,7 @@ def test_an_explanation_as_text_and_as_json() -> None:
     assert str(explanation).splitlines()[1:8] == [
         '  where (id == "k00001")',
         "  looks up 2 spellings of record keys",
-        "files found by listing of folders, not the metadata table: the table has at most 8 folders",
+        "files found by listing of folders, not the metadata table: at most 8 partitions are needed",
         "  partition condition: 1 of 1 partitions",
         "file slices listed: 6",
         "  record index: 1 of 6 file slices",

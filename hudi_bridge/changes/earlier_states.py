@@ -19,11 +19,14 @@ from hudi_bridge.timeline.table_state import TableState
 class EarlierStates:
     """Planners of the states around the commits of a range; each folder is listed once for all of them."""
 
-    def __init__(self, newest: TableState, archived: tuple[Instant, ...]) -> None:
-        """The states before ``newest``; ``archived`` are the archived commits after the earliest of them."""
+    def __init__(self, newest: TableState, archived: tuple[Instant, ...], listings: FolderListings) -> None:
+        """The states before ``newest``; ``archived`` are the archived commits after the earliest of them.
+
+        ``listings`` have the files of the newest state, and with them those of earlier ones that were not removed.
+        """
         self._newest = newest
         self._archived = archived
-        self._listings = FolderListings(newest.storage)
+        self._listings = listings
         self._planners: dict[tuple[str, frozenset[str]], SplitPlanner] = {}
         self._actions: dict[str, Action] = {}
 

@@ -20,6 +20,7 @@ from hudi_bridge.changes.earlier_states import EarlierStates
 from hudi_bridge.changes.retention import CommitWrites, FilesOfChanges, range_writes
 from hudi_bridge.changes.split import INSTANT, ChangeFormat, ChangeSplit, GroupChange, change_schema
 from hudi_bridge.config import CdcMode, QueryType
+from hudi_bridge.splits.current_files import CurrentFiles
 from hudi_bridge.splits.partitions import matching_partitions
 from hudi_bridge.splits.plan_notes import COMMITS, FileSource, PlanNotes
 from hudi_bridge.splits.planner import SplitPlanner
@@ -98,13 +99,15 @@ def plan_changes(planner: SplitPlanner, instants: InstantRange, change_format: C
     state = planner.state
     image = planner.context(QueryType.SNAPSHOT)
     archived = archived_commits(state, instants.after)
+    # Each folder is listed once.
+    listings = planner.files.listings.anew()
     planning = _Planning(
         newest=planner,
         instants=instants,
         image=image,
         change_format=change_format,
-        states=EarlierStates(state, archived),
-        files=FilesOfChanges(state, instants, archived),
+        states=EarlierStates(state, archived, listings),
+        files=FilesOfChanges(state, instants, archived, CurrentFiles(listings)),
     )
     if state.config.cdc_enabled:
         writes = range_writes(state, instants)

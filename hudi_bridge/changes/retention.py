@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import InstantNotReadableError
+from hudi_bridge.splits.current_files import CurrentFiles
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_bridge.timeline.instant import Instant
@@ -82,14 +83,16 @@ def range_writes(state: TableState, instants: InstantRange) -> tuple[CommitWrite
 
 
 class FilesOfChanges:
-    """Checks that all changes of a range can still be read; each folder is listed once."""
+    """Checks that all changes of a range can still be read."""
 
-    def __init__(self, state: TableState, instants: InstantRange, archived: tuple[Instant, ...]) -> None:
+    def __init__(
+        self, state: TableState, instants: InstantRange, archived: tuple[Instant, ...], files: CurrentFiles
+    ) -> None:
         """Checks for a range; ``archived`` are the archived commits after its beginning."""
         self._state = state
         self._instants = instants
         self._archived = archived
-        self._listings: dict[str, frozenset[str]] = {}
+        self._files = files
 
     def require_metadata(self, writes: Collection[CommitWrites]) -> None:
         """Raises unless the metadata of every commit of the range is known.
@@ -109,7 +112,9 @@ class FilesOfChanges:
         Raises:
             InstantNotReadableError: one of them has been cleaned.
         """
-        for path in paths:
+        wanted = tuple(paths)
+        self._files.expect(wanted)
+        for path in wanted:
             if not self._exists(path):
                 raise self._not_readable(f"files of the commit {commit.time} have been cleaned", commit.ordering_time)
 
@@ -131,7 +136,10 @@ class FilesOfChanges:
         Raises:
             InstantNotReadableError: some of it has been cleaned.
         """
-        for group in groups:
+        wanted = tuple(groups)
+        written = (stat for group in wanted for stat in commit.groups.get(group, ()) if stat.base_file)
+        self._files.expect(_base_path(stat) for stat in written)
+        for group in wanted:
             stats = commit.groups.get(group, ())
             if stats and not any(stat.prev_commit for stat in stats):
                 continue
@@ -141,7 +149,7 @@ class FilesOfChanges:
             if stats and all(stat.prev_commit == commit.time for stat in stats):
                 continue
             # Slices are cleaned as a whole, so the logs exist if the base file does.
-            bases = [f"{group[0]}/{stat.base_file}".lstrip("/") for stat in stats if stat.base_file]
+            bases = [_base_path(stat) for stat in stats if stat.base_file]
             if not all(map(self._exists, bases)) or (stats and group not in slices):
                 raise self._cleaned_before(commit, commit.ordering_time)
 
@@ -156,13 +164,14 @@ class FilesOfChanges:
         return max(times, default="")
 
     def _exists(self, path: str) -> bool:
-        folder = path.rpartition("/")[0]
-        if folder not in self._listings:
-            self._listings[folder] = frozenset(info.path for info in self._state.storage.list_directory(folder))
-        return path in self._listings[folder]
+        return self._files.get(path) is not None
 
     def _cleaned_before(self, commit: CommitWrites, earliest: str) -> InstantNotReadableError:
         return self._not_readable(f"files before the commit {commit.time} have been cleaned", earliest)
 
     def _not_readable(self, reason: str, earliest: str) -> InstantNotReadableError:
         return InstantNotReadableError(self._instants.after, reason, earliest, "after")
+
+
+def _base_path(stat: WriteStat) -> str:
+    return f"{stat.partition_path}/{stat.base_file}".lstrip("/")

@@ -33,7 +33,7 @@ _BUCKET_FOLDER = ".hoodie/.bucket_index"
 """Where tables describe buckets whose number is not the same everywhere: consistent hashing, numbers by partition."""
 
 
-_RECORD_INDEX = "record index"
+RECORD_INDEX = "record index"
 _BUCKETS = "bucket index"
 _KEYS = "key ranges, Bloom filters and keys of logs"
 
@@ -64,21 +64,24 @@ def groups_of_keys(
     """The file groups that hold a record of the keys, by the record index; None if it cannot tell, as ``notes`` say."""
     groups = None if record_index is None else record_index.file_groups(WantedKeys.of(record_keys).texts)
     if groups is None and notes is not None:
-        notes.not_used(_RECORD_INDEX, _why_not(record_index))
+        notes.not_used(RECORD_INDEX, _why_not(record_index))
     return groups
 
 
 def splits_in_groups(
-    splits: Iterable[RealtimeFileSplit], groups: AbstractSet[GroupId], notes: PlanNotes | None = None
+    splits: Iterable[RealtimeFileSplit],
+    groups: AbstractSet[GroupId],
+    notes: PlanNotes | None = None,
+    index: str = RECORD_INDEX,
 ) -> list[RealtimeFileSplit]:
-    """The splits of the groups that the record index has named."""
+    """The splits of the groups that an index has named."""
     chosen, before = [], 0
     for split in splits:
         before += 1
         if (split.partition_path, split.file_id) in groups:
             chosen.append(split)
     if notes is not None:
-        notes.counted(_RECORD_INDEX, before, len(chosen))
+        notes.counted(index, before, len(chosen))
     return chosen
 
 

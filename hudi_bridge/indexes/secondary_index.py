@@ -11,7 +11,7 @@ Source: ``SecondaryIndexSupport`` and ``HoodieBackedTableMetadata.readSecondaryI
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 
@@ -29,7 +29,7 @@ from hudi_bridge.metadata.secondary_index import keys_with_values
 from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.readers.filter_values import allowed_values
 from hudi_bridge.splits.plan_notes import PlanNotes
-from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.commit_metadata import read_commit_metadata
 from hudi_bridge.timeline.instant import Action
@@ -65,30 +65,19 @@ class SecondaryIndexOfTable:
         known = state.config.metadata_partitions if state.options.uses_metadata_table else ()
         self._names = [name for name in known if name.startswith(SECONDARY_INDEX)] if RECORD_INDEX in known else []
 
-    def splits_that_may_pass(
-        self,
-        splits: Iterable[RealtimeFileSplit],
-        row_filter: pc.Expression,
-        columns: Sequence[str],
-        context: ReadContext,
-        notes: PlanNotes | None = None,
-    ) -> Iterator[RealtimeFileSplit]:
-        """The splits of which rows may pass a filter that refers to some columns of a query."""
-        groups = self.file_groups(row_filter, columns, context)
+    def file_groups(
+        self, row_filter: pc.Expression, columns: Sequence[str], context: ReadContext, notes: PlanNotes | None = None
+    ) -> AbstractSet[GroupId] | None:
+        """The partition path and file id of all groups with rows that may pass; None if the index cannot tell."""
+        groups = self._asked(row_filter, columns, context)
         if notes is not None:
             for name, reason in self.why_not.items():
                 notes.not_used(STEP, f"{name}: {reason}")
-        for split in splits:
-            is_chosen = groups is None or (split.partition_path, split.file_id) in groups
-            if notes is not None and groups is not None:
-                notes.counted(STEP, 1, int(is_chosen))
-            if is_chosen:
-                yield split
+        return groups
 
-    def file_groups(
+    def _asked(
         self, row_filter: pc.Expression, columns: Sequence[str], context: ReadContext
     ) -> AbstractSet[GroupId] | None:
-        """The partition path and file id of all groups with rows that may pass; None if the index cannot tell."""
         if not self._names or not _has_rows_of_the_index(context):
             return None
         definition = self._definition

@@ -10,7 +10,7 @@ Source: ``MergeOnReadIncrementalRelationV1`` and ``V2``, ``HoodieIncrementalFile
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from hudi_bridge.config import FIRST_VERSION_OF_1X, QueryType, TableConfig
 from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError, UnsupportedTableError
 from hudi_bridge.logformat.scan import scan_blocks
+from hudi_bridge.splits.current_files import CurrentFiles
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import build_file_groups, latest_snapshot_slice, view_range
 from hudi_bridge.splits.plan_notes import COMMITS, FileSource, PlanNotes
@@ -26,12 +27,9 @@ from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.read_context import build_read_context
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import FileInfo, Storage
-from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.commit_metadata import CommitMetadata
 from hudi_bridge.timeline.instant_range import InstantRange, ordering_time, read_range_metadata
 from hudi_bridge.timeline.table_state import TableState
-
-_LISTING_THREADS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +74,7 @@ class IncrementalPlan:
 
 
 def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> IncrementalPlan:
-    """Plans a range with the ``planner`` of the newest instant; lists the folders that the range has written to.
+    """Plans a range with the ``planner`` of the newest instant; finds the files of partitions that it has written to.
 
     A full scan, if the options allow it, finds no rows that have changed again since the range.
 
@@ -90,7 +88,7 @@ def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> Increment
         raise UnsupportedTableError("incremental query", "a table without meta columns", "tables with commit times")
     metadata = read_range_metadata(state, instants)
     written = _written_files(instants, metadata)
-    current = _current_files(state.storage, written)
+    current = _current_files(planner, written)
     written = {path: replace(file, file=current.get(path, file.file)) for path, file in written.items()}
     slices = _slices(state, instants, metadata, written)
     missing = {path: file for path, file in written.items() if path not in current}
@@ -156,11 +154,11 @@ def _slices(
     return tuple(piece for piece in latest if piece is not None)
 
 
-def _current_files(storage: Storage, written: Mapping[str, _Written]) -> dict[str, FileInfo]:
-    """The current files, by path, in the folders that were written to; logs may have grown since."""
-    folders = sorted({path.rpartition("/")[0] for path in written})
-    listings = map_in_threads(storage.list_directory, folders, _LISTING_THREADS)
-    return {info.path: info for listing in listings for info in listing}
+def _current_files(planner: SplitPlanner, written: Iterable[str]) -> dict[str, FileInfo]:
+    """Those of the files that still exist, by path; logs may have grown since."""
+    files = CurrentFiles(planner.files.listings.anew())
+    files.expect(written)
+    return {path: info for path in written if (info := files.get(path)) is not None}
 
 
 def _without_later_logs(

@@ -1,6 +1,6 @@
 """The data files of a table, as the file slices that queries see.
 
-They are found in an index of files, if there is one that can be used and the table has more than a few folders, or by
+They are found in an index of files, if there is one that can be used and more than a few folders are needed, or by
 listing folders. A folder is listed once, when a query first needs it. File slices are cached too, except in tables of
 very many files.
 """
@@ -52,6 +52,7 @@ _PARTITIONS_AT_ONCE = 256
 _FEW_FOLDERS = 8
 """So many folders are listed sooner than the index is read, which has a timeline and some files of its own."""
 _LISTED_SOONER = f"the table has at most {_FEW_FOLDERS} folders"
+_FEW_NAMED = f"at most {_FEW_FOLDERS} partitions are needed"
 _FASTEST = 1
 _WINDOW_BITS = 11
 _MEMORY_LEVEL = 4
@@ -88,6 +89,14 @@ class FolderListings:
         self.why_no_index = why_no_index
         self._storage = storage
         self._packed: dict[str, bytes] = {}
+
+    def anew(self) -> "FolderListings":
+        """Listings without any folder yet, and with the same index."""
+        return FolderListings(self._storage, self.index, self.why_no_index)
+
+    def index_of(self, folders: int) -> FileIndex | None:
+        """The index, if there is one that serves for this number of folders, whose names are known."""
+        return self.index if folders > _FEW_FOLDERS else None
 
     def entries(self, path: str, *, must_exist: bool = True) -> tuple[FileInfo, ...]:
         """The entries of a folder; without ``must_exist``, a missing folder has none.
@@ -147,6 +156,12 @@ class TableFiles:
         self._listings = FolderListings(state.storage) if listings is None else listings
         self._slices: dict[tuple[bool, str], Sequence[FileSlice]] = {}
         self._made = 0
+        self._lists_named = False
+
+    @property
+    def listings(self) -> FolderListings:
+        """The listings of folders, with the index."""
+        return self._listings
 
     @property
     def found_by(self) -> FileSource:
@@ -154,6 +169,8 @@ class TableFiles:
         index = self._listings.index
         if index is None:
             return FileSource(name=LISTING, why_not_metadata_table=self._listings.why_no_index)
+        if self._lists_named:
+            return FileSource(name=LISTING, why_not_metadata_table=_FEW_NAMED)
         if self._index is None:
             return FileSource(name=LISTING, why_not_metadata_table=_LISTED_SOONER)
         if index.why_not is not None:
@@ -212,7 +229,7 @@ class TableFiles:
         paths: Sequence[str] = self.partitions(query_type, schema, row_filter, notes, within)
         chosen = paths if choose is None else choose(paths)
         of_base_files = query_type is QueryType.READ_OPTIMIZED
-        for _, pieces in self._slices_in(chosen, of_base_files=of_base_files, must_exist=within is None):
+        for _, pieces in self._slices_in(chosen, of_base_files=of_base_files, are_named=within is not None):
             yield from pieces
 
     def slices_of(self, groups: Iterable[GroupId]) -> Mapping[GroupId, FileSlice]:
@@ -224,22 +241,28 @@ class TableFiles:
         paths = sorted({path for path, _ in wanted})
         return {
             (path, piece.file_id): piece
-            for path, pieces in self._slices_in(paths, of_base_files=False, must_exist=False)
+            for path, pieces in self._slices_in(paths, of_base_files=False, are_named=True)
             for piece in pieces
             if (path, piece.file_id) in wanted
         }
 
     def _slices_in(
-        self, paths: Sequence[str], *, of_base_files: bool, must_exist: bool = True
+        self, paths: Sequence[str], *, of_base_files: bool, are_named: bool
     ) -> Iterator[tuple[str, Sequence[FileSlice]]]:
-        """The slices of partitions, in the order of the paths; with ``of_base_files``, of a read-optimized query."""
+        """The slices of partitions, in the order of the paths; with ``of_base_files``, of a read-optimized query.
+
+        If ``are_named``, no other partitions have been asked for, and some of them need not exist.
+        """
+        index = self._listings.index_of(len(paths)) if are_named else self._index
+        self._lists_named = are_named and index is None
+        must_exist = not are_named
         for start in range(0, len(paths), _PARTITIONS_AT_ONCE):
             part = paths[start : start + _PARTITIONS_AT_ONCE]
             missing = [path for path in part if (of_base_files, path) not in self._slices]
-            indexed = self._index.files(missing) if self._index is not None and missing else None
+            indexed = index.files(missing) if index is not None and missing else None
             if indexed is not None:
                 plain, others = self._indexed(indexed)
-            elif self._index is not None:
+            elif index is not None or are_named:
                 self._listings.fetch(missing, must_exist=must_exist)
             for path in part:
                 pieces = self._slices.get((of_base_files, path))

@@ -28,7 +28,7 @@ def of_city(table: HudiTable) -> pa.Table:
 
 def step(name: str) -> Callable[[HudiTable], Mapping[str, str]]:
     def why_not(table: HudiTable) -> Mapping[str, str]:
-        found: Any = dict(table._skipping.steps)[name]
+        found: Any = dict(table._skipping.steps).get(name, table._skipping.groups)
         reasons: Mapping[str, str] = found.why_not
         return reasons
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from fsspec.implementations.local import LocalFileSystem
@@ -13,8 +14,12 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.metadata.listing import MetadataFileIndex
 from hudi_bridge.splits import plan_warnings, table_files
+from hudi_bridge.splits.current_files import CurrentFiles
+from hudi_bridge.splits.query_plan import Split
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.table import HudiTable
+from tests.compare import differences
+from tests.counting_files import CountingFileSystem
 from tests.golden_cases import golden_queries, golden_table
 
 OFF = {"hoodie.metadata.enable": "false"}
@@ -41,11 +46,69 @@ def plans(table: HudiTable) -> list[list[RealtimeFileSplit] | str]:
     return [splits(table, as_of, query_type) for as_of, query_type in queries]
 
 
+def ranges(table: HudiTable) -> list[list[Split] | str]:
+    """The splits of the rows and of the changes of all commits, and of those after the first."""
+    commits = [commit.completion_time or commit.requested_time for commit in table.timeline.commits()]
+    found: list[list[Split] | str] = []
+    for query in (table.incremental, table.changes):
+        for after in ("earliest", *commits[:1]):
+            try:
+                found.append(list(query(after).splits()))
+            except HudiReadError as error:
+                found.append(str(error))
+    return found
+
+
 def splits(table: HudiTable, as_of: str | None, query_type: QueryType) -> list[RealtimeFileSplit] | str:
     try:
         return list(table._planner(as_of).splits(query_type))
     except HudiReadError as error:
         return str(error)
+
+
+def test_golden_tables_have_the_same_splits_of_ranges_by_index_and_by_listing() -> None:
+    planned = 0
+    for case in CASES[::4]:
+        try:
+            table = HudiTable.open(golden_table(case))
+        except HudiReadError:
+            continue
+        if "files" in table.config.metadata_partitions:
+            found = ranges(table)
+            planned += sum(not isinstance(one, str) for one in found)
+            assert found == ranges(HudiTable.open(golden_table(case), options=OFF)), case
+    assert planned > 60
+
+
+@pytest.mark.parametrize("query", ["incremental", "changes"])
+def test_ranges_of_commits_list_no_partition(query: str) -> None:
+    path = golden_table("h_all_indexes_120")
+    listed, rows = {}, {}
+    for name, options in {"index": {}, "listing": OFF}.items():
+        files = CountingFileSystem()
+        table = HudiTable.open(str(path), files, options)
+        after = table.timeline.commits()[5].completion_time or ""
+        requests = files.reset()
+        rows[name] = getattr(table, query)(after).to_table()
+        listed[name] = sorted(Path(folder).name for folder in requests.listed if ".hoodie" not in folder)
+    assert listed == {"index": [], "listing": ["a", "b", "c"]}
+    assert differences(rows["index"], rows["listing"]) == []
+
+
+def no_rows(files: pa.Table | None) -> pa.Table:
+    assert files is not None
+    return files.slice(0, 0)
+
+
+def test_a_file_that_the_index_does_not_have_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = HudiTable.open(golden_table("h_all_indexes_120"))
+    of_index = MetadataFileIndex.files
+    monkeypatch.setattr(MetadataFileIndex, "files", lambda index, paths: no_rows(of_index(index, paths)))
+    files = CurrentFiles(table._latest.files.listings.anew())
+    paths = [path for split in table.splits() for path in (split.base_path, *split.log_paths) if path is not None]
+    files.expect([*paths, "a/none"])
+    assert [info.path for path in paths if (info := files.get(path)) is not None] == paths
+    assert (files.get("a/none"), files.get("nowhere/none")) == (None, None)
 
 
 def test_golden_tables_have_the_same_splits_by_index_and_by_listing(caplog: pytest.LogCaptureFixture) -> None:
