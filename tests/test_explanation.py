@@ -11,6 +11,7 @@ import pytest
 
 from hudi_bridge import Explanation, HudiTable, QueryError
 from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.metadata.index_definitions import INDEX_DEFINITIONS
 from hudi_bridge.splits import table_files
 from tests.counting_files import CountingFileSystem
 from tests.golden_cases import golden_table
@@ -123,6 +124,7 @@ def why_not(explanation: Explanation) -> dict[str, str]:
             {
                 "record index": "hoodie.metadata.enable is false",
                 "bucket index": "the options do not name the number of buckets",
+                "key index of the metadata table": "hoodie.metadata.enable is false",
             },
         ),
         (NO_INDEXES, {"partition condition": (3, 3)}, {"indexes": "hoodie.enable.data.skipping is false"}),
@@ -223,3 +225,38 @@ def test_changes_are_not_explained(tmp_path: Path) -> None:
     writer.commit(at(1))
     with pytest.raises(QueryError, match="changes"):
         writer.open().changes("earliest").explain()
+
+
+@pytest.mark.parametrize(
+    ("table", "condition", "reason"),
+    [
+        ("h_bloom_mdt_120", None, "column_stats: the table has none that is complete"),
+        ("h_column_stats_120", None, "bloom_filters: the table has none that is complete"),
+        ("h_bloom_footer_120", None, "the table has none that is complete"),
+        ("h_bloom_mdt_120", pc.field("part") == "a", "the footers of so few files (6) are read sooner"),
+    ],
+)
+def test_why_keys_are_not_looked_up_in_the_metadata_table(
+    table: str, condition: pc.Expression | None, reason: str
+) -> None:
+    query = HudiTable.open(str(golden_table(table))).snapshot()
+    explanation = query.filter(pc.field(KEY) == "k00155").explain(condition)
+    assert why_not(explanation)["key index of the metadata table"] == reason
+
+
+def test_an_index_of_bloom_filters_of_results_is_named(tmp_path: Path) -> None:
+    copy = tmp_path / "t"
+    shutil.copytree(golden_table("h_sql_indexes_updated_102"), copy)
+    definitions = copy / INDEX_DEFINITIONS
+    stored = json.loads(definitions.read_text())
+    stored["indexDefinitions"]["expr_index_idx_low"]["indexType"] = "bloom_filters"
+    definitions.write_text(json.dumps(stored))
+    query = HudiTable.open(copy).snapshot()
+    lower = pc.utf8_lower(pc.field("city")) == "moved"
+    assert why_not(query.explain(lower))["expression index"] == (
+        "expr_index_idx_low: it is of type bloom_filters, with which Hudi fails to write logs"
+    )
+    assert why_not(HudiTable.open(copy).snapshot().explain(pc.field("ts") == 1)) == {}
+    assert query.to_table(filter=lower).num_rows == HudiTable.open(copy, options=NO_INDEXES).snapshot().count_rows(
+        lower
+    )

@@ -35,6 +35,7 @@ _BUCKET_FOLDER = ".hoodie/.bucket_index"
 
 RECORD_INDEX = "record index"
 _BUCKETS = "bucket index"
+_KEY_INDEX = "key index of the metadata table"
 _KEYS = "key ranges, Bloom filters and keys of logs"
 
 
@@ -56,6 +57,9 @@ class KeyIndex(Protocol):
         self, storage: Storage, splits: Sequence[RealtimeFileSplit], wanted: WantedKeys
     ) -> Sequence[bool | None]:
         """Whether the base file of each split may hold one of the keys; None if it is not known."""
+
+    def why_not_of(self, files: int) -> str | None:
+        """Why the index, or a part of it, does not tell of this number of base files."""
 
 
 def groups_of_keys(
@@ -103,8 +107,12 @@ def candidate_splits(
         return []
     found = _in_buckets(storage, list(splits), wanted, notes)
     known_in_base = [_known_in_base(storage, wanted, split) for split in found]
-    if key_index is not None:
+    unknown = known_in_base.count(None)
+    if key_index is not None and unknown:
         known_in_base = _with_index(storage, found, known_in_base, wanted, key_index)
+        why_not = key_index.why_not_of(unknown)
+        if why_not is not None:
+            notes.not_used(_KEY_INDEX, why_not)
     in_base = _verdicts(storage, found, known_in_base, partial(_read_in_base, storage, wanted))
     of_logs = [split for split, is_candidate in zip(found, in_base, strict=True) if not is_candidate]
     known_in_logs = [_known_in_logs(storage, wanted, split) for split in of_logs]
@@ -149,7 +157,7 @@ def _with_index(
 ) -> list[bool | None]:
     """What is known of each split, or what the index says of it."""
     unknown = [split for split, verdict in zip(splits, known, strict=True) if verdict is None]
-    indexed = iter(key_index.may_hold(storage, unknown, wanted) if unknown else ())
+    indexed = iter(key_index.may_hold(storage, unknown, wanted))
     return [next(indexed) if verdict is None else verdict for verdict in known]
 
 

@@ -15,7 +15,7 @@ from hudi_bridge.errors import HudiReadError
 from hudi_bridge.indexes.indexed_functions import FUNCTIONS, IndexedFunction, Range
 from hudi_bridge.metadata.data_skipping import splits_with_values
 from hudi_bridge.metadata.index_definitions import IndexDefinition
-from hudi_bridge.metadata.record_kinds import COLUMN_STATS, EXPRESSION_INDEX
+from hudi_bridge.metadata.record_kinds import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_INDEX
 from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.schema.meta_columns import META_COLUMNS
 from hudi_bridge.splits.plan_notes import PlanNotes
@@ -25,6 +25,8 @@ from hudi_bridge.timeline.table_state import TableState
 _LOG = logging.getLogger(__name__)
 _SPLITS_AT_ONCE = 4_096
 STEP = "expression index"
+_NO_FILTERS = f"it is of type {BLOOM_FILTERS}, with which Hudi fails to write logs"
+"""Hudi 1.0.2 and 1.2.0: ``IllegalArgumentException: Invalid base file '….log.…' for MetaIndexBloomFilter!``"""
 
 
 class ExpressionIndexesOfTable:
@@ -74,6 +76,8 @@ class ExpressionIndexesOfTable:
         found = []
         for definition in self._definitions():
             column = definition.source_fields[0] if len(definition.source_fields) == 1 else ""
+            if definition.kind == BLOOM_FILTERS and column in columns:
+                self.why_not[definition.name] = _NO_FILTERS
             function = FUNCTIONS.get(definition.function)
             if function is None or definition.kind != COLUMN_STATS or column not in columns or column in others:
                 continue

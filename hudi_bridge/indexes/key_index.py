@@ -19,7 +19,7 @@ from hudi_bridge.indexes.footer_index import FooterIndex
 from hudi_bridge.indexes.wanted_keys import WantedKeys
 from hudi_bridge.metadata.key_statistics import KEY_RANGES, FileName, key_ranges, stored_filters
 from hudi_bridge.metadata.record_kinds import BLOOM_FILTERS, COLUMN_STATS
-from hudi_bridge.metadata.table import MetadataTable
+from hudi_bridge.metadata.table import MetadataTable, why_not_there
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.table_state import TableState
@@ -44,10 +44,8 @@ class KeyIndexOfTable:
         """The indexes of a state, whose metadata table is opened when it is first needed."""
         self.why_not: dict[str, str] = {}
         self._metadata = metadata
-        # Without meta columns, keys may be spelled differently.
-        is_possible = state.options.uses_metadata_table and state.config.populates_meta_fields
-        known = state.config.metadata_partitions if is_possible else ()
-        self._usable = {name for name in (COLUMN_STATS, BLOOM_FILTERS) if name in known}
+        self._not_there = {name: _why_not_there(state, name) for name in (COLUMN_STATS, BLOOM_FILTERS)}
+        self._usable = {name for name, reason in self._not_there.items() if reason is None}
 
     def may_hold(
         self, storage: Storage, splits: Sequence[RealtimeFileSplit], wanted: WantedKeys
@@ -68,6 +66,15 @@ class KeyIndexOfTable:
                 # Where the range is not known, the footer may have it.
                 verdicts[place] = None if may_hold and key_range is None else may_hold
         return verdicts
+
+    def why_not_of(self, files: int) -> str | None:
+        """Why the index, or a part of it, does not tell of this number of base files."""
+        reasons = {name: self.why_not.get(name, reason) for name, reason in self._not_there.items()}
+        if self._usable and files <= _FEW_FILES:
+            return f"the footers of so few files ({files}) are read sooner"
+        if len(set(reasons.values())) == 1:
+            return reasons[COLUMN_STATS]
+        return "; ".join(f"{name}: {reason}" for name, reason in reasons.items() if reason is not None)
 
     def _ranges(self, storage: Storage, splits: Sequence[RealtimeFileSplit]) -> pa.Table:
         """The key ranges of base files, null where they are not known."""
@@ -110,6 +117,12 @@ class KeyIndexOfTable:
             self.why_not[partition] = str(error)
             _LOG.warning("%s of the metadata table are not used to look up keys: %s", partition, error)
             return None
+
+
+def _why_not_there(state: TableState, partition: str) -> str | None:
+    if not state.config.populates_meta_fields:
+        return "the table has no meta columns, without which keys may be spelled differently"
+    return why_not_there(state, partition)
 
 
 def _filters(table: MetadataTable, files: Sequence[FileName]) -> list[BloomFilter | None]:

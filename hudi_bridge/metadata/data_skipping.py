@@ -3,7 +3,7 @@
 A slice is passed over only if its base file and all its log files have stats of a column. A merged row takes each value
 from one of them, so it lies in the union of their ranges. What that cannot be said of is read:
 
-    floating-point columns  minima and maxima leave NaN out
+    floating-point columns  of a base file with a NaN, the stats have 0.0 as both ends, whatever the others are
     evolved columns         a file's column of that name may be another one, if columns have ids
     rows by user payloads   they may have values that no file has
 

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
+from hudi_bridge.metadata.data_skipping import stats_of_files
+from hudi_bridge.metadata.index_ids import column_id, file_id, partition_id
+from hudi_bridge.metadata.record_kinds import KEY
 from hudi_bridge.options import DATA_SKIPPING_KEY, METADATA_TABLE_KEY
 from hudi_bridge.table import HudiTable
 from tests.compare import differences
@@ -88,3 +92,40 @@ def test_damaged_stats_are_reported_once_and_not_used(
         assert slices(table, condition) == len(table.splits())
         assert table.snapshot().to_table(filter=condition).num_rows > 0
     assert sum("column stats are not used" in record.message for record in caplog.records) == 1
+
+
+def test_the_column_stats_of_a_file_with_nan_are_those_of_zeros() -> None:
+    table = HudiTable.open(golden_table("h_stats_of_nan_120"))
+    files = [split.base_path for split in table.splits() if split.base_path is not None]
+    keys = [
+        f"{column_id('price')}{partition_id(path)}{file_id(name)}" for path, name in (file.split("/") for file in files)
+    ]
+    stats = stats_of_files(table._metadata_table, "price", keys).select([KEY, "min_value", "max_value"]).to_pylist()
+    ranges = {one[KEY]: (one["min_value"]["double"], one["max_value"]["double"]) for one in stats}
+    wrong = 0
+    for key, path in zip(keys, files, strict=True):
+        values = pq.read_table(golden_table("h_stats_of_nan_120") / path).column("price")
+        if pc.any(pc.is_nan(values)).as_py():
+            assert ranges[key] == (0.0, 0.0)
+            wrong += 1
+        else:
+            assert ranges[key] == (pc.min(values).as_py(), pc.max(values).as_py())
+    assert wrong > 1
+    price = pc.field("price")
+    # Nine files without logs; Hudi passes over the one that has this row.
+    assert table.snapshot().to_table(filter=price == 14).num_rows == 1
+    assert "they do not tell of price" in str(table.snapshot().explain(price == 14))
+    # What has been read is another matter.
+    everything = table.snapshot().to_table()
+    for row_filter in (
+        price == 14,
+        price > 100,
+        price < 0,
+        price != 14,
+        (price > 100) | pc.is_nan(price),
+        ~(price < 15),
+    ):
+        expected = everything.filter(row_filter)
+        for _ in range(2):
+            assert differences(table.snapshot().to_table(filter=row_filter), expected) == []
+    assert len(table.splits(filter=price == 104)) < len(table.splits())

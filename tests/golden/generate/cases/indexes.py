@@ -178,3 +178,19 @@ def h_sql_indexes_updated(w: Writer, *, indexes: Collection[str]) -> None:
     rows = w.sql(f"select id, ts, city, zone, at, part from {w.name} where id in ('k0007', 'k0082')")
     w.write(rows, "delete")
     w.questions.filters = [[["city", "=", "City0"]], [["city", "=", "Moved"]], [["city", "=", "New"]]]
+
+
+@case("h_stats_of_nan_120", "1.2.0", "column stats of numbers, some of which are NaN, in base files and logs")
+def h_stats_of_nan(w: Writer) -> None:
+    w.options[COLUMN_STATS] = "true"
+
+    def write(keys: Iterable[int], ts: int, price: str, operation: str) -> None:
+        w.write(with_columns(w.rows(keys, ts, "x"), {"price": price}).coalesce(1), operation)
+
+    number = f"cast({key_number()} as double)"
+    write(range(10), 1, number, "bulk_insert")
+    write(range(10, 20), 1, f"if(id = 'k00015', double('NaN'), {number})", "bulk_insert")
+    write(range(20, 30), 1, "double('NaN')", "bulk_insert")
+    write((3, 4), 2, f"if(id = 'k00003', double('NaN'), {number} + 100)", "upsert")
+    write((5, 15), 3, f"{number} + 200", "upsert")
+    w.questions.filters = [[["price", "<", 15]], [["price", "=", 14]]]
