@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     )
     from hudi_bridge.dataset import BatchScanner, HudiDataset
     from hudi_bridge.dispatch import SplitReader, open_reader
+    from hudi_bridge.doctor.findings import Diagnosis, Finding, Severity, SliceCost
+    from hudi_bridge.doctor.limits import Limits
     from hudi_bridge.engines import SliceDelta, StoredBaseFile, SurvivingLogRecords, slice_delta
     from hudi_bridge.errors import (
         CorruptBaseFileError,
@@ -83,10 +85,12 @@ __all__ = [
     "CorruptTableError",
     "CorruptTimelineError",
     "DataFileGoneError",
+    "Diagnosis",
     "Explanation",
     "FileColumns",
     "FileGroupHistory",
     "FileSlice",
+    "Finding",
     "GroupChange",
     "HudiDataset",
     "HudiReadError",
@@ -96,6 +100,7 @@ __all__ = [
     "InstantRange",
     "InstantState",
     "InternalSchema",
+    "Limits",
     "LogFile",
     "LogFileName",
     "MergeError",
@@ -117,7 +122,9 @@ __all__ = [
     "SchemaEvolutionError",
     "SchemaProposal",
     "SchemaVersion",
+    "Severity",
     "SkippedBlocks",
+    "SliceCost",
     "SliceDelta",
     "SliceToRead",
     "Split",
@@ -158,10 +165,12 @@ _HOMES = {
     "CorruptTableError": "hudi_bridge.errors",
     "CorruptTimelineError": "hudi_bridge.errors",
     "DataFileGoneError": "hudi_bridge.errors",
+    "Diagnosis": "hudi_bridge.doctor.findings",
     "Explanation": "hudi_bridge.explanation",
     "FileColumns": "hudi_bridge.schema_history",
     "FileGroupHistory": "hudi_bridge.trace.record_history",
     "FileSlice": "hudi_bridge.splits.file_slice",
+    "Finding": "hudi_bridge.doctor.findings",
     "GroupChange": "hudi_bridge.changes.split",
     "HudiDataset": "hudi_bridge.dataset",
     "HudiReadError": "hudi_bridge.errors",
@@ -171,6 +180,7 @@ _HOMES = {
     "InstantRange": "hudi_bridge.timeline.instant_range",
     "InstantState": "hudi_bridge.timeline.instant",
     "InternalSchema": "hudi_bridge.schema.internal",
+    "Limits": "hudi_bridge.doctor.limits",
     "LogFile": "hudi_bridge.splits.file_slice",
     "LogFileName": "hudi_bridge.splits.file_names",
     "MergeError": "hudi_bridge.errors",
@@ -192,7 +202,9 @@ _HOMES = {
     "SchemaEvolutionError": "hudi_bridge.errors",
     "SchemaProposal": "hudi_bridge.schema.infer",
     "SchemaVersion": "hudi_bridge.schema_history",
+    "Severity": "hudi_bridge.doctor.findings",
     "SkippedBlocks": "hudi_bridge.logformat.scan",
+    "SliceCost": "hudi_bridge.doctor.findings",
     "SliceDelta": "hudi_bridge.engines",
     "SliceToRead": "hudi_bridge.explanation",
     "Split": "hudi_bridge.splits.query_plan",

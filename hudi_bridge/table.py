@@ -53,8 +53,10 @@ from hudi_bridge.trace.record_trace import trace_record
 
 if TYPE_CHECKING:
     from hudi_bridge import dataset
+    from hudi_bridge import doctor as examining
 else:
     dataset = LaterModule("hudi_bridge.dataset")
+    examining = LaterModule("hudi_bridge.doctor")
 
 
 _LOG = logging.getLogger(__name__)
@@ -350,6 +352,20 @@ class HudiTable:
         """
         # The story also tells of files that no index has: those of writes that did not complete.
         return trace_record(SplitPlanner(self._state_as_of(as_of)), record_key, partition_path)
+
+    def doctor(
+        self, *, deep: bool = False, now: InstantLike | None = None, limits: "examining.Limits | None" = None
+    ) -> "examining.Diagnosis":
+        """What is damaged, contradictory, under way for too long or costly in the table; nothing is changed.
+
+        Reads listings, the timeline, footers, the headers of log blocks and the list of files in the metadata table;
+        with ``deep``, all rows and indexes too. ``now`` is the time by which something is too old, by default that of
+        the clock, ``limits`` says from when on. ``hudi_bridge.doctor.examine`` also takes tables that cannot be opened.
+
+        Raises:
+            QueryError: ``now`` is no time.
+        """
+        return examining.examine_state(self._state, deep=deep, now=now, limits=limits)
 
     def _dataset(self, query_type: QueryType, as_of: InstantLike | None) -> "dataset.HudiDataset":
         planner = self._planner(as_of)

@@ -16,7 +16,7 @@ from typing import Any, ForwardRef, get_args, get_origin
 import pytest
 
 import hudi_bridge
-from hudi_bridge import HudiReadError, HudiTable, InternalSchema, ReadContext, RecordPayload
+from hudi_bridge import HudiReadError, HudiTable, InternalSchema, Limits, ReadContext, RecordPayload
 from hudi_bridge.connectors.duckdb import Attached, Lake, ViewPlan, attach, attach_all
 from hudi_bridge.connectors.polars import scan, scan_dataset
 
@@ -34,10 +34,12 @@ PUBLIC = {
     "CorruptTableError",
     "CorruptTimelineError",
     "DataFileGoneError",
+    "Diagnosis",
     "Explanation",
     "FileColumns",
     "FileGroupHistory",
     "FileSlice",
+    "Finding",
     "GroupChange",
     "HudiDataset",
     "HudiReadError",
@@ -47,6 +49,7 @@ PUBLIC = {
     "InstantRange",
     "InstantState",
     "InternalSchema",
+    "Limits",
     "LogFile",
     "LogFileName",
     "MergeError",
@@ -68,7 +71,9 @@ PUBLIC = {
     "SchemaEvolutionError",
     "SchemaProposal",
     "SchemaVersion",
+    "Severity",
     "SkippedBlocks",
+    "SliceCost",
     "SliceDelta",
     "SliceToRead",
     "Split",
@@ -163,7 +168,7 @@ def test_what_is_taken_and_returned_is_public_too(exported: Any) -> None:
         for one in EXPORTED
         if isinstance(one, type)
         and not issubclass(one, Exception | enum.Enum)
-        and one not in (HudiTable, RecordPayload)
+        and one not in (HudiTable, Limits, RecordPayload)
     ],
     ids=lambda one: one.__name__,
 )

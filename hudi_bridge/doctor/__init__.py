@@ -1,0 +1,18 @@
+"""Examines tables: what is damaged, what contradicts, what is under way for too long, and what a table costs."""
+
+from hudi_bridge.doctor.examination import CHECKS, Check, examine, examine_state, examine_storage
+from hudi_bridge.doctor.findings import Diagnosis, Finding, Severity, SliceCost
+from hudi_bridge.doctor.limits import Limits
+
+__all__ = [
+    "CHECKS",
+    "Check",
+    "Diagnosis",
+    "Finding",
+    "Limits",
+    "Severity",
+    "SliceCost",
+    "examine",
+    "examine_state",
+    "examine_storage",
+]

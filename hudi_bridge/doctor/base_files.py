@@ -1,0 +1,90 @@
+"""Checks of the base files of the newest slices, by their footers."""
+
+from collections.abc import Iterator
+
+from hudi_bridge.doctor.examined import Examined, Footer
+from hudi_bridge.doctor.findings import Finding, Severity, listed, quoted
+from hudi_bridge.errors import HudiReadError
+from hudi_bridge.schema.meta_columns import META_COLUMNS
+from hudi_bridge.splits.file_slice import BaseFile
+from hudi_bridge.timeline.commit_metadata import WriteStat
+
+_FOOTERS, _STATS, _COLUMNS = "base-footers", "base-file-sizes", "meta-columns"
+_BACKUP = "restore the file from a backup, or the table to a savepoint; CALL show_invalid_parquet(path => …) lists all"
+_MIN_KEY, _MAX_KEY = "hoodie_min_record_key", "hoodie_max_record_key"
+
+
+def base_footers(examined: Examined) -> Iterator[Finding]:
+    """The footer of every base file can be read, and its parts agree."""
+    for path, footer in examined.footers.items():
+        if isinstance(footer, HudiReadError):
+            yield Finding(
+                severity=Severity.ERROR,
+                check=_FOOTERS,
+                path=path,
+                found=getattr(footer, "found", None) or str(footer),
+                expected=getattr(footer, "expected", None),
+                remedy=_BACKUP,
+            )
+        elif _MIN_KEY in footer.entries and footer.entries[_MIN_KEY] > footer.entries.get(_MAX_KEY, ""):
+            yield Finding(
+                severity=Severity.ERROR,
+                check=_FOOTERS,
+                path=path,
+                found=f"keys from {quoted(footer.entries[_MIN_KEY])} to {quoted(footer.entries.get(_MAX_KEY, ''))}",
+                expected="a range of record keys; Hudi's look-ups skip the file",
+                remedy="write the file group again: CALL run_clustering(table => …)",
+            )
+
+
+def base_file_sizes(examined: Examined) -> Iterator[Finding]:
+    """Sizes and numbers of rows are those of the commit that wrote the file."""
+    stats = {stat.path: (time, stat) for time, commit in examined.commits.items() for stat in commit.write_stats}
+    for piece in examined.slices:
+        base = piece.base_file
+        if base is None or base.path not in stats:
+            continue
+        yield from _against(base, examined.footers.get(base.path), *stats[base.path])
+
+
+def _against(base: BaseFile, footer: Footer | HudiReadError | None, time: str, stat: WriteStat) -> Iterator[Finding]:
+    if stat.file_size_bytes and stat.file_size_bytes != base.size_bytes:
+        yield _stat_finding(base, f"{base.size_bytes} bytes", f"{stat.file_size_bytes}, as the commit {time} says")
+    # Commits of some writers count no rows.
+    if isinstance(footer, Footer) and stat.num_writes and stat.num_writes != footer.rows:
+        yield _stat_finding(base, f"{footer.rows} rows", f"{stat.num_writes}, as the commit {time} says")
+
+
+def _stat_finding(base: BaseFile, found: str, expected: str) -> Finding:
+    return Finding(
+        severity=Severity.ERROR, check=_STATS, path=base.path, found=found, expected=expected, remedy=_BACKUP
+    )
+
+
+def meta_columns(examined: Examined) -> Iterator[Finding]:
+    """Files have Hudi's meta columns if the table says so, and no row is newer than its file."""
+    for piece in examined.slices:
+        base = piece.base_file
+        footer = None if base is None else examined.footers.get(base.path)
+        if base is None or not isinstance(footer, Footer):
+            continue
+        missing = [name for name in META_COLUMNS if name not in footer.schema.names]
+        if examined.config.populates_meta_fields and missing:
+            yield Finding(
+                severity=Severity.ERROR,
+                check=_COLUMNS,
+                path=base.path,
+                found=f"a file without {listed(missing, 5)}",
+                expected="the meta columns, as hoodie.populate.meta.fields is true",
+                remedy="set hoodie.populate.meta.fields as the writer does",
+            )
+        newest = footer.newest_commit
+        if newest is not None and newest > base.instant_time and len(newest) == len(base.instant_time):
+            yield Finding(
+                severity=Severity.ERROR,
+                check=_COLUMNS,
+                path=base.path,
+                found=f"a row of the commit {quoted(newest)}",
+                expected=f"rows up to {base.instant_time}, when the file was written",
+                remedy="incremental reads go by these times; write the file group again, with CALL run_clustering",
+            )

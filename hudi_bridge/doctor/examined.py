@@ -1,0 +1,374 @@
+"""What the checks look at: the state of a table with its timeline files, folders, slices, footers and log headers.
+
+Each part is read once, when a check first asks for it. A part that cannot be read is kept as its error, so that the
+checks of other parts go on.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_bridge.caching import cached_property
+from hudi_bridge.config import FIRST_VERSION_OF_1X, TableConfig, TableType
+from hudi_bridge.doctor.limits import Limits
+from hudi_bridge.doctor.log_heads import scan_heads
+from hudi_bridge.errors import CorruptBaseFileError, CorruptTableError, HudiReadError
+from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mismatch
+from hudi_bridge.logformat.scan import ScanResult
+from hudi_bridge.metadata.table import MetadataTable
+from hudi_bridge.splits.file_names import BaseFileName, LogFileName, parse_base_file_name, parse_log_file_name
+from hudi_bridge.splits.file_slice import FileSlice
+from hudi_bridge.splits.file_system_view import (
+    TimelineView,
+    build_file_groups,
+    latest_snapshot_slice,
+    view_timeline,
+)
+from hudi_bridge.splits.partitions import list_partitions
+from hudi_bridge.splits.planner import SplitPlanner
+from hudi_bridge.storage import FileInfo, Storage
+from hudi_bridge.threads import map_in_threads
+from hudi_bridge.timeline.archived import load_archived_instants
+from hudi_bridge.timeline.commit_metadata import CommitMetadata, commit_metadata_of_record
+from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, instant_file_name, parse_instant_file_name
+from hudi_bridge.timeline.plans import GroupId
+from hudi_bridge.timeline.records import Record, parse_record
+from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.timeline import Timeline
+
+_AT_ONCE = 16
+_Read = TypeVar("_Read")
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done, and how much there is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineFile:
+    """A file on the active timeline with its record; None in an empty file, an error if it cannot be read."""
+
+    path: str
+    size_bytes: int
+    instant: Instant
+    record: Record | HudiReadError | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A base file or a log file in the table's folder; one of the two names is None."""
+
+    partition_path: str
+    path: str
+    size_bytes: int
+    base: BaseFileName | None
+    log: LogFileName | None
+
+    @property
+    def file_id(self) -> str:
+        """The file group."""
+        name = self.base or self.log
+        assert name is not None
+        return name.file_id
+
+    @property
+    def instant_time(self) -> str:
+        """The instant in the name."""
+        name = self.base or self.log
+        assert name is not None
+        return name.instant_time
+
+    @property
+    def is_cdc(self) -> bool:
+        """Whether it holds change data, which no snapshot reads."""
+        return self.log is not None and self.log.is_cdc
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footer:
+    """What the footer of a base file says; ``entries`` are its keys and values."""
+
+    rows: int
+    schema: pa.Schema
+    entries: Mapping[str, str]
+    newest_commit: str | None
+
+
+class Examined:
+    """A table that is being examined, in one state."""
+
+    def __init__(self, state: TableState, now: str, limits: Limits, progress: Progress, *, deep: bool) -> None:
+        """Nothing is read yet; ``now`` is an instant."""
+        self.state = state
+        self.now = now
+        self.limits = limits
+        self.deep = deep
+        self.progress = progress
+
+    @property
+    def storage(self) -> Storage:
+        """The table's folder."""
+        return self.state.storage
+
+    @property
+    def config(self) -> TableConfig:
+        """The properties."""
+        return self.state.config
+
+    @property
+    def timeline(self) -> Timeline:
+        """The active timeline."""
+        return self.state.timeline
+
+    @property
+    def is_1x_layout(self) -> bool:
+        """Whether log files are named after the instant that wrote them."""
+        return self.config.table_version >= FIRST_VERSION_OF_1X
+
+    @property
+    def is_merge_on_read(self) -> bool:
+        """Whether the table may have log files."""
+        return self.config.table_type is TableType.MERGE_ON_READ
+
+    @cached_property
+    def timeline_files(self) -> tuple[TimelineFile, ...]:
+        """All files of instants on the active timeline, each state on its own."""
+        folder, layout = self.config.timeline_path, self.config.timeline_layout
+        found = [
+            (info, instant)
+            for info in self.storage.list_directory(folder)
+            if not info.is_dir and (instant := parse_instant_file_name(info.name, layout)) is not None
+        ]
+        return tuple(self._each("timeline files", self._timeline_file, found))
+
+    def _timeline_file(self, entry: tuple[FileInfo, Instant]) -> TimelineFile:
+        info, instant = entry
+        record: Record | HudiReadError | None
+        try:
+            data = self.storage.read_bytes(info.path)
+            record = parse_record(data, info.path) if data else None
+        except HudiReadError as error:
+            record = error
+        except FileNotFoundError:
+            # It was archived since the folder was listed.
+            record = None
+        return TimelineFile(path=info.path, size_bytes=info.size_bytes, instant=instant, record=record)
+
+    def timeline_path(self, instant: Instant) -> str:
+        """The path of an instant's file."""
+        return f"{self.config.timeline_path}/{instant_file_name(instant)}"
+
+    @cached_property
+    def commits(self) -> Mapping[str, CommitMetadata]:
+        """The metadata of the completed writes on the active timeline, oldest first; without those that are damaged."""
+        wanted = {self.timeline_path(instant): instant for instant in self.timeline.commits()}
+        found = {}
+        for file in self.timeline_files:
+            if file.path not in wanted or isinstance(file.record, HudiReadError):
+                continue
+            try:
+                found[file.instant.requested_time] = commit_metadata_of_record(file.record or {}, file.path)
+            except CorruptTableError:
+                # The check of timeline files says so.
+                continue
+        return {time: found[time] for time in sorted(found)}
+
+    @cached_property
+    def archived(self) -> tuple[Instant, ...]:
+        """The archived instants; raises like ``load_archived_instants``."""
+        return load_archived_instants(self.state)
+
+    @cached_property
+    def archived_commits(self) -> frozenset[str]:
+        """The requested times of the archived writes; raises like ``load_archived_instants``."""
+        return frozenset(one.requested_time for one in self.archived if one.action in COMMIT_ACTIONS)
+
+    @cached_property
+    def folders(self) -> Mapping[str, tuple[FileInfo, ...]]:
+        """The entries of the folders that readers list, by path; raises like ``list_partitions``."""
+        return self._listed[1]
+
+    @cached_property
+    def partitions(self) -> tuple[str, ...]:
+        """The paths of the partitions; raises like ``list_partitions``."""
+        return tuple(sorted(self._listed[0]))
+
+    @cached_property
+    def _listed(self) -> tuple[list[str], Mapping[str, tuple[FileInfo, ...]]]:
+        entries: dict[str, tuple[FileInfo, ...]] = {}
+
+        def listing_of(path: str) -> Sequence[FileInfo]:
+            entries[path] = self.storage.list_directory(path, must_exist=True)
+            self.progress("folders", len(entries), 0)
+            return entries[path]
+
+        return list_partitions(self.state, pa.schema([]), (), None, listing_of), entries
+
+    @cached_property
+    def files(self) -> tuple[DataFile, ...]:
+        """All data files in partitions, those of failed writes too, by path."""
+        return tuple(data_files(self.partitions, self.folders))
+
+    @cached_property
+    def view(self) -> TimelineView:
+        """The timeline as planning sees it; raises like ``view_timeline``."""
+        return view_timeline(self.state)
+
+    @cached_property
+    def slices(self) -> tuple[FileSlice, ...]:
+        """The file slices that a snapshot reads, found by listing; raises like ``build_file_groups``."""
+        found = []
+        for path in self.partitions:
+            files = [info for info in self.folders[path] if not info.is_dir]
+            for group in build_file_groups(path, files, self.view):
+                piece = latest_snapshot_slice(group, self.view)
+                if piece is not None:
+                    found.append(piece)
+        return tuple(found)
+
+    @cached_property
+    def newest_first(self) -> tuple[FileSlice, ...]:
+        """The slices, those with the newest files first."""
+        return tuple(sorted(self.slices, key=_newest_instant, reverse=True))
+
+    @cached_property
+    def footers(self) -> Mapping[str, Footer | HudiReadError]:
+        """The footers of the base files of the newest slices, up to the limit, by path."""
+        files = [piece.base_file for piece in self.newest_first if piece.base_file is not None]
+        chosen = files[: self.limits.files]
+        read = self._each(
+            "footers", lambda file: _guarded(_read_footer, self.storage, file.path, file.size_bytes), chosen
+        )
+        return {file.path: footer for file, footer in zip(chosen, read, strict=True)}
+
+    @cached_property
+    def log_heads(self) -> Mapping[str, ScanResult | HudiReadError]:
+        """The blocks of the log files of the newest slices without their contents, up to the limit, by path."""
+        files = [log for piece in self.newest_first for log in piece.log_files]
+        chosen = files[: self.limits.files]
+        read = self._each(
+            "log headers", lambda log: _guarded(scan_heads, self.storage, log.path, log.size_bytes), chosen
+        )
+        return {log.path: scan for log, scan in zip(chosen, read, strict=True)}
+
+    @cached_property
+    def planner(self) -> SplitPlanner:
+        """A planner that lists folders."""
+        return SplitPlanner(self.state)
+
+    @cached_property
+    def metadata_table(self) -> MetadataTable | None:
+        """The metadata table, None if the table has none; raises if its timeline cannot be listed."""
+        config = self.config
+        return MetadataTable(self.state) if config.metadata_partitions or config.metadata_partitions_inflight else None
+
+    @cached_property
+    def written(self) -> Mapping[str, frozenset[str]]:
+        """The paths that each completed write on the active timeline names, change data included."""
+        return {
+            time: frozenset(path for stat in commit.write_stats for path in (stat.path, *dict(stat.cdc_stats)))
+            for time, commit in self.commits.items()
+        }
+
+    @cached_property
+    def base_instants(self) -> Mapping[GroupId, frozenset[str]]:
+        """The instants of the base files of each file group, those of failed writes too."""
+        found: dict[GroupId, set[str]] = defaultdict(set)
+        for file in self.files:
+            if file.base is not None:
+                found[file.partition_path, file.file_id].add(file.instant_time)
+        return {group: frozenset(times) for group, times in found.items()}
+
+    def _each(self, what: str, read: Callable[..., _Read], items: Iterable[object]) -> list[_Read]:
+        """What is read of each item, several at a time."""
+        every = list(items)
+        done = 0
+
+        def counting(item: object) -> _Read:
+            nonlocal done
+            result = read(item)
+            done += 1
+            self.progress(what, done, len(every))
+            return result
+
+        return map_in_threads(counting, every, _AT_ONCE)
+
+
+def data_files(paths: Iterable[str], folders: Mapping[str, Sequence[FileInfo]]) -> Iterable[DataFile]:
+    """The data files in some folders.
+
+    Raises:
+        UnsupportedTableError: a log file is of a later Hudi.
+    """
+    for path in paths:
+        for info in folders[path]:
+            if info.is_dir or info.name.endswith(".crc"):
+                continue
+            base, log = parse_base_file_name(info.name), parse_log_file_name(info.name)
+            if base is not None or log is not None:
+                yield DataFile(
+                    partition_path=path,
+                    path=info.path,
+                    size_bytes=info.size_bytes,
+                    base=base,
+                    log=None if base else log,
+                )
+
+
+def _newest_instant(piece: FileSlice) -> str:
+    return max((piece.base_instant_time, *(log.name.instant_time for log in piece.log_files)))
+
+
+def _guarded(
+    read: Callable[[Storage, str, int], _Read], storage: Storage, path: str, size_bytes: int
+) -> "_Read | HudiReadError":
+    try:
+        return read(storage, path, size_bytes)
+    except HudiReadError as error:
+        return error
+    except FileNotFoundError:
+        return CorruptTableError(path, None, "no such file any more", "a file that was listed just before")
+
+
+def _read_footer(storage: Storage, path: str, size_bytes: int) -> Footer:
+    try:
+        with storage.open_input(path, size_bytes or None) as opened, pq.ParquetFile(opened) as file:
+            metadata = file.metadata
+            if mismatch := footer_mismatch(metadata):
+                raise CorruptBaseFileError(path, None, *mismatch)
+            entries = {
+                key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
+                for key, value in (metadata.metadata or {}).items()
+            }
+            schema = file.schema_arrow
+            return Footer(
+                rows=metadata.num_rows,
+                schema=schema.remove_metadata(),
+                entries=entries,
+                newest_commit=_newest_commit(metadata),
+            )
+    except FileNotFoundError:
+        raise
+    except PARQUET_ERRORS as error:
+        raise CorruptBaseFileError(path, None, first_line(error), "a readable Parquet file") from error
+
+
+def _newest_commit(metadata: pq.FileMetaData) -> str | None:
+    """The greatest commit time of the rows, as the statistics tell it."""
+    greatest: list[str] = []
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        chunk = next(
+            (
+                group.column(index)
+                for index in range(group.num_columns)
+                if group.column(index).path_in_schema == "_hoodie_commit_time"
+            ),
+            None,
+        )
+        statistics = None if chunk is None else chunk.statistics
+        if statistics is not None and statistics.has_min_max and isinstance(statistics.max, str):
+            greatest.append(statistics.max)
+    return max(greatest, default=None)

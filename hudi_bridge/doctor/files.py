@@ -1,0 +1,197 @@
+"""Checks of data files by name: partitions, files of failed writes, files that commits do not name, missing ones."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from hudi_bridge.doctor.examined import DataFile, Examined, data_files
+from hudi_bridge.doctor.findings import Finding, Severity, listed, quoted, size_text
+from hudi_bridge.java_properties import parse_properties
+from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
+from hudi_bridge.splits.partitions import PARTITION_METADATA
+from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat
+from hudi_bridge.timeline.instant import Action
+from hudi_bridge.timeline.plans import GroupId
+
+_PARTITIONS, _FAILED, _UNNAMED, _MISSING, _TWICE, _OF_COMPACTION = (
+    "partition-metadata",
+    "files-of-failed-writes",
+    "files-no-commit-names",
+    "missing-files",
+    "base-file-twice",
+    "logs-of-compactions",
+)
+_REPAIR = "CALL repair_add_partition_meta(table => …, dry_run => false)"
+
+
+def partition_metadata(examined: Examined) -> Iterator[Finding]:
+    """Folders with data files are partitions, and what makes them some can be read."""
+    partitions = set(examined.partitions)
+    for path, entries in sorted(examined.folders.items()):
+        if path in partitions:
+            for info in entries:
+                if info.name == PARTITION_METADATA:
+                    yield from _metafile(examined, path, info.path)
+            continue
+        files = list(data_files([path], examined.folders))
+        if files:
+            yield Finding(
+                severity=Severity.ERROR,
+                check=_PARTITIONS,
+                path=path or ".",
+                found=f"{len(files)} data files ({listed(file.path for file in files)}) in a folder that is not one",
+                expected=f"a file {PARTITION_METADATA} in it; without, no reader lists the folder",
+                remedy=_REPAIR,
+            )
+
+
+def _metafile(examined: Examined, partition: str, path: str) -> Iterator[Finding]:
+    try:
+        properties = parse_properties(examined.storage.read_bytes(path).decode("latin-1"))
+    except (FileNotFoundError, ValueError) as error:
+        yield _metafile_finding(path, f"no properties ({error})")
+        return
+    depth = properties.get("partitionDepth", "").strip()
+    expected = len(partition.split("/")) if partition else 0
+    if "commitTime" not in properties:
+        yield _metafile_finding(path, f"the properties {listed(sorted(properties)) or 'none'}")
+    elif not depth.isdecimal() or (int(depth) != expected and bool(partition)):
+        yield _metafile_finding(path, f"partitionDepth={quoted(depth)}, in a partition {expected} levels deep")
+
+
+def _metafile_finding(path: str, found: str) -> Finding:
+    return Finding(
+        severity=Severity.WARNING,
+        check=_PARTITIONS,
+        path=path,
+        found=found,
+        expected="commitTime and partitionDepth; Hudi finds the table's folder by the latter",
+        remedy=f"delete the file, then {_REPAIR}",
+    )
+
+
+def files_of_failed_writes(examined: Examined) -> Iterator[Finding]:
+    """There are no data files of writes that neither completed nor are under way."""
+    pending = {instant.requested_time for instant in examined.timeline.instants if not instant.is_completed}
+    by_instant: dict[str, list[DataFile]] = defaultdict(list)
+    for file in examined.files:
+        is_own = file.base is not None or examined.is_1x_layout
+        if is_own and not file.is_cdc and not examined.timeline.is_committed(file.instant_time):
+            by_instant[file.instant_time].append(file)
+    for instant, files in sorted(by_instant.items()):
+        is_pending = instant in pending
+        total = size_text(sum(file.size_bytes for file in files))
+        yield Finding(
+            severity=Severity.INFO if is_pending else Severity.WARNING,
+            check=_FAILED,
+            path=files[0].path,
+            found=f"{len(files)} data files ({total}) of the instant {quoted(instant)}, "
+            + ("which has not completed" if is_pending else "which the timeline does not know"),
+            expected=None if is_pending else "files of completed writes",
+            remedy=None if is_pending else "readers leave them out; delete them, when no writer is running",
+        )
+
+
+def files_no_commit_names(examined: Examined) -> Iterator[Finding]:
+    """Files of a completed write are those that it names: others, of failed tasks, would be read as well."""
+    rolled_back = {one.requested_time for one in examined.timeline.instants if one.action is Action.ROLLBACK}
+    # While a bucket index is resized, later writes add log files to the file groups that the clustering will make.
+    by_any: frozenset[str] = frozenset().union(*examined.written.values())
+    for file in examined.files:
+        if file.base is None and not examined.is_1x_layout:
+            continue
+        named = examined.written.get(file.instant_time)
+        # A rollback writes its own log files, and so does a commit whose metadata cannot be read.
+        if named is None or file.path in by_any or file.is_cdc or file.instant_time in rolled_back:
+            continue
+        yield Finding(
+            severity=Severity.ERROR,
+            check=_UNNAMED,
+            path=file.path,
+            found=f"a file of the instant {file.instant_time}, which does not name it",
+            expected=f"the {len(named)} files that the commit names",
+            remedy="readers take it for committed, so rows may be there twice; delete it, when no writer is running",
+        )
+
+
+def logs_of_compactions(examined: Examined) -> Iterator[Finding]:
+    """No log file is named after a pending compaction, as those of tables before an upgrade are."""
+    if not examined.is_1x_layout:
+        return
+    pending = examined.view.pending_compactions
+    for file in examined.files:
+        if file.log is not None and pending.get((file.partition_path, file.file_id)) == file.instant_time:
+            yield Finding(
+                severity=Severity.ERROR,
+                check=_OF_COMPACTION,
+                path=file.path,
+                found=f"a log file named after the pending compaction {file.instant_time}",
+                expected="one named after the write, as from table version 8 on",
+                remedy="Hudi passes it over: go back to table version 6, run the compaction there, and upgrade again",
+            )
+
+
+def base_file_twice(examined: Examined) -> Iterator[Finding]:
+    """No file group has two base files of one instant."""
+    found: dict[tuple[GroupId, str], list[DataFile]] = defaultdict(list)
+    for file in examined.files:
+        if file.base is not None:
+            found[(file.partition_path, file.file_id), file.instant_time].append(file)
+    for (_, instant), files in sorted(found.items()):
+        if len(files) > 1:
+            yield Finding(
+                severity=Severity.ERROR,
+                check=_TWICE,
+                path=files[-1].path,
+                found=f"{len(files)} base files of the instant {instant}: {listed(file.path for file in files)}",
+                expected="one; which of them a reader takes depends on their names",
+                remedy="keep the file that the commit names, and delete the others",
+            )
+
+
+def missing_files(examined: Examined) -> Iterator[Finding]:
+    """The files of the newest slices that commits name are there."""
+    there = {file.path for file in examined.files}
+    for group, stats in sorted(_newest_stats(examined).items()):
+        for time, stat in stats:
+            name = stat.path.rpartition("/")[2]
+            if stat.path in there or not (parse_base_file_name(name) or parse_log_file_name(name)):
+                continue
+            yield Finding(
+                severity=Severity.ERROR,
+                check=_MISSING,
+                path=stat.path,
+                found="no such file",
+                expected=f"a file of the newest slice of {quoted(group[1])}, which the commit {time} names",
+                remedy="restore it from a backup, or the table to a savepoint; reads lack its rows",
+            )
+
+
+def _newest_stats(examined: Examined) -> Mapping[GroupId, list[tuple[str, WriteStat]]]:
+    """For each file group, what the commits on the active timeline wrote to its newest slice."""
+    view = examined.view
+    found: dict[GroupId, list[tuple[str, WriteStat]]] = defaultdict(list)
+    bases: dict[GroupId, str] = {}
+    for time, commit in examined.commits.items():
+        for stat in commit.write_stats:
+            if parse_base_file_name(stat.path.rpartition("/")[2]) is not None:
+                group = (stat.partition_path, stat.file_id)
+                bases[group] = max(bases.get(group, ""), time)
+    for time, commit in examined.commits.items():
+        for stat in commit.write_stats:
+            group = (stat.partition_path, stat.file_id)
+            if group not in view.replaced and _is_of_newest(examined, time, commit, stat, bases.get(group, "")):
+                found[group].append((time, stat))
+    return found
+
+
+def _is_of_newest(examined: Examined, time: str, commit: CommitMetadata, stat: WriteStat, base: str) -> bool:
+    """Whether a file is in the newest slice of its group; ``base`` is the newest base instant of the commits, or ""."""
+    log = parse_log_file_name(stat.path.rpartition("/")[2])
+    if log is None:
+        return time == base
+    newest: str = max((base, *examined.base_instants.get((stat.partition_path, stat.file_id), ())))
+    if log.is_cdc or commit.operation_type == "LOG_COMPACT":
+        return False
+    if not examined.is_1x_layout:
+        return log.instant_time >= newest
+    return (examined.timeline.completion_time_of(time) or time) > newest

@@ -1,0 +1,174 @@
+"""What an examination of a table has found: findings by severity, the costs of file slices, and what was read."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from typing import Any
+
+import pyarrow as pa
+
+_LONGEST_TEXT = 300
+_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
+_UNIT = 1024
+
+
+class Severity(IntEnum):
+    """How bad a finding is; a higher number is worse.
+
+    ``INFO`` is worth knowing. ``ADVICE`` is about what the table costs. ``WARNING`` needs somebody's attention,
+    although reads are right. With an ``ERROR``, reads may fail or be wrong.
+    """
+
+    INFO = 0
+    ADVICE = 1
+    WARNING = 2
+    ERROR = 3
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that a check has found.
+
+    ``path`` is relative to the table, None if the finding is of no single file; ``offset`` is in bytes. ``remedy`` is
+    what to do in Hudi. Names from outside are quoted in the texts, but control characters in ``path`` are as they are.
+
+    Part of a ``Diagnosis``.
+    """
+
+    severity: Severity
+    check: str
+    found: str
+    expected: str | None = None
+    remedy: str | None = None
+    path: str | None = None
+    offset: int | None = None
+
+    @property
+    def place(self) -> str:
+        """The file and the offset, "" if there is no single file."""
+        if self.path is None:
+            return ""
+        return self.path if self.offset is None else f"{self.path} at byte {self.offset}"
+
+    def __str__(self) -> str:
+        place = f"{self.place}: " if self.path is not None else ""
+        expected = f", expected {self.expected}" if self.expected else ""
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        return f"{self.severity} {self.check}: {place}found {self.found}{expected}{remedy}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceCost:
+    """What the newest slice of a file group costs a reader.
+
+    ``log_ratio`` is log bytes over base bytes, None without a base file. ``merge_bytes`` is what a snapshot reads of
+    the slice beyond its base file: all of the logs. ``delta_commits`` is the number of writes in them,
+    ``is_overdue`` whether those are as many as Hudi waits for before it compacts.
+
+    Part of a ``Diagnosis``.
+    """
+
+    partition_path: str
+    file_id: str
+    base_bytes: int
+    log_bytes: int
+    log_files: int
+    delta_commits: int
+    log_ratio: float | None
+    merge_bytes: int
+    is_overdue: bool
+
+
+_COLUMNS: dict[str, pa.DataType] = {
+    "severity": pa.string(),
+    "check": pa.string(),
+    "path": pa.string(),
+    "offset": pa.int64(),
+    "found": pa.string(),
+    "expected": pa.string(),
+    "remedy": pa.string(),
+}
+FINDINGS_SCHEMA = pa.schema(_COLUMNS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """The result of an examination.
+
+    ``path`` is that of the table, without secrets; the properties of the table are "" or 0 if they cannot be read.
+    ``findings`` are ordered, the worst first. ``slices`` has the costs of the newest file slices, the most expensive
+    first. ``checks`` are those that have run.
+
+    Made by ``HudiTable.doctor`` and ``hudi_bridge.doctor.examine``.
+    """
+
+    path: str
+    name: str = ""
+    table_type: str = ""
+    table_version: int = 0
+    instant: str | None = None
+    deep: bool = False
+    findings: tuple[Finding, ...]
+    slices: tuple[SliceCost, ...] = ()
+    checks: tuple[str, ...] = ()
+
+    @property
+    def worst(self) -> Severity:
+        """The severity of the worst finding; INFO without any."""
+        return max((finding.severity for finding in self.findings), default=Severity.INFO)
+
+    def count(self, severity: Severity) -> int:
+        """The number of findings of a severity."""
+        return sum(finding.severity is severity for finding in self.findings)
+
+    def to_table(self) -> pa.Table:
+        """One row for each finding, the worst first."""
+        rows = [asdict(finding) | {"severity": str(finding.severity)} for finding in self.findings]
+        return pa.Table.from_pylist(rows, FINDINGS_SCHEMA)
+
+    def to_json(self) -> str:
+        """All of it as JSON text."""
+        document: dict[str, Any] = asdict(self)
+        document["worst"] = str(self.worst)
+        for finding in document["findings"]:
+            finding["severity"] = str(finding["severity"])
+        return json.dumps(document)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.findings))
+
+
+def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Each finding once, the worst first, then by check, file and offset."""
+    by_text: dict[tuple[object, ...], Finding] = {}
+    for one in findings:
+        # What cannot be read is in the way of several checks: the first is that of the file itself.
+        by_text.setdefault((one.path, one.offset, one.found, one.severity), one)
+    return tuple(
+        sorted(by_text.values(), key=lambda one: (-one.severity, one.check, one.path or "", one.offset or 0, one.found))
+    )
+
+
+def quoted(text: object) -> str:
+    """A name from outside as it may stand in a text: in quotes, with escapes, and not too long."""
+    shown = repr(str(text))
+    return shown if len(shown) <= _LONGEST_TEXT else f"{shown[:_LONGEST_TEXT]}…"
+
+
+def listed(names: Iterable[object], most: int = 3) -> str:
+    """The first of some names, quoted, and how many more there are."""
+    every = list(names)
+    more = f" and {len(every) - most:,} more" if len(every) > most else ""
+    return ", ".join(quoted(name) for name in every[:most]) + more
+
+
+def size_text(size_bytes: float) -> str:
+    """A number of bytes for people."""
+    size, unit = float(size_bytes), -1
+    while round(size, 1) >= _UNIT and unit + 1 < len(_UNITS):
+        size, unit = size / _UNIT, unit + 1
+    return f"{size_bytes:,.0f} B" if unit < 0 else f"{size:,.1f} {_UNITS[unit]}"

@@ -1,0 +1,158 @@
+"""Checks of the metadata table: that it can be read, and that its list of files is what storage has."""
+
+from collections.abc import Iterator
+
+from hudi_bridge.doctor.examined import Examined
+from hudi_bridge.doctor.findings import Finding, Severity, listed
+from hudi_bridge.doctor.limits import age_text, hours_between
+from hudi_bridge.doctor.log_heads import scan_heads
+from hudi_bridge.errors import CorruptTableError, HudiReadError
+from hudi_bridge.metadata.record_kinds import ALL_PARTITIONS, FILES
+from hudi_bridge.metadata.table import METADATA_FOLDER, MetadataTable
+from hudi_bridge.timeline.instant import MILLIS_LENGTH
+
+_TABLE, _FILES, _RECORDS = "metadata-table", "metadata-files", "metadata-records"
+_REBUILD = "CALL delete_metadata_table(table => …), then CALL create_metadata_table(table => …)"
+_NO_PARTITION = "."
+
+
+def metadata_table(examined: Examined) -> Iterator[Finding]:
+    """Every index can be used, and its files can be opened; nothing is under way in it for too long."""
+    table = examined.metadata_table
+    if table is None:
+        return
+    config = examined.config
+    for name in (*config.metadata_partitions, *config.metadata_partitions_inflight):
+        path = f"{METADATA_FOLDER}/{name}"
+        if name in config.metadata_partitions_inflight:
+            yield Finding(severity=Severity.INFO, check=_TABLE, path=path, found="an index that is being built")
+            continue
+        try:
+            yield from _files_of(table, name)
+        except (HudiReadError, FileNotFoundError) as error:
+            yield _unreadable(error, path)
+        reason = table.why_not(name)
+        if reason is not None:
+            yield Finding(
+                severity=Severity.WARNING,
+                check=_TABLE,
+                path=path,
+                found=reason,
+                expected="an index with all commits of the table; readers do without it",
+                remedy=_REBUILD,
+            )
+    limit = examined.limits.service_hours
+    for instant in table.own.timeline.instants:
+        hours = hours_between(instant.requested_time[:MILLIS_LENGTH], examined.now)
+        if not instant.is_completed and hours is not None and hours > limit:
+            yield Finding(
+                severity=Severity.WARNING,
+                check=_TABLE,
+                path=METADATA_FOLDER,
+                found=f"a {instant.action} of {instant.requested_time} that has been {instant.state.name.lower()} for "
+                f"{age_text(hours)}",
+                expected=f"an end within {age_text(limit)}",
+                remedy="the next write to the table finishes it or rolls it back",
+            )
+
+
+def _files_of(table: MetadataTable, name: str) -> Iterator[Finding]:
+    """What is wrong with the files of an index, by their ends and block headers."""
+    for group in (one for groups in table.file_groups(name).values() for one in groups):
+        if group.base is not None:
+            try:
+                group.base.open()
+            except CorruptTableError as error:
+                yield _unreadable(error, f"{METADATA_FOLDER}/{group.base.path}")
+        for log in group.piece.log_files:
+            path = f"{METADATA_FOLDER}/{log.path}"
+            try:
+                scan = scan_heads(table.own.storage, log.path, log.size_bytes)
+            except HudiReadError as error:
+                yield _unreadable(error, path)
+                continue
+            for corrupt in scan.corrupt:
+                yield Finding(
+                    severity=Severity.ERROR,
+                    check=_TABLE,
+                    path=path,
+                    offset=corrupt.offset,
+                    found=f"a damaged block: {corrupt.reason}",
+                    expected="whole blocks",
+                    remedy=_REBUILD,
+                )
+
+
+def metadata_files(examined: Examined) -> Iterator[Finding]:
+    """The list of files in the metadata table is that of storage, as far as readers need it."""
+    table = examined.metadata_table
+    if table is None or FILES not in examined.config.metadata_partitions or table.why_not(FILES) is not None:
+        return
+    named = {str(name) for name in table.of_keys(FILES, [ALL_PARTITIONS]).column("name").to_pylist()}
+    indexed = {"" if name == _NO_PARTITION else name for name in named}
+    by_path = {file.path: file for file in examined.files}
+    needed = set(_needed(examined))
+    unknown = sorted({by_path[path].partition_path for path in needed} - indexed)
+    if unknown:
+        yield _wrong(METADATA_FOLDER, f"no partition {listed(unknown)}", "all partitions that have files")
+    records = table.of_keys(FILES, [path or _NO_PARTITION for path in sorted(indexed)])
+    sizes: dict[str, int] = {}
+    for key, name, size in zip(
+        *(records.column(one).to_pylist() for one in ("key", "name", "size_bytes")), strict=True
+    ):
+        sizes[name if key == _NO_PARTITION else f"{key}/{name}"] = size
+    for path in sorted(needed - sizes.keys()):
+        if by_path[path].partition_path in indexed:
+            yield _wrong(
+                path, "a file that the metadata table does not have", "an entry; its rows are missing in reads"
+            )
+    for path, size in sorted(sizes.items()):
+        file = by_path.get(path)
+        if file is None:
+            yield _wrong(path, "no such file, although the metadata table has it", "a file; reads of the table fail")
+        elif size > file.size_bytes or (file.base is not None and size != file.size_bytes):
+            yield _wrong(path, f"{file.size_bytes} bytes", f"{size}, as the metadata table says")
+
+
+def _needed(examined: Examined) -> Iterator[str]:
+    """The files of the newest slices, without log files that hold nothing of a completed write."""
+    for piece in examined.slices:
+        if piece.base_file is not None:
+            yield piece.base_file.path
+        for log in piece.log_files:
+            scan = examined.log_heads.get(log.path)
+            blocks = () if scan is None or isinstance(scan, HudiReadError) else scan.blocks
+            times = [block.instant_time for block in blocks if block.holds_records]
+            if any(time is not None and examined.timeline.is_committed(time) for time in times):
+                yield log.path
+
+
+def _wrong(path: str, found: str, expected: str) -> Finding:
+    remedy = f"CALL validate_metadata_table_files(table => …) shows all; {_REBUILD}"
+    return Finding(severity=Severity.ERROR, check=_FILES, path=path, found=found, expected=expected, remedy=remedy)
+
+
+def metadata_records(examined: Examined) -> Iterator[Finding]:
+    """All records of all indexes can be decoded."""
+    table = examined.metadata_table
+    if table is None:
+        return
+    for name in examined.config.metadata_partitions:
+        try:
+            for _ in table.all(name):
+                examined.progress(f"records of {name}", 0, 0)
+        except (HudiReadError, FileNotFoundError) as error:
+            yield _unreadable(error, f"{METADATA_FOLDER}/{name}", _RECORDS)
+
+
+def _unreadable(error: Exception, path: str, check: str = _TABLE) -> Finding:
+    own = getattr(error, "path", None)
+    return Finding(
+        severity=Severity.ERROR,
+        check=check,
+        path=f"{METADATA_FOLDER}/{own}" if own and not own.startswith(METADATA_FOLDER) and "://" not in own else path,
+        offset=getattr(error, "offset", None),
+        found=getattr(error, "found", None) or str(error),
+        expected=getattr(error, "expected", None),
+        remedy=_REBUILD,
+    )

@@ -1,0 +1,130 @@
+"""Checks of the table's properties: that they do not contradict each other, the schema, or the table's folder."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from hudi_bridge.config import BACKUP_PATH, HOODIE_FOLDER, MergeMode
+from hudi_bridge.doctor.examined import Examined
+from hudi_bridge.doctor.findings import Finding, Severity, listed, quoted
+from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.merge import rules
+from hudi_bridge.merge.payloads import merge_rule
+from hudi_bridge.splits.query_schema import read_query_schema
+from hudi_bridge.timeline.instant import parse_instant_file_name
+
+_CHECK = "properties"
+_PATH = f"{HOODIE_FOLDER}/hoodie.properties"
+_REPAIR = "CALL repair_overwrite_hoodie_props(table => …, new_props_file_path => …)"
+_ERROR = partial(Finding, severity=Severity.ERROR, check=_CHECK, path=_PATH, remedy=_REPAIR)
+_WARNING = partial(Finding, severity=Severity.WARNING, check=_CHECK, path=_PATH, remedy=_REPAIR)
+
+
+def properties(examined: Examined) -> Iterator[Finding]:
+    """The properties agree with each other, with the schema, and with what is in the table's folder."""
+    yield from _merging(examined)
+    yield from _fields(examined)
+    yield from _folders(examined)
+
+
+def _merging(examined: Examined) -> Iterator[Finding]:
+    config = examined.config
+    by_strategy = rules.MODE_OF_STRATEGY.get(config.merge_strategy_id or "")
+    if examined.is_1x_layout and config.merge_mode is not None and by_strategy not in (None, config.merge_mode):
+        yield _ERROR(
+            found=f"hoodie.record.merge.mode={config.merge_mode}, with the id of the strategy for {by_strategy}",
+            expected="a mode and a strategy of the same kind",
+        )
+    payload = (config.payload_class or "").rpartition(".")[2]
+    of_mode = {name: mode for mode, name in rules.PAYLOAD_OF_MODE.items()}.get(payload)
+    if (
+        examined.is_1x_layout
+        and config.merge_mode in (MergeMode.COMMIT_TIME, MergeMode.EVENT_TIME)
+        and of_mode not in (None, config.merge_mode)
+    ):
+        yield _ERROR(
+            found=f"hoodie.record.merge.mode={config.merge_mode}, with the payload {quoted(payload)} of {of_mode}",
+            expected="a payload that does what the mode says; Hudi goes by the mode",
+        )
+    if config.merge_mode is MergeMode.EVENT_TIME and not config.ordering_fields and examined.is_merge_on_read:
+        yield _WARNING(
+            found="hoodie.record.merge.mode=EVENT_TIME_ORDERING without an ordering field",
+            expected="hoodie.table.ordering.fields, or COMMIT_TIME_ORDERING; the later write wins",
+        )
+    if examined.is_merge_on_read:
+        try:
+            merge_rule(config, examined.state.options.payloads)
+        except UnsupportedTableError as error:
+            yield Finding(
+                severity=Severity.INFO,
+                check=_CHECK,
+                path=_PATH,
+                found=f"the {error.feature} {error.found}, whose merges are not known here",
+                remedy="to read the table with Hudi Bridge, pass a payload of your own",
+            )
+    both = sorted(set(config.metadata_partitions) & set(config.metadata_partitions_inflight))
+    if both:
+        yield _WARNING(found=f"the indexes {listed(both)} both complete and being built", expected="one of the two")
+
+
+def _fields(examined: Examined) -> Iterator[Finding]:
+    config = examined.config
+    names = read_query_schema(examined.state).arrow.names
+    if not names:
+        return
+    lower = {name.lower() for name in names}
+    for key, fields in (
+        ("hoodie.table.recordkey.fields", config.record_key_fields),
+        ("hoodie.table.ordering.fields", config.ordering_fields),
+    ):
+        # Before 1.0, Hudi names an ordering field although the table has none.
+        unknown = [name for name in fields if name.partition(".")[0].lower() not in lower]
+        is_default = fields == ("ts",) and key == "hoodie.table.ordering.fields"
+        if unknown and not is_default:
+            yield _ERROR(
+                found=f"{key} with {listed(unknown)}", expected=f"columns of the table: {listed(names[-9:], 9)}"
+            )
+    kind, keys, parts = config.key_generator, config.record_key_fields, config.partition_fields
+    if kind == "SIMPLE" and (len(keys) > 1 or len(parts) > 1):
+        yield _ERROR(found=f"the key generator SIMPLE with the fields {listed((*keys, *parts))}", expected="COMPLEX")
+    if kind == "NON_PARTITION" and parts:
+        yield _ERROR(
+            found=f"the key generator NON_PARTITION with the partition fields {listed(parts)}", expected="none"
+        )
+
+
+def _folders(examined: Examined) -> Iterator[Finding]:
+    config, storage = examined.config, examined.storage
+    listing = storage.list_directory(HOODIE_FOLDER)
+    names = {info.name for info in listing}
+    if BACKUP_PATH.rpartition("/")[2] in names:
+        yield Finding(
+            severity=Severity.WARNING,
+            check=_CHECK,
+            path=BACKUP_PATH,
+            found="a backup of the properties beside them",
+            expected="none, unless a writer is changing them right now",
+            remedy="the next writer of Hudi ends the interrupted change",
+        )
+    wanted = (*config.metadata_partitions, *config.metadata_partitions_inflight)
+    if wanted and "metadata" not in names:
+        yield _ERROR(
+            found=f"the indexes {listed(wanted)}, but no metadata table",
+            expected=f"the folder {HOODIE_FOLDER}/metadata",
+        )
+    if config.timeline_layout > 1:
+        left = [name for name in names if name[:1].isdigit() and parse_instant_file_name(name, 1) is not None]
+        if left:
+            yield Finding(
+                severity=Severity.WARNING,
+                check=_CHECK,
+                path=f"{HOODIE_FOLDER}/{min(left)}",
+                found=f"{len(left)} files of a timeline of layout 1",
+                expected=f"instants in {config.timeline_path} alone",
+                remedy="an upgrade was interrupted, or an older release writes to the table: stop it",
+            )
+    if not examined.is_merge_on_read:
+        logs = [file.path for file in examined.files if file.log is not None and not file.is_cdc]
+        if logs:
+            yield _ERROR(
+                found=f"the type COPY_ON_WRITE, but {len(logs)} log files ({listed(logs)})", expected="no logs"
+            )

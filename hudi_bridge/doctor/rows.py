@@ -1,0 +1,125 @@
+"""Deep checks, which read all rows: data that cannot be decoded, record keys that are there twice, the record index."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.config import QueryType
+from hudi_bridge.dispatch import open_reader_in
+from hudi_bridge.doctor.examined import Examined
+from hudi_bridge.doctor.findings import Finding, Severity, listed
+from hudi_bridge.errors import HudiReadError, MergeError, UnsupportedTableError
+from hudi_bridge.metadata.record_index import LOCATIONS, locations_of
+from hudi_bridge.metadata.record_kinds import RECORD_INDEX
+from hudi_bridge.metadata.table import METADATA_FOLDER, MetadataTable
+from hudi_bridge.splits.file_slice import FileSlice
+
+_ROWS, _TWICE, _ACROSS, _INDEX = "rows", "keys-twice", "keys-across-partitions", "record-index"
+_KEY = "_hoodie_record_key"
+_KEYS = pa.schema({"key": pa.string(), "partition": pa.string(), "file_id": pa.string()})
+
+
+def rows(examined: Examined) -> Iterator[Finding]:
+    """Every row can be read; no key is there twice; the record index knows where each is.
+
+    Holds the record keys of the table in memory.
+    """
+    context = examined.planner.context(QueryType.SNAPSHOT)
+    found: list[pa.Table] = []
+    for number, piece in enumerate(examined.slices):
+        examined.progress("file slices", number, len(examined.slices))
+        try:
+            split = examined.planner.split(piece, context)
+            batches = open_reader_in(examined.storage, split).batches()
+            found += [_keys(batch, piece) for batch in batches]
+        except (HudiReadError, FileNotFoundError) as error:
+            yield _unreadable(error, piece)
+    if not examined.config.populates_meta_fields:
+        yield Finding(severity=Severity.INFO, check=_TWICE, found="rows without record keys, which are not compared")
+        return
+    keys = pa.concat_tables([_KEYS.empty_table(), *found])
+    yield from _twice(keys)
+    table = examined.metadata_table
+    if (
+        table is not None
+        and RECORD_INDEX in examined.config.metadata_partitions
+        and table.why_not(RECORD_INDEX) is None
+    ):
+        yield from _against_index(table, keys)
+
+
+def _keys(batch: pa.RecordBatch, piece: FileSlice) -> pa.Table:
+    count = batch.num_rows if _KEY in batch.schema.names else 0
+    if not count:
+        return _KEYS.empty_table()
+    columns = [batch.column(_KEY), *(pa.repeat(text, count) for text in (piece.partition_path, piece.file_id))]
+    return pa.table(columns, schema=_KEYS)
+
+
+def _unreadable(error: Exception, piece: FileSlice) -> Finding:
+    cannot_merge = isinstance(error, UnsupportedTableError)
+    return Finding(
+        severity=Severity.INFO if cannot_merge else Severity.ERROR,
+        check=_ROWS,
+        path=getattr(error, "path", None) or f"{piece.partition_path}/{piece.file_id}",
+        offset=getattr(error, "offset", None),
+        found=getattr(error, "found", None) or str(error),
+        expected=getattr(error, "expected", None),
+        remedy=None if cannot_merge or isinstance(error, MergeError) else "restore the file from a backup",
+    )
+
+
+def _twice(keys: pa.Table) -> Iterator[Finding]:
+    counted = keys.group_by(["partition", "key"]).aggregate([("file_id", "min"), ("key", "count")])
+    twice = counted.filter(pc.greater(counted.column("key_count"), pa.scalar(1)))
+    if len(twice):
+        yield Finding(
+            severity=Severity.WARNING,
+            check=_TWICE,
+            path=_group(twice, "file_id_min"),
+            found=f"{len(twice)} record keys more than once in a partition: {listed(_texts(twice, 'key'))}",
+            expected="each once, unless the table is written with insert or bulk_insert alone",
+            remedy="CALL repair_deduplicate(table => …, duplicated_partition_path => …, repaired_output_path => …)",
+        )
+
+
+def _against_index(table: MetadataTable, keys: pa.Table) -> Iterator[Finding]:
+    is_global = set(table.file_groups(RECORD_INDEX)) == {""}
+    if is_global:
+        places = keys.group_by("key").aggregate([("partition", "count_distinct"), ("file_id", "min")])
+        across = places.filter(pc.greater(places.column("partition_count_distinct"), pa.scalar(1)))
+        if len(across):
+            yield Finding(
+                severity=Severity.WARNING,
+                check=_ACROSS,
+                found=f"{len(across)} record keys in several partitions: {listed(_texts(across, 'key'))}",
+                expected="each in one partition, since the record index is global",
+                remedy="delete the row in the wrong partition: an upsert changes only one of them",
+            )
+    parts = (locations_of(part) for part in table.all(RECORD_INDEX))
+    located = pa.concat_tables([LOCATIONS.empty_table(), *parts])
+    on = ["key"] if is_global else ["key", "partition"]
+    index = located.select(on).append_column("indexed_id", located.column("file_id"))
+    both = keys.join(index, keys=on, join_type="left outer")
+    missing = both.filter(pc.is_null(both.column("indexed_id")))
+    wrong = both.filter(pc.not_equal(both.column("indexed_id"), both.column("file_id")))
+    for found, what in ((missing, "that the record index lacks"), (wrong, "that the record index has elsewhere")):
+        if len(found):
+            yield Finding(
+                severity=Severity.ERROR,
+                check=_INDEX,
+                path=f"{METADATA_FOLDER}/{RECORD_INDEX}",
+                found=f"{len(found)} record keys {what}: {listed(_texts(found, 'key'))}",
+                expected="the file group of each row; look-ups miss these rows, and upserts insert them again",
+                remedy="CALL drop_index / DROP INDEX record_index, then create it again",
+            )
+
+
+def _texts(table: pa.Table, name: str) -> list[str]:
+    return sorted(str(text) for text in table.column(name).to_pylist())
+
+
+def _group(table: pa.Table, file_id: str) -> str:
+    partition, group = (str(table.column(name)[0].as_py()) for name in ("partition", file_id))
+    return f"{partition}/{group}" if partition else group

@@ -1,0 +1,76 @@
+"""Log files read in parts have the blocks that they have when they are read as a whole."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hudi_bridge.doctor.log_heads import scan_heads
+from hudi_bridge.errors import HudiReadError
+from hudi_bridge.logformat.layout import BlockType, HeaderKey
+from hudi_bridge.logformat.scan import ScanResult, scan_blocks
+from hudi_bridge.storage import Storage
+from tests.counting_files import CountingFileSystem
+from tests.golden_cases import golden_table
+from tests.logformat.log_writer import log_block
+from tests.table_writer import at
+
+EMPTY = pa.py_buffer(b"")
+
+
+def heads_of(path: Path) -> ScanResult | str:
+    try:
+        return without_contents(scan_heads(Storage.open(path.parent), path.name, path.stat().st_size))
+    except HudiReadError as error:
+        return str(error)
+
+
+def blocks_of(path: Path) -> ScanResult | str:
+    try:
+        return without_contents(scan_blocks(path.read_bytes(), path.name))
+    except HudiReadError as error:
+        return str(error)
+
+
+def without_contents(scan: ScanResult) -> ScanResult:
+    return replace(scan, blocks=tuple(replace(block, content=EMPTY) for block in scan.blocks))
+
+
+@pytest.mark.parametrize("name", ["a_story_v6_0150", "c_corrupt_middle_0150", "c_many_blocks_0150", "i_cdc_cow_120"])
+def test_golden_log_files(name: str) -> None:
+    paths = [path for path in golden_table(name).rglob(".*.log.*") if not path.name.endswith(".crc")]
+    assert paths
+    for path in paths:
+        assert heads_of(path) == blocks_of(path)
+
+
+def test_large_blocks_and_headers(tmp_path: Path) -> None:
+    header: dict[int, str] = {HeaderKey.INSTANT_TIME: at(1), HeaderKey.SCHEMA: "é" * 100_000}
+    blocks = [log_block(BlockType.AVRO_DATA, bytes(size), header) for size in (0, 7, 70_000, 1_000_000)]
+    path = tmp_path / "log"
+    path.write_bytes(b"".join(blocks))
+    assert heads_of(path) == blocks_of(path)
+
+
+def test_contents_are_not_read(tmp_path: Path) -> None:
+    block = log_block(BlockType.AVRO_DATA, bytes(2_000_000), {HeaderKey.INSTANT_TIME: at(1)})
+    (tmp_path / ".f1-0_1.log.1").write_bytes(block * 3)
+    files = CountingFileSystem()
+    scan = scan_heads(Storage.open(str(tmp_path), files), ".f1-0_1.log.1", 3 * len(block))
+    assert len(scan.blocks) == 3
+    assert 0 < files.requests.read_bytes < 600_000
+
+
+def test_any_damage(tmp_path: Path) -> None:
+    blocks = [log_block(BlockType.AVRO_DATA, bytes(50), {HeaderKey.INSTANT_TIME: at(number)}) for number in range(4)]
+    whole = b"".join(blocks)
+    generator = random.Random(18)
+    path = tmp_path / "log"
+    for _ in range(400):
+        data = bytearray(whole)
+        place = generator.randrange(len(data))
+        data[place] ^= 1 << generator.randrange(8)
+        path.write_bytes(data[: generator.randrange(len(data)) + 1] if generator.random() < 0.3 else data)
+        assert heads_of(path) == blocks_of(path)
