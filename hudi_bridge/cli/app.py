@@ -69,6 +69,11 @@ _COMMANDS = {
         name="trace",
         help="Show all versions of a record, why each wins or loses, and the resulting row.",
     ),
+    "doctor": CommandPlace(
+        module="hudi_bridge.cli.doctor",
+        name="doctor",
+        help="Examine a table, or all tables of a folder: what is damaged, stuck or costly, and what to do.",
+    ),
     "serve": CommandPlace(
         module="hudi_bridge.cli.iceberg",
         name="serve_app",

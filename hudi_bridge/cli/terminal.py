@@ -5,7 +5,7 @@ Rows and names are untrusted: their control characters could move the cursor or 
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -64,6 +64,27 @@ def counting_rows(batches: pa.RecordBatchReader, *, show: bool) -> Iterator[pa.R
                 yield batch
 
         yield pa.RecordBatchReader.from_batches(batches.schema, counted())
+
+
+@contextmanager
+def telling_progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A function that shows what is being done, how much of it is done and how much there is (0: not known).
+
+    It shows that on standard error, if that is a terminal.
+    """
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=_stderr(), transient=True) as progress:
+        task = progress.add_task("", total=None)
+
+        def tell(what: str, done: int, total: int) -> None:
+            of_total = f"/{total:,}" if total else ""
+            number = f" {done:,}{of_total}" if done else ""
+            progress.update(task, description=escape_control(what) + number)
+
+        yield tell
 
 
 def _print(text: Text) -> None:

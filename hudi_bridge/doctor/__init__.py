@@ -2,6 +2,7 @@
 
 from hudi_bridge.doctor.examination import CHECKS, Check, examine, examine_state, examine_storage
 from hudi_bridge.doctor.findings import Diagnosis, Finding, Severity, SliceCost
+from hudi_bridge.doctor.folders import is_table_folder, tables_below
 from hudi_bridge.doctor.limits import Limits
 
 __all__ = [
@@ -15,4 +16,6 @@ __all__ = [
     "examine",
     "examine_state",
     "examine_storage",
+    "is_table_folder",
+    "tables_below",
 ]

@@ -145,17 +145,13 @@ def horizon(examined: Examined) -> Iterator[Finding]:
         return
     cleaned = earliest_readable_instant(examined.state)
     first = commits[0].requested_time
+    reach = "nothing was cleaned" if cleaned is None else f"all files from {cleaned} on are there"
     yield Finding(
         severity=Severity.INFO,
         check=_HORIZON,
-        found=f"the active timeline begins at {first}; "
-        + ("nothing was cleaned" if cleaned is None else f"the cleaner has kept all files from {cleaned} on"),
-        remedy="time travel and incremental reads reach back "
-        + (
-            "to the first commit"
-            if cleaned is None
-            else f"to {cleaned}; retain more with hoodie.clean.commits.retained"
-        ),
+        found=f"a timeline that begins at {first}; {reach}: time travel and incremental reads reach back to "
+        f"{cleaned or first}",
+        remedy=None if cleaned is None else "to keep more, raise hoodie.clean.commits.retained",
     )
 
 

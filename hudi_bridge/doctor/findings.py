@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import IntEnum
 from typing import Any
 
@@ -124,6 +124,10 @@ class Diagnosis:
     def count(self, severity: Severity) -> int:
         """The number of findings of a severity."""
         return sum(finding.severity is severity for finding in self.findings)
+
+    def with_least(self, least: Severity) -> "Diagnosis":
+        """The same with the findings of at least a severity."""
+        return replace(self, findings=tuple(finding for finding in self.findings if finding.severity >= least))
 
     def to_table(self) -> pa.Table:
         """One row for each finding, the worst first."""

@@ -21,7 +21,6 @@ from hudi_bridge.timeline.commit_metadata import WriteStat
 _BLOCKS, _INSTANTS, _SIZES, _POSITIONS = "log-blocks", "log-instants", "log-sizes", "record-positions"
 _COUNTED = struct.Struct(">ii")
 """How the content of an Avro block begins: its version, and the number of records."""
-_COMPACT = "CALL run_compaction(op => 'schedule', table => …), then run it; compaction fails where a reader does"
 
 
 class LogChecks:
@@ -209,7 +208,7 @@ class LogChecks:
                 offset=corrupt.offset,
                 found=found,
                 expected="whole blocks",
-                remedy=f"readers skip it, as it may be of a writer that crashed; {_COMPACT}",
+                remedy="readers skip it, as it may be of a writer that crashed; if none has, its rows are lost",
             )
         return Finding(
             severity=Severity.ERROR,
