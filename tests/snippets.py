@@ -336,6 +336,16 @@ def _lake(folder: Path) -> None:
     writer.commit(at(1), wrote=[path])
 
 
+def _broken(folder: Path) -> None:
+    """A table with a delta commit that has not completed, and with a log file that has lost its end."""
+    writer = TableWriter(folder=folder).create()
+    writer.commit(at(1), wrote=[writer.base_file(at(1), [{"id": "a", "ts": 1, "value": "x"}])])
+    log = writer.log_file(at(2), [writer.data_block(at(2), [{"id": "a", "ts": 2, "value": "y"}])])
+    writer.commit(at(2), wrote=[log])
+    log.write_bytes(log.read_bytes()[:-20])
+    writer.pending(at(3))
+
+
 def _write(writer: TableWriter, base: Mapping[str, Any], log: Mapping[str, Any]) -> None:
     writer.create()
     writer.base_file(at(1), [{"id": "a", "ts": 1, **base}])
@@ -348,6 +358,7 @@ TABLES: Mapping[str, dict[str, Callable[[Path], None]]] = {
     "": {"trips": _copy_of(lambda: golden_trips() / "trips")},
     "docs/command-line.md": {"lake": _lake},
     "docs/connectors.md": {"lake": _lake},
+    "docs/doctor.md": {"broken": _broken, "lake": _lake},
     "docs/payloads.md": {"counters": _counters, "customers": _customers},
     "docs/schema-evolution.md": {
         "with_ids": _copy_of(lambda: golden_table("g_sor_mixed_0150")),

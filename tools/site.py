@@ -28,6 +28,7 @@ PAGES = {
 """Files outside docs/ that become pages, and the names of the pages."""
 MODULES: Mapping[str, tuple[str, ...]] = {
     "hudi_bridge": (),
+    "hudi_bridge.doctor": ("examine",),
     "hudi_bridge.inspection": (),
     "hudi_bridge.connectors.duckdb": ("attach", "Attached", "ViewPlan", "attach_all", "Lake"),
     "hudi_bridge.connectors.polars": (),

@@ -3,6 +3,7 @@
 0  success, or the reader of the output closed the pipe
 1  failure: an unreadable table, a failed SQL statement, a file that cannot be written
 2  usage error
+3  ``doctor`` has found warnings, and no errors
 130  Ctrl-C
 """
 

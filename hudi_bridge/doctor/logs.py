@@ -4,14 +4,13 @@ import base64
 import struct
 from collections.abc import Iterator, Mapping
 
-import numpy as np
 from pyroaring import BitMap64
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.doctor.examined import Examined, Footer
 from hudi_bridge.doctor.findings import Finding, Severity, quoted
 from hudi_bridge.errors import CorruptTableError, HudiReadError, UnsupportedTableError
-from hudi_bridge.logformat.block import LogBlock, parse_record_positions
+from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType, HeaderKey
 from hudi_bridge.logformat.scan import CorruptBlock, ScanResult
 from hudi_bridge.schema.avro import parse_avro_schema
@@ -21,6 +20,7 @@ from hudi_bridge.timeline.commit_metadata import WriteStat
 _BLOCKS, _INSTANTS, _SIZES, _POSITIONS = "log-blocks", "log-instants", "log-sizes", "record-positions"
 _COUNTED = struct.Struct(">ii")
 """How the content of an Avro block begins: its version, and the number of records."""
+_WITHOUT_POSITIONS = "in Hudi, read with hoodie.merge.use.record.positions=false; then compact"
 
 
 class LogChecks:
@@ -130,33 +130,39 @@ class LogChecks:
         named = block.base_file_instant_of_positions
         if named is None:
             return
-        try:
-            count = _records(block)
-            rows = parse_record_positions(block, named, count if count is not None else _cardinality(block))
-        except HudiReadError as error:
-            yield _of_error(error, log.path, _POSITIONS)
-            return
-        if rows is None:
-            yield Finding(
-                severity=Severity.INFO,
-                check=_POSITIONS,
-                path=log.path,
-                offset=block.offset,
-                found=f"positions of another number of records than the {count} of the block",
-                remedy="readers go by record keys instead",
-            )
-            return
-        base = piece.base_file
-        footer = self._examined.footers.get(base.path) if base is not None and base.instant_time == named else None
-        if isinstance(footer, Footer) and len(rows) and int(np.max(rows)) >= footer.rows:
+        count, positions = _records(block), _bitmap(block)
+        if positions is None:
             yield Finding(
                 severity=Severity.ERROR,
                 check=_POSITIONS,
                 path=log.path,
                 offset=block.offset,
-                found=f"the position {int(np.max(rows))} in the base file of {named}",
+                found="RECORD_POSITIONS that cannot be read",
+                expected="a portable Roaring bitmap",
+                remedy=_WITHOUT_POSITIONS,
+            )
+            return
+        if count is not None and len(positions) != count:
+            yield Finding(
+                severity=Severity.INFO,
+                check=_POSITIONS,
+                path=log.path,
+                offset=block.offset,
+                found=f"{len(positions)} positions of the {count} records of a block",
+                remedy="readers go by record keys instead",
+            )
+            return
+        base = piece.base_file
+        footer = self._examined.footers.get(base.path) if base is not None and base.instant_time == named else None
+        if isinstance(footer, Footer) and positions and positions.max() >= footer.rows:
+            yield Finding(
+                severity=Severity.ERROR,
+                check=_POSITIONS,
+                path=log.path,
+                offset=block.offset,
+                found=f"the position {positions.max()} in the base file of {quoted(named)}",
                 expected=f"positions below {footer.rows}, the number of its rows",
-                remedy="in Hudi, read with hoodie.merge.use.record.positions=false; then compact",
+                remedy=_WITHOUT_POSITIONS,
             )
 
     def _header(self, block: LogBlock) -> Iterator[Finding]:
@@ -236,7 +242,7 @@ class LogChecks:
         return found
 
 
-def _of_error(error: HudiReadError, path: str, check: str = _BLOCKS) -> Finding:
+def _of_error(error: HudiReadError, path: str) -> Finding:
     if isinstance(error, UnsupportedTableError):
         found, expected = f"a {error.feature} {error.found}", error.supported
     else:
@@ -244,7 +250,7 @@ def _of_error(error: HudiReadError, path: str, check: str = _BLOCKS) -> Finding:
         expected = getattr(error, "expected", "")
     return Finding(
         severity=Severity.ERROR,
-        check=check,
+        check=_BLOCKS,
         path=path,
         offset=getattr(error, "offset", None),
         found=found,
@@ -261,9 +267,9 @@ def _records(block: LogBlock) -> int | None:
     return None
 
 
-def _cardinality(block: LogBlock) -> int:
-    """The number of positions of a block, 0 if they cannot be read."""
+def _bitmap(block: LogBlock) -> BitMap64 | None:
+    """The positions of a block, None if they cannot be read; they are not unpacked, since few bytes may be many."""
     try:
-        return len(BitMap64.deserialize(base64.b64decode(block.record_positions or "", validate=True)))
+        return BitMap64.deserialize(base64.b64decode(block.record_positions or "", validate=True))
     except (ValueError, IndexError):
-        return 0
+        return None

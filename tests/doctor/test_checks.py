@@ -1,5 +1,6 @@
 """Each check finds a damage that is made for it."""
 
+import base64
 import json
 import re
 import shutil
@@ -11,9 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyroaring import BitMap64
 
 from hudi_bridge import HudiTable, TableNotFoundError
 from hudi_bridge.doctor import CHECKS, Diagnosis, Limits, Severity, examine
+from hudi_bridge.logformat.layout import HeaderKey
 from tests.golden_cases import golden_table
 from tests.table_writer import TableWriter, at, record_positions
 from tests.timeline.timeline_files import container, list_of
@@ -366,6 +369,26 @@ def test_rows_that_cannot_be_read_are_found_deep_alone(tmp_path: Path) -> None:
     assert examine(writer.folder, now=NOW).worst < Severity.WARNING
     deep = examine(writer.folder, now=NOW, deep=True)
     assert [(one.severity, one.check) for one in deep.findings if one.severity > Severity.ADVICE] == [(ERROR, "rows")]
+
+
+def test_positions_that_are_no_bitmap_or_a_very_long_one(tmp_path: Path) -> None:
+    writer = healthy(tmp_path)
+    rows = [{"id": "a", "ts": 3, "value": "z"}]
+    endless = BitMap64()
+    endless.add_range(0, 1 << 26)
+    header = record_positions([0], at(1))
+    nonsense = header | {HeaderKey.RECORD_POSITIONS: "bm9uc2Vuc2U="}
+    many = header | {HeaderKey.RECORD_POSITIONS: base64.b64encode(endless.serialize()).decode()}
+    blocks = [writer.data_block(at(3), rows, positions=positions) for positions in (nonsense, many)]
+    found = [
+        finding
+        for finding in examine(with_log(tmp_path, *blocks, writer=writer), now=NOW).findings
+        if finding.check == "record-positions"
+    ]
+    assert [(finding.severity, finding.found) for finding in found] == [
+        (ERROR, "RECORD_POSITIONS that cannot be read"),
+        (INFO, f"{1 << 26} positions of the 1 records of a block"),
+    ]
 
 
 def test_the_record_index_is_compared_with_the_rows(tmp_path: Path) -> None:
