@@ -12,6 +12,7 @@ from hudi_bridge.doctor.examined import Examined, Progress
 from hudi_bridge.doctor.findings import Diagnosis, Finding, Severity, SliceCost, ordered
 from hudi_bridge.doctor.limits import Limits, clock
 from hudi_bridge.doctor.logs import LogChecks
+from hudi_bridge.doctor.statistics import column_stats
 from hudi_bridge.errors import CorruptTableError, HudiReadError, StorageError, TableNotFoundError, UnsupportedTableError
 from hudi_bridge.splits.opening import open_state
 from hudi_bridge.storage import PathLike, Storage
@@ -63,6 +64,7 @@ CHECKS: tuple[Check, ...] = (
     Check(name="horizon", run=costs.horizon),
     Check(name="files-not-looked-into", run=costs.files_not_looked_into),
     Check(name="metadata-records", run=indexes.metadata_records, is_deep=True),
+    Check(name="column-stats", run=column_stats, is_deep=True),
     Check(name="rows", run=rows.rows, is_deep=True),
 )
 """All checks, in the order in which they run: what later ones need has been checked by earlier ones."""

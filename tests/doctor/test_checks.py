@@ -244,6 +244,16 @@ def damaged_records(folder: Path) -> Path:
     return table
 
 
+def other_values(folder: Path) -> Path:
+    table = golden_copy("h_column_stats_120", folder)
+    base = HudiTable.open(table).file_slices()[0].base_file
+    assert base is not None
+    rows = pq.read_table(table / base.path)
+    texts: Any = pa.array(["~" * 3] * len(rows))
+    pq.write_table(rows.set_column(rows.schema.get_field_index("id"), "id", texts), table / base.path)
+    return table
+
+
 def many_logs(folder: Path) -> Path:
     writer = healthy(folder)
     for number in range(3, 7):
@@ -314,6 +324,9 @@ DAMAGES = {
     "metadata-table": Damage(make=damaged_index, severity=ERROR, path=r".*/record_index/.*\.hfile", found="."),
     "metadata-files": Damage(make=lost_base, severity=ERROR, path=r".*\.parquet", found="no such file"),
     "metadata-records": Damage(make=damaged_records, severity=ERROR, path=r".*/record_index.*", found=".", deep=True),
+    "column-stats": Damage(
+        make=other_values, severity=ERROR, path=r".*\.parquet", found="in column_stats values of 'id'", deep=True
+    ),
     "keys-twice": Damage(make=twice, severity=WARNING, path="f1-0|f2-0", found="'b'", deep=True),
     "log-ratio": Damage(make=many_logs, severity=ADVICE, path="None", found="'/f1-0'"),
     "compaction-overdue": Damage(make=many_logs, severity=ADVICE, path="None", found="1 file slices with 5"),
