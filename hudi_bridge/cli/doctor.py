@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hudi_bridge.cli import options
-from hudi_bridge.cli.opening import parse_options
+from hudi_bridge.cli.opening import parse_options, parse_storage_options
 from hudi_bridge.cli.sinks import noticing_closed_pipe, open_sink
 from hudi_bridge.cli.terminal import escape_control, telling_progress
 from hudi_bridge.display import counted
@@ -97,6 +97,7 @@ def doctor(
         int, typer.Option(min=0, help="Of how many base files and log files at most footers and headers are read.")
     ] = _DEFAULTS.files,
     option: options.Option = None,
+    storage_option: options.StorageOption = None,
     output_format: Annotated[
         DiagnosisFormat, typer.Option("--format", "-f", help="Text, one JSON object for each table, or a page.")
     ] = DiagnosisFormat.TABLE,
@@ -117,8 +118,9 @@ def doctor(
         files=files,
     )
     least = Severity[severity.upper()]
+    folder = Storage.open(table, options=parse_storage_options(storage_option))
     with telling_progress() as tell:
-        found = _examine(Storage.open(table), deep, now, limits, parse_options(option), tell)
+        found = _examine(folder, deep, now, limits, parse_options(option), tell)
     if output is None and output_format is DiagnosisFormat.TABLE and sys.stdout.isatty():
         _print(found, least)
     else:

@@ -1,6 +1,7 @@
 """Other ways through the same merge: in parts of the record keys, and by key where the logs tell row positions."""
 
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -58,7 +59,7 @@ def test_merging_by_position_gives_the_same_rows_as_by_key(name: str, monkeypatc
 def test_decoding_columns_of_log_records_late_gives_the_same_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = HudiTable.open(str(golden_case(name) / "table")).snapshot()
     rows = dataset.to_table()
-    filters = [pc.field(column).is_valid() for column in rows.schema.names]
+    filters: list[Any] = [pc.field(column).is_valid() for column in rows.schema.names]
     filters += [pc.field(column) == rows.column(column)[0] for column in (rows.schema.names[0], "id")]
     expected = [dataset.to_table(filter=row_filter) for row_filter in filters]
     monkeypatch.setattr(realtime_compacted, "_LEAST_LATE_BYTES", 0)
