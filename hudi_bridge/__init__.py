@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         inspect_table,
         inspect_timeline,
     )
+    from hudi_bridge.inspection_of_commits import inspect_commit, inspect_commit_files, inspect_commits
     from hudi_bridge.logformat.scan import SkippedBlocks
     from hudi_bridge.merge.custom_payload import RecordPayload
     from hudi_bridge.schema.difference import SchemaChange, SchemaChangeKind
@@ -142,6 +143,9 @@ __all__ = [
     "UnsupportedTableError",
     "Verdict",
     "inspect_columns",
+    "inspect_commit",
+    "inspect_commit_files",
+    "inspect_commits",
     "inspect_file_slices",
     "inspect_files",
     "inspect_splits",
@@ -222,6 +226,9 @@ _HOMES = {
     "UnsupportedTableError": "hudi_bridge.errors",
     "Verdict": "hudi_bridge.trace.verdicts",
     "inspect_columns": "hudi_bridge.inspection",
+    "inspect_commit": "hudi_bridge.inspection_of_commits",
+    "inspect_commit_files": "hudi_bridge.inspection_of_commits",
+    "inspect_commits": "hudi_bridge.inspection_of_commits",
     "inspect_file_slices": "hudi_bridge.inspection",
     "inspect_files": "hudi_bridge.inspection",
     "inspect_splits": "hudi_bridge.inspection",

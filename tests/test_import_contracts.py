@@ -16,6 +16,7 @@ FOR_CONNECTORS = {
     "engines",
     "errors",
     "inspection",
+    "inspection_of_commits",
     "masking",
     "operations",
     "options",

@@ -24,6 +24,11 @@ _COMMANDS = {
         name="timeline",
         help="The instants of the active timeline, oldest first.",
     ),
+    "show": CommandPlace(
+        module="hudi_bridge.cli.inspection",
+        name="show",
+        help="What a commit has done: operation, rows, bytes, partitions, duration, the writer's extra metadata.",
+    ),
     "slices": CommandPlace(
         module="hudi_bridge.cli.inspection",
         name="slices",

@@ -1,8 +1,10 @@
-"""``info``, ``schema``, ``timeline``, ``slices`` and ``splits``: everything about a table except its rows."""
+"""``info``, ``schema``, ``timeline``, ``show``, ``slices`` and ``splits``: everything about a table except its rows."""
 
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from hudi_bridge.cli import options
 from hudi_bridge.cli.grid import Look, print_properties, size_text
@@ -18,8 +20,11 @@ from hudi_bridge.inspection import (
     inspect_timeline,
     table_facts,
 )
+from hudi_bridge.inspection_of_commits import inspect_commit, inspect_commit_files, inspect_commits
 
 _TIMELINE = Look(keep=("requested_time", "action", "state"))
+_COMMITS = Look(keep=("requested_time", "operation", "rows_inserted", "rows_updated", "rows_deleted", "action"))
+_COMMIT_FILES = Look(keep=("path", "rows_written", "kind"))
 _SLICES = Look(keep=("file_id", "partition_path", "log_size", "base_size", "log_files"), sizes=True)
 _SPLITS = Look(keep=("file_id", "partition_path", "log_size", "base_size"), sizes=True)
 
@@ -69,6 +74,9 @@ def schema(
 def timeline(
     table: options.Table,
     *,
+    details: Annotated[
+        bool, typer.Option("--details", help="With what completed commits have done: operation, rows, bytes, duration.")
+    ] = False,
     storage_option: options.StorageOption = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
@@ -76,7 +84,35 @@ def timeline(
 ) -> None:
     """The instants of the active timeline, oldest first."""
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
-    write(inspect_timeline(open_table(table, storage_option=storage_option)).to_reader(), destination, look=_TIMELINE)
+    inspect = inspect_commits if details else inspect_timeline
+    opened = open_table(table, storage_option=storage_option)
+    write(inspect(opened).to_reader(), destination, look=_COMMITS if details else _TIMELINE)
+
+
+def show(
+    table: options.Table,
+    instant: Annotated[str, typer.Argument(metavar="INSTANT", help="The requested time of a completed commit.")],
+    *,
+    files: Annotated[bool, typer.Option("--files", help="A row for each file that it has written.")] = False,
+    storage_option: options.StorageOption = None,
+    output_format: options.FormatChoice = None,
+    output: options.OutputFile = None,
+    no_clobber: options.NoClobber = False,
+) -> None:
+    """What a commit has done: operation, rows, bytes, partitions, duration, the writer's extra metadata."""
+    in_pipe = Format.CSV if files else Format.TABLE
+    destination = Destination.of(output_format, output, no_clobber=no_clobber, in_pipe=in_pipe)
+    opened = open_table(table, storage_option=storage_option)
+    if files:
+        write(inspect_commit_files(opened, instant).to_reader(), destination, look=_COMMIT_FILES)
+        return
+    commit = inspect_commit(opened, instant)
+    if destination.format is not Format.TABLE:
+        write(commit.to_reader(), destination)
+        return
+    (facts,) = commit.to_pylist()
+    extra = dict(facts.pop("extra_metadata"))
+    print_properties(_properties(facts) | {f"extra {name}": text for name, text in extra.items()})
 
 
 def slices(

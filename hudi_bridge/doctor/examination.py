@@ -15,7 +15,7 @@ from hudi_bridge.doctor.logs import LogChecks
 from hudi_bridge.doctor.statistics import column_stats
 from hudi_bridge.errors import CorruptTableError, HudiReadError, StorageError, TableNotFoundError, UnsupportedTableError
 from hudi_bridge.splits.opening import open_state
-from hudi_bridge.storage import PathLike, Storage
+from hudi_bridge.storage import PathLike, Storage, StorageOptions
 from hudi_bridge.timeline.instant import InstantLike, parse_query_instant
 from hudi_bridge.timeline.table_state import TableState
 
@@ -78,19 +78,20 @@ def examine(
     now: InstantLike | None = None,
     limits: Limits | None = None,
     options: Mapping[str, str] | None = None,
+    storage_options: StorageOptions | None = None,
     progress: Progress | None = None,
 ) -> Diagnosis:
     """Examine the table in a folder, also one that cannot be opened for reading; nothing is changed.
 
-    ``path``, ``filesystem`` and ``options`` are as for ``HudiTable.open``. With ``deep``, all rows are read. ``now`` is
-    the time by which something is too old, in one of Hudi's formats, by default that of the clock.
+    ``path``, ``filesystem``, ``options`` and ``storage_options`` are as for ``HudiTable.open``. With ``deep``, all rows
+    are read. ``now`` is the time by which something is too old, in one of Hudi's formats, by default that of the clock.
 
     Raises:
         TableNotFoundError: the folder has no Hudi table.
         StorageError: the file system fails before anything is known of the table.
         QueryError: an option is unknown, or ``now`` is no time.
     """
-    storage = Storage.open(path, filesystem)
+    storage = Storage.open(path, filesystem, storage_options)
     return examine_storage(storage, deep=deep, now=now, limits=limits, options=options, progress=progress)
 
 

@@ -1,13 +1,12 @@
 """From when on something is too old, too small or too much; where Hudi has such an option, its default is ours."""
 
-import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from hudi_bridge.config import TimelineTimezone
-from hudi_bridge.timeline.instant import MILLIS_LENGTH, SECONDS_LENGTH
+from hudi_bridge.timeline.instant import seconds_between
 
-_DIGITS = re.compile(r"[0-9]{14}(?:[0-9]{3})?")
+_HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,20 +37,8 @@ def clock(timezone: TimelineTimezone) -> str:
 
 def hours_between(earlier: str, later: str) -> float | None:
     """The hours from one instant to another; None if one of them is no time."""
-    first, second = time_of(earlier), time_of(later)
-    return None if first is None or second is None else (second - first) / timedelta(hours=1)
-
-
-def time_of(instant: str) -> datetime | None:
-    """The time of an instant of 14 or 17 digits; None if it is no time."""
-    if _DIGITS.fullmatch(instant) is None:
-        return None
-    padded = instant.ljust(MILLIS_LENGTH, "0")
-    try:
-        seconds = datetime.strptime(f"{padded[:SECONDS_LENGTH]}+0000", "%Y%m%d%H%M%S%z")
-    except ValueError:
-        return None
-    return seconds + timedelta(milliseconds=int(padded[SECONDS_LENGTH:]))
+    seconds = seconds_between(earlier, later)
+    return None if seconds is None else seconds / _HOUR
 
 
 def age_text(hours: float) -> str:

@@ -15,8 +15,8 @@ from hudi_bridge.metadata.record_kinds import COLUMN_STATS
 from hudi_bridge.storage import Storage
 
 _CHECK = "column-stats"
-_COMPARED = (bool, int, float, str)
-"""The types of values that are the same in the index and in a footer."""
+_COMPARED = (bool, int, str)
+"""The types of values that are the same in the index and in a footer; floating-point numbers leave NaN out."""
 Range: TypeAlias = tuple[Any, Any]
 
 

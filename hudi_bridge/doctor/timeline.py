@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hudi_bridge.doctor.examined import Examined, TimelineFile
 from hudi_bridge.doctor.findings import Finding, Severity, listed, quoted
-from hudi_bridge.doctor.limits import age_text, hours_between, time_of
+from hudi_bridge.doctor.limits import age_text, hours_between
 from hudi_bridge.errors import CorruptTableError, HudiReadError
 from hudi_bridge.timeline.commit_metadata import commit_metadata_of_record
-from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Action, Instant, InstantState, parse_instant_file_name
+from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Action, Instant, InstantState, parse_instant_file_name, time_of
 from hudi_bridge.timeline.records import Record, texts_field
 
 _FILES, _ORDER, _GAPS, _PENDING, _ROLLBACKS = (

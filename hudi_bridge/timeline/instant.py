@@ -14,7 +14,7 @@ Source: ``InstantFileNameParserV1``, ``InstantFileNameParserV2``, ``HoodieInstan
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from enum import IntEnum, StrEnum
 from typing import TypeAlias
 
@@ -187,6 +187,24 @@ def parse_begin_instant(moment: InstantLike, timezone: TimelineTimezone, argumen
     if isinstance(moment, str) and (moment.lower() == EARLIEST or (moment and not moment.strip("0"))):
         return "0" * MILLIS_LENGTH
     return parse_query_instant(moment, timezone, argument)
+
+
+def time_of(instant: str) -> datetime | None:
+    """The time of an instant of 14 or 17 digits, in UTC as if that was the timeline's zone; None if it is no time."""
+    if _DIGITS.fullmatch(instant) is None:
+        return None
+    padded = instant.ljust(MILLIS_LENGTH, "0")
+    try:
+        seconds = datetime.strptime(f"{padded[:SECONDS_LENGTH]}+0000", "%Y%m%d%H%M%S%z")
+    except ValueError:
+        return None
+    return seconds + timedelta(milliseconds=int(padded[SECONDS_LENGTH:]))
+
+
+def seconds_between(earlier: str, later: str) -> float | None:
+    """The seconds from one instant to another; None if one of them is no time."""
+    first, second = time_of(earlier), time_of(later)
+    return None if first is None or second is None else (second - first).total_seconds()
 
 
 def _spelling(moment: InstantLike) -> str:

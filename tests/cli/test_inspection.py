@@ -8,7 +8,7 @@ import pytest
 from hudi_bridge.cli.grid import size_text
 from hudi_bridge.table import HudiTable
 from tests.cli.conftest import Outcome
-from tests.golden_cases import golden_table
+from tests.golden_cases import golden_table, golden_trips
 
 Call = Callable[..., Outcome]
 
@@ -128,3 +128,17 @@ def test_slices_as_of_an_instant(hudi_bridge: Call, story: str) -> None:
 def test_every_table_has_facts(hudi_bridge: Call, case: str, command: str) -> None:
     outcome = hudi_bridge(command, str(golden_table(case)), "-f", "table")
     assert (outcome.code, outcome.err) == (0, "")
+
+
+def test_what_a_commit_has_done(hudi_bridge: Call) -> None:
+    table, instant = str(golden_trips() / "trips"), "20261122081117834"
+    lines = [line.split(maxsplit=2) for line in hudi_bridge("show", table, instant).text.splitlines()]
+    assert ["operation", "UPSERT"] in lines
+    assert ["rows", "inserted", "2"] in lines
+    assert ["duration", "seconds", "0.801"] in lines
+    files = hudi_bridge("show", table, instant, "--files", "-f", "json").text.splitlines()
+    assert {json.loads(line)["kind"] for line in files} == {"base", "log"}
+    (commit,) = hudi_bridge("show", table, instant, "-f", "json").text.splitlines()
+    details = hudi_bridge("timeline", table, "--details", "-f", "json").text.splitlines()
+    assert json.loads(details[-1]) == json.loads(commit)
+    assert hudi_bridge("show", table, "1").code == 2

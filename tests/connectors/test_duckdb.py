@@ -53,6 +53,8 @@ def test_views_show_what_hudi_returned(connection: duckdb.DuckDBPyConnection) ->
 def test_facts_describe_the_files_of_the_snapshot(connection: duckdb.DuckDBPyConnection) -> None:
     table = golden_table(STORY)
     attach(connection, table, "trips")
+    (written,) = connection.execute("SELECT sum(files_written) FROM trips_commits").fetchall()
+    assert written[0] > 0
     timeline = connection.execute("SELECT action, state, completion_time FROM trips_timeline").fetchall()
     assert [row[0] for row in timeline] == ["commit"] + 4 * ["deltacommit"]
     assert {row[1] for row in timeline} == {"completed"}
@@ -137,7 +139,7 @@ def test_changes_that_cannot_be_told_leave_the_other_views_as_they_are(
 @pytest.mark.parametrize("name", ["trips", 'qu"ote', "a.b", "select", "ünï cødé", "Mixed"])
 def test_any_name_is_a_name(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     attached = attach(connection, golden_table(STORY), name)
-    assert [count(connection, view) for view in attached.names] == [65, 69, 5, 5, 15]
+    assert [count(connection, view) for view in attached.names] == [65, 69, 5, 5, 5, 15]
     attached.detach()
     with pytest.raises(duckdb.CatalogException):
         count(connection, name)
@@ -302,4 +304,11 @@ def test_what_cannot_be_attached(connection: duckdb.DuckDBPyConnection, tmp_path
 def test_attached_is_what_attach_returns(connection: duckdb.DuckDBPyConnection) -> None:
     attached = attach(connection, golden_table(STORY))
     assert isinstance(attached, Attached)
-    assert attached.names == ("trips", "trips_ro", "trips_timeline", "trips_file_slices", "trips_files")
+    assert attached.names == (
+        "trips",
+        "trips_ro",
+        "trips_timeline",
+        "trips_commits",
+        "trips_file_slices",
+        "trips_files",
+    )

@@ -146,6 +146,7 @@ def test_a_schema_is_there_as_soon_as_it_is_named(lake: Lake) -> None:
         ("trips__ro", 69),
         ('"trips$ro"', 69),
         ("trips_timeline", 5),
+        ("trips_commits", 5),
         ("trips_file_slices", 5),
         ("trips_files", 15),
         (f"trips__at_{FIRST}", FIRST_ROWS),

@@ -6,6 +6,7 @@ with needing_extra("duckdb", "duckdb", "fsspec"):
     from hudi_bridge.connectors.duckdb.attached import (
         CACHE_BYTES,
         CHANGES,
+        COMMITS,
         FILE_SLICES,
         FILES,
         INCREMENTAL,
@@ -21,6 +22,7 @@ with needing_extra("duckdb", "duckdb", "fsspec"):
 __all__ = [
     "CACHE_BYTES",
     "CHANGES",
+    "COMMITS",
     "FILES",
     "FILE_SLICES",
     "INCREMENTAL",

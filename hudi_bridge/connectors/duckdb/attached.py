@@ -3,6 +3,7 @@
     trips               the snapshot
     trips_ro            read optimized: base files alone
     trips_timeline      the instants of the active timeline
+    trips_commits       the same, with what completed commits have done
     trips_file_slices   the file slices of the snapshot
     trips_files         the base and log files of the snapshot
     trips_incremental   with ``after``: the rows that a range of commits wrote
@@ -40,12 +41,14 @@ from hudi_bridge.inspection import (
     inspect_files,
     inspect_timeline,
 )
+from hudi_bridge.inspection_of_commits import COMMITS_SCHEMA, inspect_commits
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import PathLike, StorageOptions
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import EARLIEST, InstantLike
 
-READ_OPTIMIZED, TIMELINE, FILE_SLICES, FILES = "_ro", "_timeline", "_file_slices", "_files"
+READ_OPTIMIZED, TIMELINE, COMMITS = "_ro", "_timeline", "_commits"
+FILE_SLICES, FILES = "_file_slices", "_files"
 INCREMENTAL, CHANGES = "_incremental", "_changes"
 """Suffixes of the names of views."""
 _ERRORS_KEPT = 16
@@ -136,7 +139,7 @@ class Attached:
     def names(self) -> tuple[str, ...]:
         """The names of all views."""
         range_suffixes = (INCREMENTAL, CHANGES) if self._commits else ()
-        suffixes = ("", READ_OPTIMIZED, TIMELINE, FILE_SLICES, FILES, *range_suffixes)
+        suffixes = ("", READ_OPTIMIZED, TIMELINE, COMMITS, FILE_SLICES, FILES, *range_suffixes)
         return tuple(self.name + suffix for suffix in suffixes)
 
     @property
@@ -215,6 +218,7 @@ class Attached:
         table, as_of, errors, name = self.table, self._as_of, self._errors, self.name
         sources = {
             name + TIMELINE: Source(TIMELINE_SCHEMA, _read_table(lambda: inspect_timeline(table)), errors),
+            name + COMMITS: Source(COMMITS_SCHEMA, _read_table(lambda: inspect_commits(table)), errors),
             name + FILE_SLICES: Source(
                 FILE_SLICES_SCHEMA, _read_table(lambda: inspect_file_slices(table, as_of)), errors
             ),

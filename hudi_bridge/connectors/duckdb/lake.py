@@ -21,6 +21,7 @@ import duckdb
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.duckdb.attached import (
     CACHE_BYTES,
+    COMMITS,
     FILE_SLICES,
     FILES,
     READ_OPTIMIZED,
@@ -44,7 +45,7 @@ from hudi_bridge.timeline.instant import InstantLike
 _LOG = logging.getLogger(__name__)
 _MAIN = "main"
 """DuckDB's name for the schema of what names no schema."""
-_SUFFIXES = (READ_OPTIMIZED, TIMELINE, FILE_SLICES, FILES)
+_SUFFIXES = (READ_OPTIMIZED, TIMELINE, COMMITS, FILE_SLICES, FILES)
 _MISSING = re.compile(r'Table with name ("?)(.+?)\1 does not exist')
 _SPELLED_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
