@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -446,6 +447,15 @@ def test_names_from_outside_are_quoted(tmp_path: Path) -> None:
     (table / ".hoodie" / "timeline" / "1\x1b[31m.commit").write_bytes(b"")
     found = [finding for finding in examine(table, now=NOW).findings if finding.check == "timeline-files"]
     assert [finding.found for finding in found] == [r"the file name '1\x1b[31m.commit'"]
+
+
+def test_a_table_in_a_store_has_the_same_findings(tmp_path: Path) -> None:
+    table = torn_block(tmp_path)
+    store = fsspec.filesystem("memory")
+    store.put(str(table), "/doctor_of_a_store", recursive=True)
+    here, there = examine(table, now=NOW), examine("memory://doctor_of_a_store", now=NOW)
+    assert there.findings == here.findings
+    assert (there.path, there.slices) == ("memory://doctor_of_a_store", here.slices)
 
 
 def test_nothing_is_changed(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from hudi_bridge.timeline.instant import (
     parse_begin_instant,
     parse_instant_file_name,
     parse_query_instant,
+    seconds_between,
 )
 
 T = "20240102030405678"
@@ -243,3 +244,17 @@ def test_instants_are_values() -> None:
     assert pickle.loads(pickle.dumps(one)) == one
     assert one.is_completed
     assert not instant(Action.COMMIT, InstantState.INFLIGHT).is_completed
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "seconds"),
+    [
+        ("20260131235959", "20260201000000500", 1.5),
+        ("20260131235959999", "20260131235959998", -0.001),
+        ("00000000000000", "20260131235959", None),
+        ("20260131235959", "20261331235959", None),
+        ("20260131235959", "2026", None),
+    ],
+)
+def test_the_seconds_between_instants(earlier: str, later: str, seconds: float | None) -> None:
+    assert seconds_between(earlier, later) == seconds
