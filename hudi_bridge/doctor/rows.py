@@ -112,7 +112,7 @@ def _against_index(table: MetadataTable, keys: pa.Table) -> Iterator[Finding]:
                 path=f"{METADATA_FOLDER}/{RECORD_INDEX}",
                 found=f"{len(found)} record keys {what}: {listed(_texts(found, 'key'))}",
                 expected="the file group of each row; look-ups miss these rows, and upserts insert them again",
-                remedy="CALL drop_index / DROP INDEX record_index, then create it again",
+                remedy="DROP INDEX record_index, and create it again",
             )
 
 

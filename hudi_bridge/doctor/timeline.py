@@ -21,7 +21,7 @@ _FILES, _ORDER, _GAPS, _PENDING, _ROLLBACKS = (
 _PLANNED = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
 """Actions whose requested file holds the plan, without which nobody can finish them or read beside them."""
 _SERVICES = {
-    Action.COMPACTION: "CALL run_compaction(op => 'run', table => …, timestamp => '{time}')",
+    Action.COMPACTION: "CALL run_compaction(op => 'execute', table => …, instants => '{time}')",
     Action.LOG_COMPACTION: "run the writer's table services, which finish it or take it back",
     Action.CLUSTERING: "CALL run_clustering(table => …, op => 'execute', instants => '{time}')",
     Action.CLEAN: "CALL run_clean(table => …), which finishes pending cleans first",
