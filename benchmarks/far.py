@@ -95,7 +95,8 @@ def read(uri: str, columns: list[str] | None) -> dict[str, float]:
     return {"slices": slices, "rows": rows, "planned": planned, "seconds": seconds, "cpu": cpu, "memory": grown}
 
 
-def _serve(root: Path, latency: float, bandwidth: float | None, pipe: Connection) -> None:
+def serve(root: Path, latency: float, bandwidth: float | None, pipe: Connection) -> None:
+    """Run an object store, whose URI it sends; then answers each message with its traffic, until that is None."""
     with S3Server(root, latency, bandwidth).running() as server:
         pipe.send(server.uri(""))
         while (asked := pipe.recv()) is not None:
@@ -126,7 +127,7 @@ def main() -> None:
                 _TABLES[name](root / "lake" / name, int(given.bytes))
         bandwidth = given.bandwidth * 1e6 or None
         pipe, other = multiprocessing.Pipe()
-        store = multiprocessing.Process(target=_serve, args=(root, given.latency, bandwidth, other))
+        store = multiprocessing.Process(target=serve, args=(root, given.latency, bandwidth, other))
         store.start()
         uri = pipe.recv()
         try:

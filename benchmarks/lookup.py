@@ -4,7 +4,8 @@ Beside ``hudi-bridge``, the ``hudi`` package and Hudi's bundle in PySpark 3.5 an
 tables have base files with the key ranges and Bloom filters of Hudi's footers, and logs in a tenth of the slices. Keys
 are spread, so that all key ranges overlap; ``ts`` is clustered, so that few base files have a range of it. A first read
 opens the table; a warm one follows others in the same process. With a delay, each request for a file or a folder takes
-that long, as on an object store; peers are not delayed. CPU time is that of this process.
+that long, as on an object store. ``hudi`` reads such a store too, of tables with up to ``--delayed-peer-slices``; Spark
+is not delayed. CPU time is that of this process.
 """
 
 import argparse
@@ -14,12 +15,14 @@ import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +31,7 @@ import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 from hudi import HudiReadOptions, HudiTableBuilder
 
+from benchmarks.far import serve
 from benchmarks.lookup_spark import PYTHON35, Session, spark_session
 from hudi_bridge import HudiTable
 from tests.table_writer import META_FIELDS, TableWriter, at, key_index
@@ -54,6 +58,7 @@ COLUMNS = (
     "requests",
     "warm, delayed, s",
     "requests",
+    "`hudi`, delayed, s",
 )
 
 
@@ -205,33 +210,67 @@ def read_by_hudi(folder: Path, question: Question) -> int:
     return sum(batch.num_rows for batch in HudiTableBuilder.from_base_uri(str(folder)).build().read(options))
 
 
+@contextmanager
+def delayed_store(root: Path, delay_seconds: float) -> Iterator[str]:
+    """The endpoint of an object store, in another process, that has the folders in ``root`` as buckets."""
+    context = get_context("spawn")
+    here, there = context.Pipe()
+    server = context.Process(target=serve, args=(root, delay_seconds, None, there), daemon=True)
+    server.start()
+    try:
+        yield f"http://{parse_qs(urlsplit(here.recv()).query)['endpoint_override'][0]}"
+    finally:
+        here.send(None)
+        server.join()
+
+
+def seconds_of_delayed_peer(endpoint: str, table: Path, question: Question) -> float:
+    """The time in which ``hudi`` answers from an object store."""
+    begun = time.perf_counter()
+    store = {"aws_endpoint": endpoint, "aws_access_key_id": "key", "aws_secret_access_key": "secret"}
+    store |= {"aws_region": "us-east-1", "aws_allow_http": "true"}
+    uri = f"s3://{table.parent.name}/{table.name}"
+    read = HudiTableBuilder.from_base_uri(uri).with_storage_options(store).build()
+    options = HudiReadOptions().with_filters(list(question.of_hudi))
+    checked(sum(batch.num_rows for batch in read.read(options)), question)
+    return time.perf_counter() - begun
+
+
 def main() -> None:
     """Print a page of results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--slices", type=int, nargs="*", default=[100, 1000])
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--delay-ms", type=float, default=30.0)
+    parser.add_argument("--delayed-peer-slices", type=int, default=100)
     parser.add_argument("--no-spark", action="store_true", help="leave Spark out")
     parser.add_argument("--spark-python", type=Path, default=PYTHON35, help="default: %(default)s")
     options = parser.parse_args()
     print(f"| {' | '.join(COLUMNS)} |\n|{'---:|' * len(COLUMNS)}")
     cores = os.cpu_count() or 1
     peer = nullcontext(None) if options.no_spark else spark_session(options.spark_python, cores)
-    with tempfile.TemporaryDirectory() as scratch, peer as spark:
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        peer as spark,
+        delayed_store(Path(scratch), options.delay_ms / 1000) as endpoint,
+    ):
         for slices in options.slices:
-            folder = Path(scratch) / f"t{slices}"
+            folder = Path(scratch) / "lake" / f"t{slices}"
+            store = endpoint if slices <= options.delayed_peer_slices else None
             write_table(folder, slices)
             questions: dict[str, Ask] = {
                 f"{count:,} key{'s' if count > 1 else ''}": partial(of_keys, count, slices) for count in KEYS
             }
             questions["1 % of `ts`"] = partial(of_range, slices)
             for what, ask in questions.items():
-                _measure(folder, f"{slices:,} | {what}", ask, options, spark)
+                _measure(folder, f"{slices:,} | {what}", ask, options, spark, store)
     load = os.getloadavg()[0]
     print(f"\n{platform.python_version()}, {cores} cores, load average {load:.1f}, {options.delay_ms:g} ms")
 
 
-def _measure(folder: Path, title: str, ask: Ask, options: argparse.Namespace, spark: Session | None) -> None:
+def _measure(
+    folder: Path, title: str, ask: Ask, options: argparse.Namespace, spark: Session | None, store: str | None
+) -> None:
     first, first_cpu = seconds_of(lambda question: question.read(HudiTable.open(str(folder))), ask, 2)
     table = HudiTable.open(str(folder))
     table.get("none")
@@ -254,10 +293,12 @@ def _measure(folder: Path, title: str, ask: Ask, options: argparse.Namespace, sp
         checked(question.read(remote), question)
         delayed.append(time.perf_counter() - begun)
         requests.append(slow.requests - before)
+    of_store = "" if store is None else f"{seconds_of_delayed_peer(store, folder, ask(0)):.2f}"
     of_spark = "| |" if by_spark is None else f"| {by_spark:.3f} | {by_spark / warm:.0f} x"
     print(
         f"| {title} | {first:.3f} | {first_cpu:.3f} | {warm:.4f} | {warm_cpu:.4f} | {peer:.3f} | {peer / warm:.1f} x "
-        f"{of_spark} | {delayed[0]:.2f} | {requests[0]:,} | {delayed[1]:.2f} | {requests[1]:,} |",
+        f"{of_spark} | {delayed[0]:.2f} | {requests[0]:,} | {delayed[1]:.2f} | {requests[1]:,} "
+        f"| {of_store} |",
         flush=True,
     )
 

@@ -3,7 +3,8 @@
     python -m benchmarks.metadata_listing --partitions 10000 --files 100
 
 Writes the table below ``--folder``: empty data files, and a metadata table of one base file. Each plan runs in a
-process of its own, which prints seconds and peak memory.
+process of its own, which prints seconds and peak memory. The ``hudi`` package plans the same from local data files, if
+they are made, with the metadata table and without, for a minute at most.
 """
 
 import argparse
@@ -17,10 +18,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow.compute as pc
+from hudi import HudiReadOptions, HudiTableBuilder
 
 from benchmarks.lookup import SlowFileSystem
 from hudi_bridge.table import HudiTable
 from tests.logformat.hfile_writer import Cell, hfile
+from tests.table_writer import TableWriter
 
 _SCHEMA = {
     "type": "record",
@@ -53,6 +56,8 @@ _INSTANT, _COMPLETED = "20260101000000000", "20260101000001000"
 _BOOTSTRAP = "00000000000000000"
 _PARTITIONS_TYPE, _FILES_TYPE = 1, 2
 _BLOCK_BYTES = 1 << 20
+_PEER = "hudi"
+_MOST_SECONDS = 60
 
 
 def _long(number: int) -> bytes:
@@ -105,6 +110,7 @@ def write_table(folder: Path, partitions: int, files: int, *, with_files: bool) 
         "hoodie.table.name": "many",
         "hoodie.table.type": "MERGE_ON_READ",
         "hoodie.table.version": "9",
+        "hoodie.timeline.layout.version": "2",
         "hoodie.table.recordkey.fields": "id",
         "hoodie.table.partition.fields": "part",
         "hoodie.datasource.write.hive_style_partitioning": "true",
@@ -112,9 +118,10 @@ def write_table(folder: Path, partitions: int, files: int, *, with_files: bool) 
         "hoodie.table.create.schema": json.dumps(_COLUMNS).replace(":", "\\:"),
     }
     (folder / ".hoodie/hoodie.properties").write_text("".join(f"{name}={text}\n" for name, text in properties.items()))
-    for place, first in ((timeline, ()), (own, (_BOOTSTRAP,))):
-        for instant in (*first, _INSTANT):
-            (place / f"{instant}_{_COMPLETED}.deltacommit").touch()
+    columns = (("id", "string"), ("part", "string"))
+    for place, instants in ((folder, (_INSTANT,)), (folder / ".hoodie/metadata", (_BOOTSTRAP, _INSTANT))):
+        for instant in instants:
+            TableWriter(folder=place, fields=columns).commit(instant, completed=_COMPLETED)
 
     def cells() -> Iterator[Cell]:
         yield "__all_partitions__", _record(_PARTITIONS_TYPE, dict.fromkeys(paths, 0))
@@ -143,6 +150,27 @@ def _one(table: HudiTable) -> int:
 _QUESTIONS: dict[str, Callable[[HudiTable], int]] = {"all": _all, "one partition": _one}
 
 
+def _by_hudi(folder: Path, question: str, uses_index: str) -> int:
+    """The number of file slices that ``hudi`` plans."""
+    table = HudiTableBuilder.from_base_uri(str(folder)).with_hudi_option("hoodie.metadata.enable", uses_index).build()
+    options = HudiReadOptions()
+    return len(table.get_file_slices(options.with_filters([("part", "=", "00007")]) if question != "all" else options))
+
+
+def measure_peer(folder: Path, question: str, uses_index: str) -> None:
+    """Plans once by ``hudi``, and prints what it took."""
+    started, used = time.perf_counter(), time.process_time()
+    slices = _by_hudi(folder, question, uses_index)
+    seconds, of_cpu = time.perf_counter() - started, time.process_time() - used
+    how = "metadata table" if uses_index == "true" else "listing"
+    _print(question, slices, seconds, of_cpu, f"`hudi`, {how}")
+
+
+def _print(question: str, splits: int, seconds: float, of_cpu: float, how: str) -> None:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    print(f"{question:15}{splits:10,} splits{seconds:8.2f} s{of_cpu:8.2f} s of CPU{peak:8,} MiB  {how}", flush=True)
+
+
 def measure(folder: Path, question: str, uses_index: str, delay_ms: float) -> None:
     """Plans once, and prints what it took; with a delay, each request takes that long."""
     slow = SlowFileSystem(delay_ms / 1000) if delay_ms else None
@@ -150,11 +178,10 @@ def measure(folder: Path, question: str, uses_index: str, delay_ms: float) -> No
     table = HudiTable.open(str(folder), slow, options={"hoodie.metadata.enable": uses_index})
     splits = _QUESTIONS[question](table)
     seconds, of_cpu = time.perf_counter() - started, time.process_time() - used
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     how = "metadata table" if uses_index == "true" else "listing"
     if slow is not None:
         how += f", {slow.requests:,} requests of {delay_ms:g} ms"
-    print(f"{question:15}{splits:10,} splits{seconds:8.2f} s{of_cpu:8.2f} s of CPU{peak:8,} MiB  {how}", flush=True)
+    _print(question, splits, seconds, of_cpu, how)
 
 
 def main() -> None:
@@ -169,7 +196,10 @@ def main() -> None:
     given = parser.parse_args()
     if given.measure:
         folder, question, uses_index, delay_ms = given.measure
-        measure(Path(folder), question, uses_index, float(delay_ms))
+        if delay_ms == _PEER:
+            measure_peer(Path(folder), question, uses_index)
+        else:
+            measure(Path(folder), question, uses_index, float(delay_ms))
         return
     with tempfile.TemporaryDirectory(dir=given.folder) as scratch:
         folder = Path(scratch) / "many"
@@ -178,9 +208,13 @@ def main() -> None:
         print(f"{given.partitions:,} partitions of {given.files} files, an index of {size / 2**20:.0f} MiB", flush=True)
         for uses_index in ("true",) if given.no_listing else ("true", "false"):
             for question in _QUESTIONS:
-                for delay_ms in ("0", str(given.delay_ms)):
+                for delay_ms in ("0", str(given.delay_ms), *(() if given.no_listing else (_PEER,))):
                     command = [sys.executable, "-m", "benchmarks.metadata_listing", "--measure", str(folder)]
-                    subprocess.run([*command, question, uses_index, delay_ms], check=True)
+                    timeout = _MOST_SECONDS if delay_ms == _PEER else None
+                    try:
+                        subprocess.run([*command, question, uses_index, delay_ms], check=True, timeout=timeout)
+                    except subprocess.TimeoutExpired:
+                        print(f"{question:15}`hudi`: not in {_MOST_SECONDS} s", flush=True)
 
 
 if __name__ == "__main__":
