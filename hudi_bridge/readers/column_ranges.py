@@ -101,7 +101,10 @@ def known_range(storage: Storage, split: RealtimeFileSplit, column: str) -> "Ran
         found.append(in_base)
     if split.log_paths:
         in_logs: _RangeInLogs | None = storage.kept.get(_log_key(split, column))
-        if in_logs is None or _counted(in_logs.instants, split.context) != in_logs.counted:
+        # The column may have got its default since.
+        if in_logs is None or column in dict(split.context.field_defaults):
+            return False
+        if _counted(in_logs.instants, split.context) != in_logs.counted:
             return False
         found.append(in_logs.values)
     return _union(found)

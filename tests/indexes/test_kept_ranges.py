@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from hudi_bridge import HudiTable
 from hudi_bridge.indexes.kept_ranges import STEP
 from hudi_bridge.options import DATA_SKIPPING_KEY
+from hudi_bridge.readers.column_ranges import known_range
 from tests.table_writer import TableWriter, at
 
 FIELDS = (("id", "string"), ("ts", "long"), ("x", "double"), ("value", "string"))
@@ -119,3 +121,13 @@ def test_row_groups_are_passed_over_by_floats_and_wider_numbers(tmp_path: Path) 
     for row_filter, groups, found in ((pc.field("ts") >= 4, 1, 2), (X < 0.7, 1, 2), (X != 1, 3, 5)):
         explanation = dataset.explain(row_filter)
         assert (explanation.row_groups_read, dataset.to_table(filter=row_filter).num_rows) == (groups, found)
+
+
+def test_a_column_with_a_default_is_not_known_of_logs(tmp_path: Path) -> None:
+    Written(tmp_path / "t")
+    table = HudiTable.open(tmp_path / "t")
+    assert read(table, X > 200)[1] == 0
+    (split,) = (one for one in table.splits() if one.log_paths)
+    assert known_range(table.storage, split, "x") == (10.0, 100.0)
+    since = replace(split, context=replace(split.context, field_defaults=(("x", "900.0"),)))
+    assert known_range(table.storage, since, "x") is False
