@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # In small pieces and in order, so that what fails soonest is run first.
 PYTEST := $(BIN)/python -m pytest -n auto --dist load --maxschedchunk 40
-BENCH ?= standard
+# The size of make bench: small (about 3 minutes), standard (about 15) or large.
+SIZE ?= standard
 # One Spark session at a time, each in a process of its own beside the tests: they are not spread over the cores.
 SPARK_TESTS := tests/connectors/spark
 # Likewise the tests with a Trino or a Presto server.
@@ -18,10 +19,10 @@ LOWEST := .venv-lowest
 LIBRARIES := .venv-libraries
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check full lint types test coverage jdks spark trino presto integration golden matrix bench format clean docs dist lowest libraries
+.PHONY: help demo check full lint types test coverage jdks spark trino presto integration golden matrix bench bench-check format clean docs dist lowest libraries
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
 demo: $(INSTALLED) ## Show what a table says with its logs, and what without
 	@$(BIN)/python examples/demo.py
@@ -77,8 +78,11 @@ matrix: jdks $(SPARK35_INSTALLED) ## Compare the golden tables through every eng
 		$(TRINO_TESTS)/test_trino_unmerged.py -k golden --matrix
 	$(BIN)/python -m pytest $(TRINO_TESTS)/test_presto_iceberg.py $(TRINO_TESTS)/test_presto_sql_route.py -k golden --matrix
 
-bench: $(INSTALLED) ## Time reads beside the Rust reader (BENCH=standard; Java needed once, to write the tables)
-	$(BIN)/python -m benchmarks.run $(BENCH)
+bench: $(SPARK35_INSTALLED) ## Time reads beside other readers (SIZE=small, standard or large; JDK; the first run writes tables)
+	$(BIN)/python -m benchmarks.run --size $(SIZE)
+
+bench-check: $(SPARK35_INSTALLED) ## Fail where a ratio to other readers is worse than recorded by more than a quarter (JDK once)
+	$(BIN)/python -m benchmarks.check
 
 format: $(INSTALLED) ## Format the code and sort its imports
 	$(BIN)/ruff format

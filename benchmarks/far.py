@@ -9,22 +9,20 @@ store has counted, and the bytes that it has sent. ``floor`` is the time in whic
 
 import argparse
 import json
-import multiprocessing
 import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.store import Store, running_store
 from hudi_bridge.table import HudiTable
-from tests.s3_server import S3Server
 from tests.table_writer import META_FIELDS, TableWriter, at
 
 _SLICES, _ROWS, _UPDATED = 335, 400, 40
@@ -95,17 +93,6 @@ def read(uri: str, columns: list[str] | None) -> dict[str, float]:
     return {"slices": slices, "rows": rows, "planned": planned, "seconds": seconds, "cpu": cpu, "memory": grown}
 
 
-def serve(root: Path, latency: float, bandwidth: float | None, pipe: Connection) -> None:
-    """Run an object store, whose URI it sends; then answers each message with its traffic, until that is None."""
-    with S3Server(root, latency, bandwidth).running() as server:
-        pipe.send(server.uri(""))
-        while (asked := pipe.recv()) is not None:
-            traffic = server.traffic
-            if asked == "reset":
-                server.reset()
-            pipe.send((dict(traffic.requests), traffic.sent_bytes, traffic.most_at_once))
-
-
 def main() -> None:
     """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -126,33 +113,24 @@ def main() -> None:
             if not (root / "lake" / name).exists():
                 _TABLES[name](root / "lake" / name, int(given.bytes))
         bandwidth = given.bandwidth * 1e6 or None
-        pipe, other = multiprocessing.Pipe()
-        store = multiprocessing.Process(target=serve, args=(root, given.latency, bandwidth, other))
-        store.start()
-        uri = pipe.recv()
-        try:
+        with running_store(root, given.latency, bandwidth) as store:
             for name in given.tables or _TABLES:
                 for what in _READS:
                     for _ in range(given.rounds):
-                        _measure(uri.replace("@", f"@lake/{name}"), name, what, pipe, bandwidth)
-        finally:
-            pipe.send(None)
-            store.join()
+                        _measure(store, root / "lake" / name, what, bandwidth)
 
 
-def _measure(uri: str, name: str, what: str, pipe: Connection, bandwidth: float | None) -> None:
-    pipe.send("reset")
-    pipe.recv()
-    command = [sys.executable, "-m", "benchmarks.far", "--read", uri, what]
+def _measure(store: Store, table: Path, what: str, bandwidth: float | None) -> None:
+    store.reset()
+    command = [sys.executable, "-m", "benchmarks.far", "--read", store.uri(table), what]
     found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    pipe.send("tell")
-    requests, sent, at_once = pipe.recv()
-    floor = f"{sent / bandwidth:6.2f} s" if bandwidth else "-"
-    counts = " ".join(f"{kind} {number:,}" for kind, number in sorted(requests.items()))
+    counted = store.counted()
+    floor = f"{counted.sent_bytes / bandwidth:6.2f} s" if bandwidth else "-"
+    counts = " ".join(f"{kind} {number:,}" for kind, number in sorted(counted.requests.items()))
     print(
-        f"{name:6} {what:12} {found['seconds']:7.2f} s (plan {found['planned']:.2f}, CPU {found['cpu']:.2f}), "
-        f"floor {floor}; {counts}, {at_once} at once, {sent / 1e6:,.1f} MB, memory +{found['memory']:,} MiB; "
-        f"{found['slices']:,} slices, {found['rows']:,} rows",
+        f"{table.name:6} {what:12} {found['seconds']:7.2f} s (plan {found['planned']:.2f}, CPU {found['cpu']:.2f}), "
+        f"floor {floor}; {counts}, {counted.most_at_once} at once, {counted.sent_bytes / 1e6:,.1f} MB, "
+        f"memory +{found['memory']:,} MiB; {found['slices']:,} slices, {found['rows']:,} rows",
         flush=True,
     )
 

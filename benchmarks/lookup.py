@@ -15,11 +15,10 @@ import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -31,8 +30,10 @@ import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 from hudi import HudiReadOptions, HudiTableBuilder
 
-from benchmarks.far import serve
-from benchmarks.lookup_spark import PYTHON35, Session, spark_session
+from benchmarks.reader_process import ReaderProcess
+from benchmarks.spark_answers import spark_answers
+from benchmarks.spark_environment import PYTHON35
+from benchmarks.store import Store, running_store
 from hudi_bridge import HudiTable
 from tests.table_writer import META_FIELDS, TableWriter, at, key_index
 
@@ -210,22 +211,9 @@ def read_by_hudi(folder: Path, question: Question) -> int:
     return sum(batch.num_rows for batch in HudiTableBuilder.from_base_uri(str(folder)).build().read(options))
 
 
-@contextmanager
-def delayed_store(root: Path, delay_seconds: float) -> Iterator[str]:
-    """The endpoint of an object store, in another process, that has the folders in ``root`` as buckets."""
-    context = get_context("spawn")
-    here, there = context.Pipe()
-    server = context.Process(target=serve, args=(root, delay_seconds, None, there), daemon=True)
-    server.start()
-    try:
-        yield f"http://{parse_qs(urlsplit(here.recv()).query)['endpoint_override'][0]}"
-    finally:
-        here.send(None)
-        server.join()
-
-
-def seconds_of_delayed_peer(endpoint: str, table: Path, question: Question) -> float:
+def seconds_of_delayed_peer(delayed: Store, table: Path, question: Question) -> float:
     """The time in which ``hudi`` answers from an object store."""
+    endpoint = f"http://{parse_qs(urlsplit(delayed.uri(table)).query)['endpoint_override'][0]}"
     begun = time.perf_counter()
     store = {"aws_endpoint": endpoint, "aws_access_key_id": "key", "aws_secret_access_key": "secret"}
     store |= {"aws_region": "us-east-1", "aws_allow_http": "true"}
@@ -234,6 +222,13 @@ def seconds_of_delayed_peer(endpoint: str, table: Path, question: Question) -> f
     options = HudiReadOptions().with_filters(list(question.of_hudi))
     checked(sum(batch.num_rows for batch in read.read(options)), question)
     return time.perf_counter() - begun
+
+
+def _read_by_spark(spark: ReaderProcess, folder: Path, question: Question) -> float:
+    """The seconds of Hudi's bundle."""
+    answer = spark.ask(folder=str(folder), where=question.of_spark, collect=True)
+    checked(answer["rows"], question)
+    return float(answer["seconds"])
 
 
 def main() -> None:
@@ -248,15 +243,15 @@ def main() -> None:
     options = parser.parse_args()
     print(f"| {' | '.join(COLUMNS)} |\n|{'---:|' * len(COLUMNS)}")
     cores = os.cpu_count() or 1
-    peer = nullcontext(None) if options.no_spark else spark_session(options.spark_python, cores)
+    peer = nullcontext(None) if options.no_spark else spark_answers(options.spark_python)
     with (
         tempfile.TemporaryDirectory() as scratch,
         peer as spark,
-        delayed_store(Path(scratch), options.delay_ms / 1000) as endpoint,
+        running_store(Path(scratch), options.delay_ms / 1000, None) as delayed,
     ):
         for slices in options.slices:
             folder = Path(scratch) / "lake" / f"t{slices}"
-            store = endpoint if slices <= options.delayed_peer_slices else None
+            store = delayed if slices <= options.delayed_peer_slices else None
             write_table(folder, slices)
             questions: dict[str, Ask] = {
                 f"{count:,} key{'s' if count > 1 else ''}": partial(of_keys, count, slices) for count in KEYS
@@ -269,7 +264,7 @@ def main() -> None:
 
 
 def _measure(
-    folder: Path, title: str, ask: Ask, options: argparse.Namespace, spark: Session | None, store: str | None
+    folder: Path, title: str, ask: Ask, options: argparse.Namespace, spark: ReaderProcess | None, store: Store | None
 ) -> None:
     first, first_cpu = seconds_of(lambda question: question.read(HudiTable.open(str(folder))), ask, 2)
     table = HudiTable.open(str(folder))
@@ -281,7 +276,7 @@ def _measure(
     if spark is not None:
         # The first one is a warm-up.
         asked = [ask(seed) for seed in range(1 + peer_rounds)]
-        by_spark = statistics.median([spark.seconds(folder, one.of_spark, one.rows) for one in asked][1:])
+        by_spark = statistics.median([_read_by_spark(spark, folder, one) for one in asked][1:])
     slow = SlowFileSystem(options.delay_ms / 1000)
     delayed: list[float] = []
     requests: list[int] = []

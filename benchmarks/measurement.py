@@ -1,27 +1,31 @@
-"""Measures one read in a process of its own; prints the result as JSON.
+"""Answers questions about reads, each in a process of its own, which is forked with all imports done.
 
-``time`` reports the seconds of one read, and its peak of resident memory above that of the interpreter after its
-imports. ``check`` reports a checksum of the same rows, in another process, so that the timed one does nothing but read.
+A reader's module calls ``serve``. Questions and answers are lines of JSON, as ``reader_process`` sends them. ``time``
+does nothing but read; ``check`` returns a checksum of the same rows.
 """
 
-import argparse
 import itertools
 import json
+import os
 import resource
+import signal
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import duckdb
 import pyarrow as pa
 
-from benchmarks.scenarios import SCENARIOS, Delivery, Read
+from benchmarks.process_tree import file_reads
+from benchmarks.scenarios import Delivery, Read
+
+TIMEOUT_SECONDS = 300
 
 
 class Reader(Protocol):
-    """A package under test; each call opens the table anew."""
+    """A package under test; each call opens the table, given as a path or an S3 URI, anew."""
 
     def table(self, path: str, read: Read) -> pa.Table:
         """All rows, in memory."""
@@ -35,10 +39,6 @@ def _resident_bytes() -> int:
     return resident_pages * resource.getpagesize()
 
 
-def _peak_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 def _delivered_rows(reader: Reader, path: str, read: Read) -> int:
     match read.delivery:
         case Delivery.TABLE:
@@ -49,41 +49,66 @@ def _delivered_rows(reader: Reader, path: str, read: Read) -> int:
             return next(reader.batches(path, read)).num_rows
 
 
-def time_read(reader: Reader, path: str, read: Read) -> dict[str, float]:
-    """The seconds from opening the table to the delivery, the peak memory, and the number of rows."""
-    resident = _resident_bytes()
-    start = time.perf_counter()
+def time_read(reader: Reader, path: str, read: Read) -> dict[str, object]:
+    """What a read took, as the fields of a ``Reading``, and its number of rows."""
+    resident, (bytes_before, calls_before) = _resident_bytes(), file_reads(os.getpid())
+    start, cpu_start = time.perf_counter(), time.process_time()
     rows = _delivered_rows(reader, path, read)
-    seconds = time.perf_counter() - start
-    return {"seconds": seconds, "peak_bytes": _peak_bytes() - resident, "rows": rows}
+    seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
+    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - resident
+    read_bytes, calls = file_reads(os.getpid())
+    return {
+        "seconds": seconds,
+        "cpu_seconds": cpu_seconds,
+        "peak_bytes": peak_bytes,
+        "read_bytes": read_bytes - bytes_before,
+        "requests": calls - calls_before,
+        "rows": rows,
+    }
 
 
 def check_read(reader: Reader, path: str, read: Read) -> dict[str, object]:
     """The number of rows, the columns and a checksum, whatever the order of rows and columns."""
     if read.delivery is Delivery.TABLE:
-        answer = reader.table(path, read).to_reader()
-    else:
-        batches = reader.batches(path, read)
-        first = next(batches)
-        answer = pa.RecordBatchReader.from_batches(first.schema, itertools.chain((first,), batches))
+        return checksum(reader.table(path, read).to_reader())
+    batches = reader.batches(path, read)
+    first = next(batches)
+    return checksum(pa.RecordBatchReader.from_batches(first.schema, itertools.chain((first,), batches)))
+
+
+def checksum(answer: pa.RecordBatchReader) -> dict[str, object]:
+    """The number of rows, the columns, and a sum of hashes, which sees duplicate rows."""
     names = sorted(answer.schema.names)
     columns = ", ".join(f'"{name}"' for name in names)
-    # a sum of row hashes does not depend on the order and, unlike an exclusive or, sees duplicate rows
     query = f"SELECT count(*), coalesce(sum(hash({columns})::HUGEINT), 0)::VARCHAR FROM answer"
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     connection.register("answer", answer)
-    rows, checksum = connection.execute(query).fetchall()[0]
-    return {"rows": rows, "columns": names, "checksum": checksum}
+    rows, found = connection.execute(query).fetchall()[0]
+    return {"rows": rows, "columns": names, "checksum": found}
 
 
-def main(reader: Reader) -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("task", choices=("time", "check"))
-    parser.add_argument("path")
-    parser.add_argument("scenario", choices=SCENARIOS)
-    parser.add_argument("read")
-    arguments = parser.parse_args()
-    reads = {read.name: read for read in SCENARIOS[arguments.scenario].reads}
-    task = time_read if arguments.task == "time" else check_read
-    json.dump(task(reader, arguments.path, reads[arguments.read]), sys.stdout)
+def serve(reader: Reader) -> None:
+    """Answer the questions of standard input until it ends."""
+    for line in sys.stdin:
+        question = json.loads(line)
+        process = os.fork()
+        if process == 0:
+            signal.alarm(TIMEOUT_SECONDS)
+            print(json.dumps(_answer(reader, question)), flush=True)
+            os._exit(0)
+        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        if status == -signal.SIGALRM:
+            print(json.dumps({"error": f"no answer in {TIMEOUT_SECONDS} s"}), flush=True)
+        elif status:
+            print(json.dumps({"error": f"ended with status {status}"}), flush=True)
+
+
+def _answer(reader: Reader, question: dict[str, Any]) -> dict[str, object]:
+    task = {"time": time_read, "check": check_read}[question["task"]]
+    try:
+        return task(reader, question["path"], Read.from_json(question["read"]))
+    except StopIteration:
+        return {"error": "no rows"}
+    except BaseException as error:  # noqa: BLE001 - panics of native code are no Exception
+        return {"error": f"{type(error).__name__}: {error}"}

@@ -17,10 +17,15 @@ _PARENT, _TIMES, _PAGES = 1, slice(11, 15), 21
 
 @dataclass(kw_only=True)
 class Usage:
-    """The CPU seconds of a process tree so far, and its resident bytes now, in which shared pages count repeatedly."""
+    """What a process tree has used so far, and its resident bytes now, in which shared pages count repeatedly.
+
+    Reads are system calls that read files, pipes or sockets.
+    """
 
     cpu_seconds: float = 0.0
     resident_bytes: int = 0
+    read_bytes: int = 0
+    read_calls: int = 0
 
 
 def usage(root: int) -> Usage:
@@ -42,7 +47,20 @@ def usage(root: int) -> Usage:
         if process in facts:
             total.cpu_seconds += sum(map(int, facts[process][_TIMES])) / _TICKS_PER_SECOND
             total.resident_bytes += int(facts[process][_PAGES]) * _PAGE_BYTES
+            read_bytes, read_calls = file_reads(process)
+            total.read_bytes += read_bytes
+            total.read_calls += read_calls
     return total
+
+
+def file_reads(process: int) -> tuple[int, int]:
+    """The bytes that a process has read by system calls so far, and the number of these calls; 0 if it has ended."""
+    try:
+        text = Path(f"/proc/{process}/io").read_text()
+    except OSError:
+        return 0, 0
+    counts = dict(line.split(": ") for line in text.splitlines())
+    return int(counts["rchar"]), int(counts["syscr"])
 
 
 @contextmanager

@@ -17,7 +17,8 @@ from hudi_bridge import HudiDataset, HudiTable
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {"<": operator.lt, "=": operator.eq}
 
 
-def _filter(read: Read) -> pc.Expression | None:
+def filter_of(read: Read) -> pc.Expression | None:
+    """The filter of a read, for pyarrow."""
     if read.where is None:
         return None
     column, comparison, literal = read.where
@@ -38,12 +39,12 @@ class HudiBridge:
 
     def table(self, path: str, read: Read) -> pa.Table:
         """All rows, in memory."""
-        return _snapshot(path).to_table(columns=_columns(read), filter=_filter(read))
+        return _snapshot(path).to_table(columns=_columns(read), filter=filter_of(read))
 
     def batches(self, path: str, read: Read) -> Iterator[pa.RecordBatch]:
         """The same rows, one batch after another."""
-        return iter(_snapshot(path).to_batches(columns=_columns(read), filter=_filter(read)))
+        return iter(_snapshot(path).to_batches(columns=_columns(read), filter=filter_of(read)))
 
 
 if __name__ == "__main__":
-    measurement.main(HudiBridge())
+    measurement.serve(HudiBridge())

@@ -1,101 +1,115 @@
-"""Times the reads of a scenario with both packages: ``python -m benchmarks.run standard``.
+"""Times reads beside other readers: ``python -m benchmarks.run --size standard``, or ``run standard`` for one table.
 
-Every measurement runs in a process of its own, ``hudi-bridge`` and ``hudi`` in turns. Their answers are compared first;
-if they differ, the ratio is void. This process imports neither a reader nor pyarrow: on Linux, the peak memory of a
-child process starts at the memory of its parent.
+Every measurement runs in a process of its own, the readers in turns. Their answers are compared first; one that differs
+or is refused is shown as such. The results go to ``results/``: JSON, a page and a plot.
 """
 
 import argparse
 import datetime as dt
-import json
 import os
-import subprocess
-import sys
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
-from benchmarks import report
-from benchmarks.make_tables import default_cache, make_table
-from benchmarks.report import Result, Timing
-from benchmarks.scenarios import SCENARIOS, Delivery, Read, Scenario
+from benchmarks import aims, machine, page, plot
+from benchmarks.contenders import NAMES, running_contender
+from benchmarks.make_tables import default_cache
+from benchmarks.readings import BUNDLE, OURS, Line, Run
+from benchmarks.scenarios import SCENARIOS
+from benchmarks.store import running_store
+from benchmarks.suite import BYTES_PER_SECOND, LATENCY_SECONDS, SIZES, Case, cases, make_all, of_scenario
+from benchmarks.turns import measure
 
-ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
-OURS = "benchmarks.reader_hudi_bridge"
-PEER = "benchmarks.reader_hudi_rs"
-TIMEOUT_SECONDS = 900
+NAMED = "named"
+"""The size of a run of tables with a name."""
 
 
-class ReadFailedError(Exception):
-    """Raised when a reader's process ends without an answer."""
+def run_cases(
+    chosen: Sequence[Case],
+    cache: Path,
+    *,
+    size: str,
+    rounds: int,
+    readers: Collection[str],
+    only: Collection[tuple[str, str]] | None = None,
+) -> Run:
+    """The run of some cases by some readers; ``only`` names the cases and reads to be measured, all unless given."""
+    tables = make_all(chosen, cache)
+    facts = machine.facts()
+    lines: list[Line] = []
+    with ExitStack() as stack:
+        contenders = [stack.enter_context(running_contender(name)) for name in NAMES if name in {OURS, *readers}]
+        store = stack.enter_context(running_store(cache, LATENCY_SECONDS, BYTES_PER_SECOND))
+        for number, (case, table) in enumerate(zip(chosen, tables, strict=True), 1):
+            reads = [read for read in case.reads if only is None or (case.name, read.name) in only]
+            print(f"{dt.datetime.now(dt.UTC):%H:%M:%S} {number}/{len(chosen)} {case.name}: {case.about}", flush=True)
+            lines += measure(case, table, contenders, rounds, store, reads)
+    return Run(
+        date=str(dt.datetime.now(dt.UTC).date()),
+        size=size,
+        rounds=rounds,
+        machine=facts | {"load average after": f"{os.getloadavg()[0]:.2f}"},
+        cases={case.name: case.about for case in chosen},
+        lines=tuple(lines),
+    )
 
 
-def _child(module: str, task: str, table: Path, scenario: Scenario, read: Read) -> dict[str, Any]:
-    command = [sys.executable, "-m", module, task, str(table), scenario.name, read.name]
-    try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=TIMEOUT_SECONDS)
-    except subprocess.TimeoutExpired as expired:
-        raise ReadFailedError(f"no answer in {TIMEOUT_SECONDS} s") from expired
-    if done.returncode != 0:
-        raise ReadFailedError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+def add_options(parser: argparse.ArgumentParser, size: str) -> None:
+    """The options of all commands that run cases."""
+    parser.add_argument("--size", choices=SIZES, default=size, help="scales all tables (default: %(default)s)")
+    parser.add_argument("--rows", type=int, help="rows of a table of updates; those of other tables follow")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="NAME", help="cases that begin with one of these")
+    parser.add_argument("--rounds", type=int, help="runs of each read and reader; by the size unless given")
+    parser.add_argument("--cache", type=Path, default=default_cache(), help="default: %(default)s")
 
 
-def _difference(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
-    """The first difference between the two answers, None if they are the same."""
-    for key in ("columns", "rows", "checksum"):
-        if ours[key] != theirs[key]:
-            return f"{key}: {ours[key]} against {theirs[key]}"
-    return None
+def chosen_cases(options: argparse.Namespace) -> list[Case]:
+    """The cases that options name."""
+    size = SIZES[options.size]
+    found = cases(size.with_rows(options.rows) if options.rows else size)
+    return [case for case in found if case.name.startswith(tuple(options.only))]
 
 
-def _timing(module: str, table: Path, scenario: Scenario, read: Read, rows: int) -> Timing:
-    timing = Timing(**_child(module, "time", table, scenario, read))
-    if read.delivery is not Delivery.FIRST_BATCH and timing.rows != rows:
-        raise ReadFailedError(f"{timing.rows} rows when timed, {rows} when checked")
-    return timing
-
-
-def measure(scenario: Scenario, table: Path, read: Read, rounds: int) -> Result:
-    """The runs of one read; if the peer fails, the ratio is void.
-
-    Raises:
-        ReadFailedError: ``hudi-bridge`` fails, or a timed read has another number of rows than the checked one.
-    """
-    ours: list[Timing] = []
-    theirs: list[Timing] = []
-    checked = _child(OURS, "check", table, scenario, read)
-    void = None
-    try:
-        peer_checked = _child(PEER, "check", table, scenario, read)
-        void = _difference(checked, peer_checked)
-    except ReadFailedError as failure:
-        peer_checked = None
-        void = str(failure)
-    for _ in range(rounds):
-        ours.append(_timing(OURS, table, scenario, read, checked["rows"]))
-        if peer_checked is not None:
-            theirs.append(_timing(PEER, table, scenario, read, peer_checked["rows"]))
-    return Result(read_name=read.name, rows=checked["rows"], ours=tuple(ours), theirs=tuple(theirs), void=void)
+def size_of(options: argparse.Namespace) -> str:
+    """What a run calls its size."""
+    return f"{options.rows} rows" if options.rows else str(options.size)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Time hudi-bridge and hudi on the same tables.")
-    parser.add_argument("scenarios", nargs="+", choices=SCENARIOS)
-    parser.add_argument("--rounds", type=int, default=5, help="runs of each read and reader (default: 5)")
-    parser.add_argument("--cache", type=Path, default=default_cache(), help="default: %(default)s")
+    parser = argparse.ArgumentParser(description="Time reads of hudi-bridge beside other readers on the same tables.")
+    parser.add_argument(
+        "scenarios", nargs="*", help=f"tables of one size ({', '.join(SCENARIOS)}) instead of the suite"
+    )
+    add_options(parser, "standard")
+    parser.add_argument("--readers", nargs="+", choices=NAMES, default=NAMES, help="default: all")
+    parser.add_argument("--no-spark", action="store_true", help="leave Hudi on Spark out")
+    parser.add_argument("--record", action="store_true", help="record the ratios in aims.json as reached")
+    parser.add_argument("--publish", action="store_true", help="show the results in docs/performance.md")
     options = parser.parse_args()
-    for name in options.scenarios:
-        scenario = SCENARIOS[name]
-        table = make_table(scenario, options.cache.resolve())
-        load = os.getloadavg()[0]
-        results = [measure(scenario, table, read, options.rounds) for read in scenario.reads]
-        page = report.markdown(scenario, results, options.rounds, load)
-        path = RESULTS / f"{dt.datetime.now(dt.UTC).date()}-{name}.md"
-        RESULTS.mkdir(exist_ok=True)
-        path.write_text(page)
-        print(f"{path}\n\n{page}", flush=True)
+    if unknown := set(options.scenarios) - set(SCENARIOS):
+        parser.error(f"no tables named {', '.join(sorted(unknown))}")
+    named = [of_scenario(SCENARIOS[name]) for name in options.scenarios]
+    readers = set(options.readers) - ({BUNDLE} if options.no_spark else set())
+    found = run_cases(
+        named or chosen_cases(options),
+        options.cache.resolve(),
+        size=NAMED if named else size_of(options),
+        rounds=options.rounds or SIZES[options.size].rounds,
+        readers=readers,
+    )
+    known = aims.load()
+    if options.record:
+        known = known.recording(found)
+        known.save()
+    path = RESULTS / f"{found.date}-{'-'.join(options.scenarios) or f'suite-{found.size}'}.md"
+    text = page.markdown(found, known)
+    path.write_text(text)
+    found.save(path.with_suffix(".json"))
+    path.with_suffix(".svg").write_text(plot.dots(found))
+    if options.publish:
+        page.publish(found, known, path)
+    print(f"{text}\n{path}", flush=True)
 
 
 if __name__ == "__main__":

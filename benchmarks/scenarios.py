@@ -1,11 +1,12 @@
-"""The scenarios: tables, and reads of them.
+"""Reads, and the tables with a name, which are of one size.
 
 ``make_tables`` writes the tables. Every number that results depend on is here, so results of the same scenario can be
-compared.
+compared. The suite has more tables, of several sizes: see ``suite``.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
+from typing import Any
 
 Comparison = tuple[str, str, str | int]
 """Column, operator and literal: a filter that both readers support."""
@@ -27,6 +28,29 @@ class Read:
     columns: tuple[str, ...] | None = None
     where: Comparison | None = None
     delivery: Delivery = Delivery.TABLE
+
+    @property
+    def where_sql(self) -> str | None:
+        """The filter as a condition of SQL."""
+        if self.where is None:
+            return None
+        column, comparison, literal = self.where
+        return f"{column} {comparison} {literal!r}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The read as values of JSON."""
+        return asdict(self) | {"delivery": self.delivery.value}
+
+    @staticmethod
+    def from_json(document: dict[str, Any]) -> "Read":
+        """The read that ``to_json`` returned."""
+        columns, where = document["columns"], document["where"]
+        return Read(
+            name=document["name"],
+            columns=None if columns is None else tuple(columns),
+            where=None if where is None else (where[0], where[1], where[2]),
+            delivery=Delivery(document["delivery"]),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,10 +19,10 @@ from benchmarks.hudi_bundle import NAME, hudi_bundle
 from benchmarks.make_tables import default_cache, make_table
 from benchmarks.process_tree import peak_memory
 from benchmarks.scenarios import SCENARIOS, Scenario
+from benchmarks.spark_environment import PYTHON35, environment
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
-PYTHON35 = ROOT / ".venv-spark35" / "bin" / "python"
 TIMEOUT_SECONDS = 3600
 
 
@@ -46,16 +46,12 @@ def contenders() -> list[Contender]:
 
 
 def measure(contender: Contender, table: Path, rounds: int, cores: int) -> dict[str, Any]:
-    environment = os.environ | {
-        "PYSPARK_PYTHON": str(contender.python),
-        "PYSPARK_DRIVER_PYTHON": str(contender.python),
-        "PYTHONPATH": str(ROOT),
-        "PYTHONWARNINGS": "ignore",
-    }
     command = [str(contender.python), "-m", "benchmarks.spark_reader", contender.reader, str(table), str(rounds)]
     command += [str(cores), *([str(contender.jar)] if contender.jar else [])]
     with (
-        subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True) as reader,
+        subprocess.Popen(
+            command, env=environment(contender.python), cwd=ROOT, stdout=subprocess.PIPE, text=True
+        ) as reader,
         peak_memory(reader.pid) as peak,
     ):
         output, _ = reader.communicate(timeout=TIMEOUT_SECONDS)

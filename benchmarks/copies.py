@@ -1,0 +1,94 @@
+"""Large tables, and tables of many file slices, from real ones: their files are copied, not written by Hudi again.
+
+The real tables have one file slice and no metadata table. A copy is kept beside the real table, and is made again when
+that one has been written again.
+"""
+
+import re
+import shutil
+import uuid
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+_FILE_ID = re.compile(r"^(\.?)([0-9a-f-]{36}-\d+)(_.*)$")
+_KEY_COLUMNS = ("_hoodie_record_key", "id")
+_PREFIX = "order-"
+
+
+def multiply_slices(table: Path, times: int) -> Path:
+    """A table of ``times`` file slices, all copies of the only one under file ids of their own.
+
+    Keys are then in several file groups, which no reader looks at: file groups are merged one by one.
+    """
+    copy, is_made = _copy_of(table, f"{times}-slices")
+    if not is_made:
+        for file in _data_files(table):
+            found = _FILE_ID.match(file.name)
+            assert found is not None
+            target = copy / file.relative_to(table).parent
+            for number in range(times):
+                file_id = f"{uuid.uuid5(uuid.NAMESPACE_URL, str(number))}-0"
+                shutil.copyfile(file, target / f"{found[1]}{file_id}{found[3]}")
+        _finish(copy, table)
+    return copy
+
+
+def grow_base_file(table: Path, times: int) -> Path:
+    """A table with the rows of the only base file ``times`` times, each time with keys of their own, and the same log.
+
+    Each time is a row group, as Hudi's writer would begin one.
+    """
+    copy, is_made = _copy_of(table, f"{times}-times")
+    if not is_made:
+        for file in _data_files(table):
+            target = copy / file.relative_to(table)
+            if file.suffix != ".parquet":
+                shutil.copyfile(file, target)
+                continue
+            rows = pq.read_table(file)
+            with pq.ParquetWriter(target, rows.schema, compression="gzip", compression_level=1) as writer:
+                for number in range(times):
+                    writer.write_table(_renamed(rows, number), row_group_size=rows.num_rows)
+        _finish(copy, table)
+    return copy
+
+
+def _renamed(rows: pa.Table, number: int) -> pa.Table:
+    """The rows with other keys; those of number 0 are unchanged."""
+    for name in _KEY_COLUMNS if number else ():
+        keys = pc.replace_substring(rows[name], pattern=_PREFIX, replacement=f"{_PREFIX}{number}-", max_replacements=1)
+        rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), keys)
+    return rows
+
+
+def _copy_of(table: Path, name: str) -> tuple[Path, bool]:
+    """The folder of a copy, with all but data files unless it is made already."""
+    copy = table.with_name(name)
+    stamp = copy.with_suffix(".copied")
+    if stamp.exists() and stamp.read_text() == _stamp(table):
+        return copy, True
+    stamp.unlink(missing_ok=True)
+    shutil.rmtree(copy, ignore_errors=True)
+    data = {file.name for file in _data_files(table)}
+    # Checksums of Hadoop would have to be renamed too, and are not needed.
+    shutil.copytree(table, copy, ignore=lambda _, names: [one for one in names if one in data or one.endswith(".crc")])
+    return copy, False
+
+
+def _finish(copy: Path, table: Path) -> None:
+    copy.with_suffix(".copied").write_text(_stamp(table))
+
+
+def _stamp(table: Path) -> str:
+    return str(table.with_name("table.sql").stat().st_mtime_ns)
+
+
+def _data_files(table: Path) -> list[Path]:
+    return [
+        file
+        for file in sorted(table.rglob("*"))
+        if ".hoodie" not in file.parts and _FILE_ID.match(file.name) and not file.name.endswith(".crc")
+    ]

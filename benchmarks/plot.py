@@ -1,0 +1,72 @@
+"""Draws the ratios of a run as SVG, readable on light and dark pages."""
+
+import math
+from html import escape
+
+from benchmarks.readings import BUNDLE, DUCKDB, FLOOR, OURS, PEER, Run
+
+_SHAPES = {
+    PEER: ("hudi", "M-4,0 L0,-4 L4,0 L0,4 Z"),
+    BUNDLE: ("spark", "M-3.5,-3.5 H3.5 V3.5 H-3.5 Z"),
+    FLOOR: ("floor", "M-4,3 L0,-4 L4,3 Z"),
+    DUCKDB: ("duckdb", "M-3.5,0 A3.5,3.5 0 1,0 3.5,0 A3.5,3.5 0 1,0 -3.5,0 Z"),
+}
+STYLE = """\
+text { font: 11px system-ui, sans-serif; fill: #24292f }
+.line { stroke: #d0d7de } .one { stroke: #57606a; stroke-width: 1.5 }
+.hudi { fill: #bc4c00 } .spark { fill: #0969da } .floor { fill: #6e7781 } .duckdb { fill: #7d8b00 }
+@media (prefers-color-scheme: dark) {
+text { fill: #e6edf3 } .line { stroke: #3d444d } .one { stroke: #9198a1 }
+.hudi { fill: #f0883e } .spark { fill: #58a6ff } .floor { fill: #9198a1 } .duckdb { fill: #c6d32f }
+}"""
+_LEFT, _WIDTH, _ROW, _TOP, _RIGHT = 240, 420, 15, 46, 20
+_TICKS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
+
+
+def document(width: float, height: float, body: list[str], title: str, style: str = STYLE) -> str:
+    """An SVG file of some elements."""
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" role="img">'
+    return "\n".join((head, f"<title>{escape(title)}</title>", f"<style>{style}</style>", *body, "</svg>", ""))
+
+
+def dots(run: Run) -> str:
+    """The time of each other reader over that of hudi-bridge, on a logarithmic scale, a row for each read."""
+    rows = []
+    for case, read in run.reads():
+        ours = run.line(case, read, OURS)
+        others = {name: run.line(case, read, name) for name in _SHAPES}
+        if ours is not None and ours.is_timed:
+            timed = {name: line for name, line in others.items() if line is not None and line.is_timed}
+            rows.append(
+                (f"{case}, {read}", {name: line.best("seconds") / ours.best("seconds") for name, line in timed.items()})
+            )
+    ratios = [1.0, *(ratio for _, found in rows for ratio in found.values())]
+    low, high = math.log(min(ratios) / 1.15), math.log(max(ratios) * 1.15)
+
+    def place(ratio: float) -> float:
+        return _LEFT + _WIDTH * (math.log(ratio) - low) / (high - low)
+
+    bottom = _TOP + _ROW * len(rows)
+    body = []
+    for tick in _TICKS:
+        if low <= math.log(tick) <= high:
+            x = place(tick)
+            kind = "one" if tick == 1 else "line"
+            body.append(f'<line class="{kind}" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP - 6}" y2="{bottom}"/>')
+            body.append(f'<text x="{x:.1f}" y="{bottom + 14}" text-anchor="middle">{tick:g}x</text>')
+    for number, (name, found) in enumerate(rows):
+        y = _TOP + _ROW * (number + 0.5)
+        body.append(f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>')
+        for reader, ratio in found.items():
+            kind, shape = _SHAPES[reader]
+            tip = f"<title>{escape(reader)}: {ratio:.2f}</title>"
+            body.append(
+                f'<path class="{kind}" d="{shape}" transform="translate({place(ratio):.1f},{y:.1f})">{tip}</path>'
+            )
+    x = 8
+    for reader, (kind, shape) in _SHAPES.items():
+        body.append(f'<path class="{kind}" d="{shape}" transform="translate({x},12)"/>')
+        body.append(f'<text x="{x + 9}" y="16">{escape(reader)}</text>')
+        x += 30 + 7 * len(reader)
+    body.append('<text x="8" y="33">Time over that of hudi-bridge: to the right of 1x, hudi-bridge is faster</text>')
+    return document(_LEFT + _WIDTH + _RIGHT, bottom + 24, body, "Time of other readers over that of hudi-bridge")

@@ -1,0 +1,212 @@
+"""What the suite of benchmarks says about its runs; these runs are made up."""
+
+import dataclasses
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from benchmarks import aims, page, plot, steps
+from benchmarks.aims import MEASURES, Aims
+from benchmarks.readings import BUNDLE, DUCKDB, FLOOR, FLOOR_WITH_KEY, OURS, PEER, SAME, STALE, Line, Reading, Run
+from benchmarks.scenarios import FIRST_BATCH, FULL, ONE_PERCENT, Read
+from benchmarks.suite import SIZES, cases
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def line(reader: str, seconds: float, *, peak: int = 100, answer: str = SAME, read: str = "all columns") -> Line:
+    readings = [
+        Reading(
+            seconds=seconds * slower, cpu_seconds=2 * seconds, peak_bytes=peak * 10**6, read_bytes=10**6, requests=7
+        )
+        for slower in (1.5, 1.0, 1.2)
+    ]
+    return Line(case="updates-10", read=read, reader=reader, answer=answer, rows=1000, readings=tuple(readings))
+
+
+def run_of(*lines: Line, size: str = "small") -> Run:
+    return Run(
+        date="2026-01-01",
+        size=size,
+        rounds=3,
+        machine={"processor": "2 cores", "commit": "0123456789"},
+        cases={"updates-10": "1,000 rows <&> more"},
+        lines=lines,
+    )
+
+
+RUN = run_of(
+    line(OURS, 1.0, peak=90),
+    line(PEER, 1.8),
+    line(FLOOR, 0.8, answer=STALE),
+    line(DUCKDB, 0.7, answer=STALE),
+    Line(case="updates-10", read="all columns", reader=BUNDLE, answer="refused: no | pipes\nor <lines>"),
+)
+AIMS = Aims(aims={"*": {"all columns": {"speed": 2.0, "floor": 1.4}, "*": {"memory": 1.0}}}, reached={})
+
+
+def test_a_run_is_the_same_after_json(tmp_path: Path) -> None:
+    RUN.save(tmp_path / "run.json")
+    assert Run.from_json((tmp_path / "run.json").read_text()) == RUN
+
+
+def test_json_of_another_form_is_an_error() -> None:
+    with pytest.raises(TypeError, match="wall"):
+        Run.from_json(RUN.to_json().replace('"seconds"', '"wall"'))
+
+
+def test_ratios_are_those_of_the_best_readings() -> None:
+    assert aims.ratios(RUN) == {"updates-10": {"all columns": {"speed": 1.8, "floor": 1.25, "memory": 0.9}}}
+
+
+def test_a_wrong_answer_has_no_ratio() -> None:
+    wrong = dataclasses.replace(line(PEER, 1.8), answer="wrong: other rows, 7 for 8")
+    assert aims.ratios(RUN.with_lines([wrong])) == {"updates-10": {"all columns": {"floor": 1.25}}}
+
+
+@pytest.mark.parametrize(
+    ("peer_seconds", "peer_peak", "expected"),
+    [(1.8, 100, []), (1.36, 100, []), (1.34, 100, ["speed"]), (9, 76, []), (9, 74, ["memory"])],
+)
+def test_the_check_fails_below_three_quarters_of_what_was_recorded(
+    peer_seconds: float, peer_peak: int, expected: list[str]
+) -> None:
+    recorded = AIMS.recording(RUN)
+    later = RUN.with_lines([line(PEER, peer_seconds, peak=peer_peak)])
+    assert [one.measure for one in aims.shortfalls(recorded, later)] == expected
+
+
+def test_the_check_fails_where_our_time_has_grown_beside_the_floor() -> None:
+    recorded = AIMS.recording(RUN)
+    later = RUN.with_lines([line(FLOOR, 0.5, answer=STALE)])
+    (found,) = aims.shortfalls(recorded, later)
+    assert str(found) == "updates-10, all columns: our time / pyarrow on base files is 2.00, was 1.25"
+
+
+def test_the_check_fails_where_an_answer_is_gone() -> None:
+    (*others, _) = aims.shortfalls(
+        AIMS.recording(RUN), RUN.with_lines([dataclasses.replace(RUN.lines[0], readings=())])
+    )
+    assert [(one.measure, one.found) for one in others] == [("speed", None), ("floor", None)]
+
+
+def test_what_is_recorded_holds_for_its_size_and_cases_only() -> None:
+    recorded = AIMS.recording(RUN)
+    slow = RUN.with_lines([line(OURS, 100.0)])
+    assert aims.shortfalls(recorded, slow)
+    assert not aims.shortfalls(recorded, dataclasses.replace(slow, size="large"))
+    assert not aims.shortfalls(recorded, run_of())
+
+
+def test_recording_keeps_other_sizes_and_reads(tmp_path: Path) -> None:
+    first = AIMS.recording(dataclasses.replace(RUN, size="large"))
+    second = first.recording(RUN).recording(run_of(line(OURS, 1.0, read="one key"), line(PEER, 3.0, read="one key")))
+    second.save(tmp_path / "aims.json")
+    loaded = aims.load(tmp_path / "aims.json")
+    assert loaded == second
+    assert {size: list(cases["updates-10"]) for size, cases in loaded.reached.items()} == {
+        "large": ["all columns"],
+        "small": ["all columns", "one key"],
+    }
+
+
+def test_a_measure_that_nobody_knows_is_an_error(tmp_path: Path) -> None:
+    Aims(aims={"*": {"*": {"colour": 1.0}}}, reached={}).save(tmp_path / "aims.json")
+    with pytest.raises(ValueError, match="colour"):
+        aims.load(tmp_path / "aims.json")
+
+
+def test_the_aims_of_the_project_name_cases_and_reads_of_the_suite() -> None:
+    loaded = aims.load()
+    named = {(case.name, read.name) for size in SIZES.values() for case in cases(size) for read in case.reads}
+    names = {case for case, _ in named} | {aims.ANY}
+    reads = {read for _, read in named} | {aims.ANY}
+    assert loaded.aims.keys() <= names
+    assert {read for by_read in loaded.aims.values() for read in by_read} <= reads
+    assert {(case, read) for of_size in loaded.reached.values() for case, by in of_size.items() for read in by} <= named
+
+
+def test_every_size_has_the_same_cases_but_for_growth_and_slices() -> None:
+    def names(size: str) -> set[str]:
+        return {case.name for case in cases(SIZES[size]) if not case.name.startswith(("growth", "slices", "far"))}
+
+    assert names("small") == names("standard") == names("large")
+    for size in SIZES.values():
+        assert len({case.name for case in cases(size)}) == len(cases(size))
+
+
+def test_the_page_shows_aims_ratios_and_reasons() -> None:
+    text = page.markdown(RUN, AIMS.recording(RUN))
+    assert "1,000 rows <&> more" in text
+    assert "2 of 3 are met" in text
+    assert "| updates-10 | all columns | time of `hudi` / ours | ≥ 2 | 1.80 | 1.80 | **no** |" in text
+    assert "| updates-10 | all columns | our time / pyarrow on base files | ≤ 1.4 | 1.25 | 1.25 | yes |" in text
+    assert "| 1.000 (1.200) | 1.80 | refused | 0.80 | - | 0.70 | 90 | 0.90 |" in text
+    (refused,) = re.findall(r"\| Hudi on Spark \|.*", text)
+    assert refused.count("|") == 9
+    assert "refused: no   pipes or  lines" in refused
+
+
+def test_every_reader_and_measure_has_a_place_on_the_page() -> None:
+    of_all = run_of(*(line(name, 1.0, read="three columns") for name in (OURS, PEER, FLOOR, FLOOR_WITH_KEY, DUCKDB)))
+    everything = Aims(aims={"*": {"*": dict.fromkeys(MEASURES, 1.0)}}, reached={})
+    text = page.markdown(of_all, everything)
+    for measure in MEASURES.values():
+        assert measure.about in text
+
+
+def test_publishing_replaces_what_is_between_the_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "DOCS", tmp_path)
+    shown = tmp_path / "performance.md"
+    shown.write_text("before\n<!-- figures -->\nold\n<!-- end of figures -->\nafter\n")
+    page.publish(RUN, AIMS, Path("2026-01-01-suite-small.md"))
+    text = shown.read_text()
+    assert text.startswith("before\n<!-- figures -->\n\nSize `small`, 2026-01-01")
+    assert text.endswith("<!-- end of figures -->\nafter\n")
+    assert "old" not in text
+    assert "### Aims" in text
+    assert (tmp_path / "performance.svg").read_text() == plot.dots(RUN)
+
+
+def test_the_page_of_the_documentation_has_the_marks() -> None:
+    text = (page.DOCS / "performance.md").read_text()
+    assert text.count("<!-- figures -->\n") == text.count("<!-- end of figures -->") == 1
+
+
+def test_the_plot_has_a_mark_for_each_ratio_and_both_themes() -> None:
+    root = ET.fromstring(plot.dots(RUN))
+    marks = [one for one in root.iter(f"{SVG}path") if one.find(f"{SVG}title") is not None]
+    assert [one.findtext(f"{SVG}title") for one in marks] == [
+        "hudi: 1.80",
+        "pyarrow, base files: 0.80",
+        "DuckDB, base files: 0.70",
+    ]
+    places = [float(re.findall(r"[\d.]+", one.attrib["transform"])[0]) for one in marks]
+    assert places[2] < places[1] < places[0]
+    assert "prefers-color-scheme: dark" in (root.findtext(f"{SVG}style") or "")
+
+
+def test_a_plot_of_nothing_is_a_plot() -> None:
+    assert list(ET.fromstring(plot.dots(run_of())).iter(f"{SVG}path"))
+
+
+@pytest.mark.parametrize("read", [FULL, ONE_PERCENT, FIRST_BATCH, Read(name="two", columns=("a", "b"))])
+def test_a_read_is_the_same_after_json(read: Read) -> None:
+    assert Read.from_json(read.to_json()) == read
+
+
+def test_stacks_become_steps_and_a_flame_graph() -> None:
+    stacks = {
+        ("dataset.to_batches", "merge.columnar.merge"): 30,
+        ("dataset.to_batches", "logformat.avro_columns.<decode>"): 60,
+        ("dataset.to_batches",): 10,
+    }
+    shares = dict(steps.shares(stacks))
+    assert shares["decode log blocks"] == pytest.approx(0.6)
+    assert sum(shares.values()) == pytest.approx(1)
+    root = ET.fromstring(steps.flame_graph(stacks, "a read"))
+    tips = [one.text for one in root.iter(f"{SVG}title")]
+    assert "logformat.avro_columns.<decode>: 60 %" in tips
+    assert "dataset.to_batches: 100 %" in tips
