@@ -61,7 +61,8 @@ class HudiRs:
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             slices = list(pool.map(slice_batches, table.get_file_slices(options)))
-        return pa.Table.from_batches(list(itertools.chain.from_iterable(slices)))
+        batches = list(itertools.chain.from_iterable(slices))
+        return pa.Table.from_batches(batches, None if batches else table.get_schema_with_meta_fields())
 
     def batches(self, path: str, read: Read) -> Iterator[pa.RecordBatch]:
         """The same rows, one batch after another."""

@@ -1,6 +1,7 @@
 """Measures cases: answers are compared first, then the readers take turns."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,50 +33,52 @@ def _lines(
     case: Case, path: str, read: Read, contenders: Sequence[Contender], rounds: int, store: Store | None
 ) -> list[Line]:
     taking_part = [one for one in contenders if one.takes_part(read)]
-    answers: dict[str, str] = {}
-    rows: dict[str, int | None] = {}
+    lines = _checked(case, path, read, taking_part)
+    for _ in range(rounds):
+        for one in taking_part:
+            line = lines[one.name]
+            if line.answer in (SAME, STALE) and not _is_enough(one, line):
+                lines[one.name] = _with_reading(line, one, path, read, store)
+    return list(lines.values())
+
+
+def _checked(case: Case, path: str, read: Read, contenders: Sequence[Contender]) -> dict[str, Line]:
+    """What answers are worth, by reader."""
+    lines: dict[str, Line] = {}
     expected: dict[str, Any] | None = None
-    for one in taking_part:
+    for one in contenders:
+        rows = None
         try:
             if one.reads_base_files:
                 one.time(path, read)
-                answers[one.name] = STALE
-                continue
-            answer = one.check(path, read)
+                verdict = STALE
+            else:
+                answer = one.check(path, read)
+                expected = expected or answer
+                verdict, rows = _verdict(answer, expected), answer["rows"]
         except ReadFailedError as error:
             if one.name == OURS:
                 raise
-            answers[one.name] = f"{REFUSED}: {error}"
-            continue
-        expected = expected or answer
-        rows[one.name] = answer["rows"]
-        answers[one.name] = _verdict(answer, expected)
-    readings: dict[str, list[Reading]] = {one.name: [] for one in taking_part}
-    for _ in range(rounds):
-        for one in taking_part:
-            found = readings[one.name]
-            if answers[one.name] not in (SAME, STALE) or (found and found[-1].seconds > SLOW_SECONDS):
-                continue
-            try:
-                reading, read_rows = _timed(one, path, read, store)
-            except ReadFailedError as error:
-                answers[one.name] = f"{REFUSED}: {error}"
-                continue
-            found.append(reading)
-            is_whole = read_rows is not None and read.delivery is not Delivery.FIRST_BATCH
-            if is_whole and read_rows != rows.setdefault(one.name, read_rows):
-                answers[one.name] = f"{WRONG}: {read_rows:,} rows when timed, {rows[one.name]:,} when checked"
-    return [
-        Line(
-            case=case.name,
-            read=read.name,
-            reader=name,
-            answer=answer,
-            rows=rows.get(name),
-            readings=tuple(readings[name]),
-        )
-        for name, answer in answers.items()
-    ]
+            verdict = f"{REFUSED}: {error}"
+        lines[one.name] = Line(case=case.name, read=read.name, reader=one.name, answer=verdict, rows=rows)
+    return lines
+
+
+def _is_enough(contender: Contender, line: Line) -> bool:
+    found = line.readings
+    return len(found) == contender.most_rounds or bool(found and found[-1].seconds > SLOW_SECONDS)
+
+
+def _with_reading(line: Line, contender: Contender, path: str, read: Read, store: Store | None) -> Line:
+    """The line with one more reading, or with what has gone wrong."""
+    try:
+        reading, rows = _timed(contender, path, read, store)
+    except ReadFailedError as error:
+        return replace(line, answer=f"{REFUSED}: {error}")
+    is_whole = rows is not None and read.delivery is not Delivery.FIRST_BATCH
+    if is_whole and line.rows is not None and rows != line.rows:
+        return replace(line, answer=f"{WRONG}: {rows:,} rows when timed, {line.rows:,} when checked")
+    return replace(line, rows=rows if is_whole else line.rows, readings=(*line.readings, reading))
 
 
 def _timed(contender: Contender, path: str, read: Read, store: Store | None) -> tuple[Reading, int | None]:

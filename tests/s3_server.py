@@ -180,7 +180,8 @@ class S3Server:
         prefix = query.get("prefix", [""])[0]
         folder = self.root / bucket / prefix.rpartition("/")[0]
         items = []
-        for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
+        within = folder.iterdir() if "delimiter" in query else (path for path in folder.rglob("*") if path.is_file())
+        for entry in sorted(within) if folder.is_dir() else ():
             key = entry.relative_to(self.root / bucket).as_posix()
             if not key.startswith(prefix):
                 continue

@@ -1,17 +1,22 @@
 """What the suite of benchmarks says about its runs; these runs are made up."""
 
 import dataclasses
+import io
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks import aims, page, plot, steps
+from benchmarks import aims, page, plot, steps, turns
 from benchmarks.aims import MEASURES, Aims
+from benchmarks.contenders import Contender
+from benchmarks.reader_process import ReaderProcess, ReadFailedError
 from benchmarks.readings import BUNDLE, DUCKDB, FLOOR, FLOOR_WITH_KEY, OURS, PEER, SAME, STALE, Line, Reading, Run
+from benchmarks.recipes import Recipe
 from benchmarks.scenarios import FIRST_BATCH, FULL, ONE_PERCENT, Read
-from benchmarks.suite import SIZES, cases
+from benchmarks.suite import SIZES, Case, cases
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -140,13 +145,19 @@ def test_every_size_has_the_same_cases_but_for_growth_and_slices() -> None:
 def test_the_page_shows_aims_ratios_and_reasons() -> None:
     text = page.markdown(RUN, AIMS.recording(RUN))
     assert "1,000 rows <&> more" in text
-    assert "2 of 3 are met" in text
-    assert "| updates-10 | all columns | time of `hudi` / ours | ≥ 2 | 1.80 | 1.80 | **no** |" in text
-    assert "| updates-10 | all columns | our time / pyarrow on base files | ≤ 1.4 | 1.25 | 1.25 | yes |" in text
-    assert "| 1.000 (1.200) | 1.80 | refused | 0.80 | - | 0.70 | 90 | 0.90 |" in text
+    assert "2 of 3 aims are met" in text
+    cells = "1.000 (1.200) | 90 | **1.80** (aim 2) | 1.25 (aim 1.4) | - | 0.90 (aim 1) | refused | 0.70"
+    assert f"| updates-10 | all columns | {cells} |" in text
     (refused,) = re.findall(r"\| Hudi on Spark \|.*", text)
     assert refused.count("|") == 9
     assert "refused: no   pipes or  lines" in refused
+
+
+def test_the_page_shows_what_was_recorded_if_it_is_another() -> None:
+    later = RUN.with_lines([line(PEER, 2.2)])
+    text = page.markdown(later, AIMS.recording(RUN))
+    assert "2.20 (aim 2, recorded 1.80)" in text
+    assert "3 of 3 aims are met. None misses its aim." in text
 
 
 def test_every_reader_and_measure_has_a_place_on_the_page() -> None:
@@ -160,13 +171,13 @@ def test_every_reader_and_measure_has_a_place_on_the_page() -> None:
 def test_publishing_replaces_what_is_between_the_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "DOCS", tmp_path)
     shown = tmp_path / "performance.md"
-    shown.write_text("before\n<!-- figures -->\nold\n<!-- end of figures -->\nafter\n")
+    shown.write_text("before\n<!-- figures -->\nformer text\n<!-- end of figures -->\nafter\n")
     page.publish(RUN, AIMS, Path("2026-01-01-suite-small.md"))
     text = shown.read_text()
     assert text.startswith("before\n<!-- figures -->\n\nSize `small`, 2026-01-01")
     assert text.endswith("<!-- end of figures -->\nafter\n")
-    assert "old" not in text
-    assert "### Aims" in text
+    assert "former text" not in text
+    assert "### Ratios" in text
     assert (tmp_path / "performance.svg").read_text() == plot.dots(RUN)
 
 
@@ -210,3 +221,55 @@ def test_stacks_become_steps_and_a_flame_graph() -> None:
     tips = [one.text for one in root.iter(f"{SVG}title")]
     assert "logformat.avro_columns.<decode>: 60 %" in tips
     assert "dataset.to_batches: 100 %" in tips
+
+
+class MadeUp(Contender):
+    """A reader that answers as it is told, or fails if it is told so."""
+
+    def __init__(self, name: str, answer: str | None, rows: int = 8, timed_rows: int = 8, **kind: bool) -> None:
+        super().__init__(name, ReaderProcess(io.StringIO(), io.StringIO()), **kind)
+        self.answer, self.rows, self.timed_rows = answer, rows, timed_rows
+
+    def check(self, path: str, read: Read) -> dict[str, Any]:
+        if self.answer is None:
+            raise ReadFailedError(f"no {read.name} of {path}")
+        return {"rows": self.rows, "columns": ["a"], "checksum": self.answer}
+
+    def time(self, path: str, read: Read) -> dict[str, Any]:  # noqa: ARG002 - as others
+        return dataclasses.asdict(line(self.name, 1.0).readings[0]) | {"rows": self.timed_rows}
+
+
+def measured(*contenders: MadeUp) -> dict[str, Line]:
+    case = Case(name="made-up", about="", recipe=Recipe(name="", sql=""), reads=(FULL,))
+    store: Any = None
+    return {one.reader: one for one in turns.measure(case, Path("t"), contenders, 3, store, case.reads)}
+
+
+def test_answers_are_compared_and_none_is_left_out() -> None:
+    lines = measured(
+        MadeUp(OURS, "1"),
+        MadeUp(PEER, "1", rows=7),
+        MadeUp(BUNDLE, None),
+        MadeUp(DUCKDB, None, reads_base_files=True),
+    )
+    assert {name: one.answer for name, one in lines.items()} == {
+        OURS: SAME,
+        PEER: "wrong: other rows, 7 for 8",
+        BUNDLE: "refused: no all columns of t",
+        DUCKDB: STALE,
+    }
+    assert {name: len(one.readings) for name, one in lines.items()} == {OURS: 3, PEER: 0, BUNDLE: 0, DUCKDB: 3}
+
+
+def test_other_values_are_a_wrong_answer() -> None:
+    assert measured(MadeUp(OURS, "1"), MadeUp(PEER, "2"))[PEER].answer == "wrong: other values"
+
+
+def test_other_rows_when_timed_are_a_wrong_answer() -> None:
+    answer = measured(MadeUp(OURS, "1"), MadeUp(PEER, "1", timed_rows=9))[PEER].answer
+    assert answer == "wrong: 9 rows when timed, 8 when checked"
+
+
+def test_our_own_failure_ends_the_run() -> None:
+    with pytest.raises(ReadFailedError):
+        measured(MadeUp(OURS, None), MadeUp(PEER, "1"))
