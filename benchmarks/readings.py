@@ -47,6 +47,11 @@ class Line:
     readings: tuple[Reading, ...] = ()
 
     @property
+    def name(self) -> tuple[str, str, str]:
+        """What no other line of a run has."""
+        return self.case, self.read, self.reader
+
+    @property
     def is_timed(self) -> bool:
         """Whether its times may be compared."""
         return bool(self.readings) and self.answer in (SAME, STALE)
@@ -73,7 +78,7 @@ class Run:
 
     def line(self, case: str, read: str, reader: str) -> Line | None:
         """The line of a reader, if it is in this run."""
-        found = (line for line in self.lines if (line.case, line.read, line.reader) == (case, read, reader))
+        found = (line for line in self.lines if line.name == (case, read, reader))
         return next(found, None)
 
     def reads(self) -> list[tuple[str, str]]:
@@ -82,8 +87,14 @@ class Run:
 
     def with_lines(self, lines: Iterable[Line]) -> "Run":
         """The run with these lines in the place of those of the same name."""
-        found = {(line.case, line.read, line.reader): line for line in (*self.lines, *lines)}
+        found = {line.name: line for line in (*self.lines, *lines)}
         return dataclasses.replace(self, lines=tuple(found.values()))
+
+    def with_readings(self, lines: Iterable[Line]) -> "Run":
+        """The run with the readings of these lines, beside its own of the same name, and their answers."""
+        known = {line.name: line.readings for line in self.lines}
+        added = [dataclasses.replace(line, readings=(*known.get(line.name, ()), *line.readings)) for line in lines]
+        return self.with_lines(added)
 
     def to_json(self) -> str:
         """The run as JSON, which ``from_json`` reads."""

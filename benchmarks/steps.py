@@ -37,6 +37,7 @@ STEPS = {
 """Steps by the modules and packages of the function that runs; the longest name counts."""
 _PAUSE_SECONDS = 0.001
 _WAITING_FILES = ("threading.py", "queue.py", "selectors.py", "thread.py")
+_WAITING_MODULES = ("hudi_bridge.threads", "hudi_bridge.waiting")
 _PACKAGE = "hudi_bridge."
 _WIDTH, _ROW, _LEAST = 800, 17, 0.003
 _STYLE = """\
@@ -72,7 +73,8 @@ def watched() -> Iterator[Counter[Stack]]:
 
 def _stack(innermost: FrameType) -> Stack:
     """The functions of the package; none for a thread that waits."""
-    if Path(innermost.f_code.co_filename).name in _WAITING_FILES:
+    waits = innermost.f_globals.get("__name__") in _WAITING_MODULES
+    if waits or Path(innermost.f_code.co_filename).name in _WAITING_FILES:
         return ()
     found: list[str] = []
     frame: FrameType | None = innermost
@@ -185,7 +187,8 @@ def main() -> None:
     print(f"{case.name} ({case.about}), {options.read}: {seconds:.3f} s, {stacks.total():,} samples\n")
     print("| step | share of the threads' time |\n|---|---:|")
     for step, share in shares(stacks):
-        print(f"| {step} | {100 * share:.0f} % |")
+        if share >= _LEAST:
+            print(f"| {step} | {100 * share:.1f} % |")
     if options.flame:
         options.flame.write_text(flame_graph(stacks, f"{case.name}, {options.read}"))
 

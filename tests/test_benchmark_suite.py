@@ -105,6 +105,13 @@ def test_what_is_recorded_holds_for_its_size_and_cases_only() -> None:
     assert not aims.shortfalls(recorded, run_of())
 
 
+def test_more_readings_count_beside_the_first_ones() -> None:
+    run = RUN.with_readings([line(OURS, 0.5, peak=300), line(PEER, 2.0)])
+    assert aims.ratios(run)["updates-10"]["all columns"] == {"speed": 3.6, "floor": 0.62, "memory": 0.9}
+    gone = dataclasses.replace(line(PEER, 2.0), answer="wrong: other values")
+    assert "speed" not in aims.ratios(RUN.with_readings([gone]))["updates-10"]["all columns"]
+
+
 def test_recording_keeps_other_sizes_and_reads(tmp_path: Path) -> None:
     first = AIMS.recording(dataclasses.replace(RUN, size="large"))
     second = first.recording(RUN).recording(run_of(line(OURS, 1.0, read="one key"), line(PEER, 3.0, read="one key")))
