@@ -1,7 +1,6 @@
 """Times queries in DuckDB on each way to the rows: ``python -m benchmarks.duckdb_views standard``."""
 
 import argparse
-import datetime as dt
 import json
 import os
 import statistics
@@ -14,10 +13,10 @@ from typing import Any
 
 from benchmarks.duckdb_view_reader import QUERIES, WAYS
 from benchmarks.make_tables import default_cache, make_table
+from benchmarks.results_folder import keep, today
 from benchmarks.scenarios import SCENARIOS, Scenario
 
 ROOT = Path(__file__).parent.parent
-RESULTS = Path(__file__).parent / "results"
 STALE, BEFORE, CACHED = "base files alone", "dataset", "view, cache folder"
 Measured = dict[tuple[str, str], list[dict[str, Any]]]
 
@@ -44,7 +43,7 @@ def measure_all(table: Path, rounds: int) -> Measured:
 
 def markdown(scenario: Scenario, found: Measured, rounds: int) -> str:
     """The page of one scenario; a ratio is void if the answers differ."""
-    lines = [f"# {scenario.name} in DuckDB, {dt.datetime.now(dt.UTC).date()}", ""]
+    lines = [f"# {scenario.name} in DuckDB, {today()}", ""]
     lines += [
         f"| query | rows by | warm, s | of {STALE} | first, s | of {BEFORE} | peak memory, MB |",
         "|---|---|---:|---:|---:|---:|---:|",
@@ -88,7 +87,7 @@ def main() -> None:
         found = measure_all(make_table(scenario, options.cache.resolve()), options.rounds)
         page = markdown(scenario, found, options.rounds)
         if options.keep:
-            (RESULTS / f"{dt.datetime.now(dt.UTC).date()}-{name}-duckdb.md").write_text(page)
+            keep(page, f"{name}-duckdb")
         print(page, flush=True)
 
 

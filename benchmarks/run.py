@@ -15,12 +15,12 @@ from benchmarks import aims, machine, page, plot
 from benchmarks.contenders import NAMES, running_contender
 from benchmarks.make_tables import default_cache
 from benchmarks.readings import BUNDLE, OURS, Line, Run
+from benchmarks.results_folder import keep, today
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.store import running_store
 from benchmarks.suite import BYTES_PER_SECOND, LATENCY_SECONDS, SIZES, Case, cases, make_all, of_scenario
 from benchmarks.turns import measure
 
-RESULTS = Path(__file__).parent / "results"
 NAMED = "named"
 """The size of a run of tables with a name."""
 
@@ -46,7 +46,7 @@ def run_cases(
             print(f"{dt.datetime.now(dt.UTC):%H:%M:%S} {number}/{len(chosen)} {case.name}: {case.about}", flush=True)
             lines += measure(case, table, contenders, rounds, store, reads)
     return Run(
-        date=str(dt.datetime.now(dt.UTC).date()),
+        date=today(),
         size=size,
         rounds=rounds,
         machine=facts | {"load average after": f"{os.getloadavg()[0]:.2f}"},
@@ -102,9 +102,8 @@ def main() -> None:
     if options.record:
         known = known.recording(found)
         known.save()
-    path = RESULTS / f"{found.date}-{'-'.join(options.scenarios) or f'suite-{found.size}'}.md"
     text = page.markdown(found, known)
-    path.write_text(text)
+    path = keep(text, "-".join(options.scenarios) or f"suite-{found.size}".replace(" ", "-"))
     found.save(path.with_suffix(".json"))
     path.with_suffix(".svg").write_text(plot.dots(found))
     if options.publish:

@@ -5,7 +5,6 @@ after another, on the same table, with the same number of cores. Answers are com
 """
 
 import argparse
-import datetime as dt
 import json
 import os
 import statistics
@@ -18,11 +17,11 @@ from typing import Any
 from benchmarks.hudi_bundle import NAME, hudi_bundle
 from benchmarks.make_tables import default_cache, make_table
 from benchmarks.process_tree import peak_memory
+from benchmarks.results_folder import keep, today
 from benchmarks.scenarios import SCENARIOS, Scenario
 from benchmarks.spark_environment import PYTHON35, environment
 
 ROOT = Path(__file__).parent.parent
-RESULTS = Path(__file__).parent / "results"
 TIMEOUT_SECONDS = 3600
 
 
@@ -64,7 +63,7 @@ def measure(contender: Contender, table: Path, rounds: int, cores: int) -> dict[
 def markdown(scenario: Scenario, results: dict[str, dict[str, Any]], cores: int, rounds: int) -> str:
     """The page of one scenario; a ratio is void if the answers differ."""
     bundle = results["bundle"]
-    lines = [f"# {scenario.name} in Spark, {dt.datetime.now(dt.UTC).date()}", ""]
+    lines = [f"# {scenario.name} in Spark, {today()}", ""]
     lines += [
         "| read | reader | Spark | rows/s, best | of the bundle's best | of its median | CPU s, median | of its |",
         "|---|---|---|---:|---:|---:|---:|---:|",
@@ -119,7 +118,7 @@ def main() -> None:
         results = {one.name: measure(one, table, options.rounds, options.cores) for one in contenders()}
         page = markdown(scenario, results, options.cores, options.rounds)
         if options.keep:
-            (RESULTS / f"{dt.datetime.now(dt.UTC).date()}-{name}-spark.md").write_text(page)
+            keep(page, f"{name}-spark")
         print(page, flush=True)
 
 

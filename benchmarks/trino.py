@@ -5,7 +5,6 @@ answer is stale. The ratio of any other route is void unless its answer is that 
 """
 
 import argparse
-import datetime as dt
 import math
 import os
 import statistics
@@ -21,6 +20,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from benchmarks.make_tables import default_cache, make_table
+from benchmarks.results_folder import keep, today
 from benchmarks.scenarios import QTY_VALUES, SCENARIOS, Scenario
 from benchmarks.trino_routes import (
     Publishing,
@@ -36,7 +36,6 @@ from tests.integration import trino_download
 from tests.integration.trino_catalogs import hive_properties
 from tests.integration.trino_server import Trino, running_server
 
-RESULTS = Path(__file__).parent / "results"
 BASELINE, CACHED, FIRST = "base files, Hive", "Iceberg, cached", "Iceberg, first load"
 WHOLE, FIRST_WHOLE, VIEW = "Iceberg, slices whole, cached", "Iceberg, slices whole, first load", "SQL view"
 ROUTES = (BASELINE, CACHED, FIRST, WHOLE, FIRST_WHOLE, VIEW)
@@ -133,7 +132,7 @@ def markdown(
     scenario: Scenario, runs: Runs, publishing: Publishing, expected: Mapping[str, Answer], about: Sequence[str]
 ) -> str:
     """The page of one scenario; a ratio is void where the answer is not that of the snapshot."""
-    lines = [f"# {scenario.name} in Trino, {dt.datetime.now(dt.UTC).date()}", ""]
+    lines = [f"# {scenario.name} in Trino, {today()}", ""]
     lines += [
         "| query | route | wall, s | CPU of Trino, s | CPU of the service, s | wall, to baseline | CPU, to baseline |",
         "|---|---|---:|---:|---:|---:|---:|",
@@ -195,7 +194,7 @@ def main() -> None:
         about = _about(scenario, options.rounds, options.warm_ups, load)
         page = markdown(scenario, runs, publishing, expected, about)
         if options.keep:
-            (RESULTS / f"{dt.datetime.now(dt.UTC).date()}-{name}-trino.md").write_text(page)
+            keep(page, f"{name}-trino")
         print(page, flush=True)
 
 
