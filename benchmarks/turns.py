@@ -93,7 +93,7 @@ def _timed(contender: Contender, path: str, read: Read, store: Store | None) -> 
 
 
 def _verdict(answer: dict[str, Any], expected: dict[str, Any]) -> str:
-    for key in ("columns", "rows", "checksum"):
+    for key in ("rows", "columns", "checksum"):
         if answer[key] != expected[key]:
             shown = "" if key == "checksum" else f", {_shown(answer[key])} for {_shown(expected[key])}"
             return f"{WRONG}: other {key if key != 'checksum' else 'values'}{shown}"
