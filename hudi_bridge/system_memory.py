@@ -1,7 +1,7 @@
 """The memory that a process may use: that of the machine, or less in a container."""
 
 import os
-from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 _LIMITS = (
@@ -11,8 +11,9 @@ _LIMITS = (
 """Where Linux tells the limit of a container: control groups of version 2, and of version 1."""
 
 
-def memory_bytes(limits: Iterable[Path] = _LIMITS) -> int:
-    """The memory of this machine, or of the container that limits it."""
+@cache
+def memory_bytes(limits: tuple[Path, ...] = _LIMITS) -> int:
+    """The memory of this machine, or of the container that limits it; as it was when first asked for."""
     installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([installed, *(limit for path in limits if (limit := _limit(path)) is not None)])
 
