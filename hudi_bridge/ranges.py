@@ -189,6 +189,7 @@ class FileOfRanges(io.RawIOBase):
         self._position = 0
         self._held: dict[int, tuple[int, pa.Buffer]] = {}
         self._numbers = count()
+        self._first: list[int] = []
 
     def read_range(self, start: int, size: int) -> pa.Buffer:
         """The bytes of a range, from the store."""
@@ -203,6 +204,15 @@ class FileOfRanges(io.RawIOBase):
         number = next(self._numbers)
         self._held[number] = (start, content)
         return number
+
+    def hold_for_first_read(self, numbers: list[int]) -> None:
+        """Leave what is held to the first who reads rows of the file."""
+        self._first = numbers
+
+    def take_first(self) -> list[int]:
+        """The numbers of what was left to the first who reads rows; nobody else gets them."""
+        numbers, self._first = self._first, []
+        return numbers
 
     def release(self, number: int) -> None:
         """Let go of bytes that are held."""

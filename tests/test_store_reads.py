@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import CorruptBaseFileError, DataFileGoneError, HudiTable, StorageError
+from hudi_bridge.ranges import FileOfRanges
 from hudi_bridge.readers.column_chunks import ColumnChunks
 from hudi_bridge.retries import may_pass, retry_seconds, with_retries
 from hudi_bridge.storage import Storage
@@ -119,6 +120,70 @@ def test_the_next_row_group_is_fetched_while_one_is_decoded(tmp_path: Path, row_
     with chunks.fetched(0, ["a"], 0):
         pass
     chunks.close()
+
+
+@pytest.mark.parametrize(("ahead", "most"), [(0, 1), (1, 2)])
+def test_a_store_holds_what_is_decoded_and_a_limited_part_of_what_follows(
+    tmp_path: Path, ahead: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hudi_bridge.readers.fetch_ahead._ALWAYS_WHOLE_BYTES", 0)
+    monkeypatch.setattr("hudi_bridge.readers.fetch_ahead._WHOLE_BYTES", 0)
+    table = TableWriter(folder=tmp_path / "t").create()
+    rows = [{"id": f"key {row}", "ts": row, "value": f"{row * 7919 % 65521:x}" * 9} for row in range(12_000)]
+    path = table.base_file(at(1), rows, row_group_size=2000)
+    table.log_file(at(2), [table.data_block(at(2), [{"id": "key 7", "ts": 10**6, "value": "new"}])])
+    table.commit(at(1))
+    table.commit(at(2))
+    footer = pq.read_metadata(path)
+    groups = [
+        sum(footer.row_group(group).column(number).total_compressed_size for number in range(footer.num_columns))
+        for group in range(6)
+    ]
+    monkeypatch.setattr("hudi_bridge.readers.column_chunks._MOST_AHEAD_BYTES", ahead * max(groups))
+    held: list[int] = []
+    hold = FileOfRanges.hold
+
+    def counted(file: FileOfRanges, start: int, content: pa.Buffer) -> int:
+        number = hold(file, start, content)
+        held.append(sum(one.size for first, one in tuple(file._held.values()) if first < sum(groups)))
+        return number
+
+    monkeypatch.setattr(FileOfRanges, "hold", counted)
+    found = HudiTable.open(str(table.folder), CountingFileSystem()).snapshot().to_table()
+    assert sorted_column(found, "value") == sorted(
+        ["new", *(str(row["value"]) for row in rows if row["id"] != "key 7")]
+    )
+    assert len(held) >= 6
+    assert max(held) <= most * max(groups) + (1 << 17)
+
+
+@pytest.mark.parametrize("logged", [0, 1])
+def test_large_row_groups_of_a_store_are_read_piece_by_piece(
+    tmp_path: Path, logged: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for limit in ("fetch_ahead._ALWAYS_WHOLE_BYTES", "fetch_ahead._WHOLE_BYTES", "column_chunks._MOST_HELD_BYTES"):
+        monkeypatch.setattr(f"hudi_bridge.readers.{limit}", 0)
+    monkeypatch.setattr("hudi_bridge.readers.base_file._PIECE_BYTES", 4096)
+    table = TableWriter(folder=tmp_path / "t").create()
+    rows: list[dict[str, Any]] = [
+        {"id": f"key {row}", "ts": row, "value": f"{row * 7919 % 65521:x}" * 9} for row in range(12_000)
+    ]
+    path = table.base_file(at(1), rows, row_group_size=6000)
+    table.commit(at(1))
+    updates: list[dict[str, Any]] = [{"id": "key 7", "ts": 10**6, "value": "new"}]
+    if logged:
+        table.log_file(at(2), [table.data_block(at(2), updates)])
+        table.commit(at(2))
+    files = CountingFileSystem()
+    opened = HudiTable.open(str(table.folder), files)
+    requests = files.reset()
+    expected = {str(row["id"]): row["value"] for row in rows} | {
+        str(row["id"]): row["value"] for row in updates[:logged]
+    }
+    assert sorted_column(opened.snapshot().to_table(), "value") == sorted(expected.values())
+    size = path.stat().st_size
+    assert requests.by_file[path.name] > 2 * len(table.arrow_schema)
+    assert requests.read_bytes < 2 * size + (1 << 17)
 
 
 def test_nothing_is_asked_of_an_empty_file(tmp_path: Path) -> None:

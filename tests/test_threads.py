@@ -8,6 +8,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hudi_bridge import threads
@@ -34,7 +35,7 @@ def no_thread_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def endless() -> Iterator[Any]:
     number = 0
     while True:
-        yield number
+        yield pa.record_batch({"n": [number]})
         number += 1
 
 

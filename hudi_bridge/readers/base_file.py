@@ -31,7 +31,14 @@ from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
 ROWS_PER_BATCH = 131_072
-_STREAM_BUFFER_BYTES = 1 << 20
+"""The most rows of a batch."""
+_FEWEST_ROWS = 256
+_BATCH_BYTES = 1 << 22
+"""About the bytes of a batch in memory."""
+_LEAST_VALUE_BYTES = 12
+"""What a value takes in memory at least, about: those that a dictionary replaces take almost nothing in the file."""
+_PIECE_BYTES = 1 << 20
+"""How much of each column of a large row group is read at a time."""
 
 # These columns hold few distinct values per file, some of them long. As dictionaries, they are cheap to filter.
 _DICTIONARY_COLUMNS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_file_name")
@@ -49,7 +56,8 @@ class OpenBaseFile:
         self.use_threads = use_threads
         self.path = path
         self._known = footer
-        self._opened: pq.ParquetFile | None = None
+        self._opened: pa.NativeFile | None = None
+        self._readers: dict[tuple[int, bool], pq.ParquetFile] = {}
         self.arrow_schema = _decoded_schema(footer.arrow_schema)
         rows = [self.footer.row_group(group).num_rows for group in self.row_groups]
         self.row_group_starts = np.cumsum([0, *rows])
@@ -74,32 +82,38 @@ class OpenBaseFile:
         try:
             opened, ranges = _open(storage, split, path)
             fragment = base_fragment(storage, split, path, opened)
-            file = _parquet_file(storage, opened, fragment)
+            file = _parquet_file(opened, fragment, by_pieces=storage.is_local)
             footer = BaseFooter(fragment, file.schema_arrow)
             if keep_footer:
                 footer.keep(storage, split, path)
         except PARQUET_ERRORS as error:
             raise _cause(storage, split, path, error, pq.ParquetFile) from error
         base = cls(storage, split, path, footer, use_threads=use_threads)
-        base._take(file, ranges)
+        base._readers[ROWS_PER_BATCH, storage.is_local] = file
+        base._take(opened, ranges)
         return base
 
-    @property
-    def file(self) -> pq.ParquetFile:
-        """The file, for its rows; raises like ``open``."""
-        if self._opened is None:
-            storage, split, path = self._storage, self._split, self.path
-            try:
-                opened, ranges = _open(storage, split, path)
-                return self._take(_parquet_file(storage, opened, self._known.fragment), ranges)
-            except PARQUET_ERRORS as error:
-                raise _cause(storage, split, path, error, pq.ParquetFile) from error
-        return self._opened
+    def reader(self, rows_per_batch: int, row_group: int, columns: Sequence[str]) -> pq.ParquetFile:
+        """The file, for top-level columns of a row group in batches of that size.
 
-    def _take(self, file: pq.ParquetFile, ranges: FileOfRanges | None) -> pq.ParquetFile:
-        self._opened = file
+        All iterations of one reader share the size. Raises like ``open``.
+        """
+        storage, split, path = self._storage, self._split, self.path
+        try:
+            opened = self._opened or self._take(*_open(storage, split, path))
+            is_large = self._chunks is not None and self._chunks.are_large(row_group, columns)
+            by_pieces = storage.is_local or is_large
+            kind = rows_per_batch, by_pieces
+            if kind not in self._readers:
+                self._readers[kind] = _parquet_file(opened, self._known.fragment, by_pieces=by_pieces)
+        except PARQUET_ERRORS as error:
+            raise _cause(storage, split, path, error, pq.ParquetFile) from error
+        return self._readers[kind]
+
+    def _take(self, opened: pa.NativeFile, ranges: FileOfRanges | None) -> pa.NativeFile:
+        self._opened = opened
         self._chunks = None if ranges is None else ColumnChunks(ranges, self.footer)
-        return file
+        return opened
 
     def __enter__(self) -> Self:
         return self
@@ -107,8 +121,10 @@ class OpenBaseFile:
     def __exit__(self, *_: object) -> None:
         if self._chunks is not None:
             self._chunks.close()
+        for reader in self._readers.values():
+            reader.close(force=True)
         if self._opened is not None:
-            self._opened.close(force=True)
+            self._opened.close()
 
     @property
     def footer(self) -> pq.FileMetaData:
@@ -137,18 +153,26 @@ class OpenBaseFile:
             if chunk.path_in_schema in wanted or chunk.path_in_schema.partition(".")[0] in wanted
         )
 
+    @property
+    def is_fetched(self) -> bool:
+        """Whether ``fetched`` fetches columns; those of a file on a local disk are read page by page."""
+        return self._chunks is not None
+
     def text_range(self, row_group: int, column: str) -> tuple[str, str] | None:
         """The least and greatest text of a top-level column in a row group; None if its statistics do not tell."""
         if column not in self.arrow_schema.names or not pa.types.is_string(self.arrow_schema.field(column).type):
             return None
         return text_range(self.footer, row_group, column)
 
-    def fetched(self, row_group: int, columns: Iterable[str], then: int | None) -> AbstractContextManager[None]:
-        """A context in which top-level columns of a row group are in memory, unless the file is on a local disk.
+    def fetched(self, row_group: int, columns: Sequence[str], then: int | None) -> AbstractContextManager[None]:
+        """A context in which top-level columns of a row group are in memory.
 
-        Those of the row group that is read ``then`` may be fetched meanwhile.
+        Nothing is fetched of local files, nor of large row groups. Those columns of the row group that is read ``then``
+        may be fetched meanwhile.
         """
-        return nullcontext() if self._chunks is None else self._chunks.fetched(row_group, columns, then)
+        if self._chunks is None or self._chunks.are_large(row_group, columns):
+            return nullcontext()
+        return self._chunks.fetched(row_group, columns, then)
 
     def cause(self, error: Exception, decode: Callable[[pa.NativeFile], object]) -> HudiReadError:
         """The error to raise for an Arrow error: the file is corrupt, it is missing, or its file system has failed."""
@@ -239,13 +263,23 @@ class BaseFileColumns:
             self._filter_view = self._base.view(request.filter_columns)
         return self._filter_view
 
-    def batches(self, row_group: int, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[pa.RecordBatch]:
+    def batches(self, row_group: int, rows_per_batch: int | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of one row group.
 
         Raises:
             CorruptBaseFileError: the data cannot be decoded.
         """
         return map(self.evolve, self.stored_batches(row_group, rows_per_batch))
+
+    def rows_per_batch(self, row_group: int, columns: Iterable[str]) -> int:
+        """The number of rows of which some of the file's top-level columns take a few megabytes at most, about."""
+        names, group = set(columns), self._base.footer.row_group(row_group)
+        rows, width = max(1, group.num_rows), 0
+        for number in range(group.num_columns):
+            chunk = group.column(number)
+            if chunk.path_in_schema in names or chunk.path_in_schema.partition(".")[0] in names:
+                width += max(_LEAST_VALUE_BYTES, chunk.total_uncompressed_size // rows)
+        return min(ROWS_PER_BATCH, max(_FEWEST_ROWS, _BATCH_BYTES // max(1, width)))
 
     def rows_of(self, row_group: int) -> int:
         """The number of rows of a row group."""
@@ -258,23 +292,29 @@ class BaseFileColumns:
         return sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema.partition(".")[0] in names)
 
     def stored_batches(
-        self, row_group: int, rows_per_batch: int = ROWS_PER_BATCH, columns: tuple[str, ...] | None = None
+        self, row_group: int, rows_per_batch: int | None = None, columns: tuple[str, ...] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The rows of one row group as stored; drop what is not needed before ``evolve``.
 
-        ``columns`` are top-level columns of the file, by default ``file_columns``.
+        ``columns`` are top-level columns of the file, by default ``file_columns``. By default, a batch takes a few
+        megabytes.
 
         Raises:
             CorruptBaseFileError: the data cannot be decoded, or the number of rows is not that of the footer.
         """
         names = list(self._evolution.file_columns if columns is None else columns)
+        expected = self.rows_of(row_group)
+        most_rows = self.rows_per_batch(row_group, names) if rows_per_batch is None else rows_per_batch
+        if expected <= min(most_rows, ROWS_PER_BATCH):
+            # Readers of small row groups are the same.
+            most_rows = ROWS_PER_BATCH
 
         def batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
             return file.iter_batches(
-                rows_per_batch, row_groups=[row_group], columns=names, use_threads=self._base.use_threads
+                most_rows, row_groups=[row_group], columns=names, use_threads=self._base.use_threads
             )
 
-        rows, file = 0, self._base.file
+        rows, file = 0, self._base.reader(most_rows, row_group, names)
         try:
             with self._base.fetched(row_group, names, self._following.get(row_group)):
                 for batch in batches(file):
@@ -283,7 +323,6 @@ class BaseFileColumns:
         except PARQUET_ERRORS as error:
             raise self._base.cause(error, lambda file: deque(batches(pq.ParquetFile(file)), 0)) from error
         # A damaged page may end a column early without an error.
-        expected = self.rows_of(row_group)
         if rows != expected:
             found = f"{rows} rows in row group {row_group}"
             raise CorruptBaseFileError(self._base.path, None, found, f"{expected}, as the footer says")
@@ -294,15 +333,15 @@ class BaseFileColumns:
         return with_path_columns(self._evolution.apply(rows), self.schema, self._split)
 
 
-def _parquet_file(storage: Storage, opened: pa.NativeFile, fragment: "ds.ParquetFileFragment") -> pq.ParquetFile:
-    """The file with a known footer."""
+def _parquet_file(opened: pa.NativeFile, fragment: "ds.ParquetFileFragment", *, by_pieces: bool) -> pq.ParquetFile:
+    """The file with a known footer, whose column chunks are read by pieces or as a whole."""
     return pq.ParquetFile(
         opened,
         metadata=fragment.metadata,
         coerce_int96_timestamp_unit="us",
-        # Seeks are cheap on a local disk, so pages are read on demand. Elsewhere, columns are fetched before.
+        # Pages are read on demand from a local disk, where seeks are cheap. Elsewhere, columns are fetched before.
         pre_buffer=False,
-        buffer_size=_STREAM_BUFFER_BYTES if storage.is_local else 0,
+        buffer_size=_PIECE_BYTES if by_pieces else 0,
         read_dictionary=list(_DICTIONARY_COLUMNS),
         page_checksum_verification=True,
     )

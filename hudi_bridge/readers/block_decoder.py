@@ -1,6 +1,6 @@
 """Decodes the blocks of the log files of a split."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -24,6 +24,10 @@ from hudi_bridge.readers.split_columns import plan_file_evolution, record_keys, 
 from hudi_bridge.schema.avro import AvroRecord, arrow_schema, parse_avro_schema
 from hudi_bridge.schema.evolve import Evolution
 from hudi_bridge.splits.split import RealtimeFileSplit
+
+_PIECE_RECORDS = 1 << 15
+"""The most records of a block that are decoded at a time: decoding takes several times as much memory as they do."""
+_PIECE_BYTES = 1 << 23
 
 
 class BlockDecoder:
@@ -70,6 +74,22 @@ class BlockDecoder:
             case _:
                 assert_never(block.block_type)
 
+    def pieces(self, block: LogBlock) -> Iterator[LogRecords]:
+        """The records of a data or delete block as those of ``decode``, some at a time in their order.
+
+        Raises:
+            CorruptLogFileError: the content is not what its header says.
+        """
+        if block.block_type is not BlockType.AVRO_DATA and block.block_type is not BlockType.HFILE_DATA:
+            yield self.decode(block)
+            return
+        datums = self.datums(block)
+        positions = self._positions(block, len(datums))
+        most = min(_PIECE_RECORDS, 1 + _PIECE_BYTES * len(datums) // max(1, block.content.size))
+        for start in range(0, max(1, len(datums)), most):
+            piece = slice(start, start + most)
+            yield self._records(block, datums.between(piece), positions if positions is None else positions[piece])
+
     def keys(self, block: LogBlock) -> Column:
         """The record keys of a data block.
 
@@ -93,10 +113,14 @@ class BlockDecoder:
             raise CorruptLogFileError(block.path, block.offset, found, "a record key in each record")
         return keys
 
-    def _data(self, block: LogBlock, stored: pa.RecordBatch, records: int, wanted: Booleans | None) -> LogRecords:
-        """The given rows of a block of ``records`` records, of which ``wanted`` tells those that are given."""
+    def _positions(self, block: LogBlock, records: int) -> Positions | None:
+        return parse_record_positions(block, self._split.base_instant_time, records)
+
+    def _data(
+        self, block: LogBlock, stored: pa.RecordBatch, positions: Positions | None, wanted: Booleans | None
+    ) -> LogRecords:
+        """The given rows of a block; ``wanted`` tells which of those that have the positions are given."""
         rows = with_path_columns(stored, self.schema, self._split)
-        positions = parse_record_positions(block, self._split.base_instant_time, records)
         return data_records(
             rows,
             self._keys_of(block, rows),
@@ -124,15 +148,18 @@ class BlockDecoder:
             deletes.record_keys,
             orderings.columns,
             without_ordering | np.asarray(deletes.is_default),
-            parse_record_positions(block, self._split.base_instant_time, len(deletes)),
+            self._positions(block, len(deletes)),
         )
 
     def records(self, block: LogBlock, datums: "Datums") -> LogRecords:
         """The records of an Avro or HFile block; raises like ``decode``."""
+        return self._records(block, datums, self._positions(block, len(datums)))
+
+    def _records(self, block: LogBlock, datums: "Datums", positions: Positions | None) -> LogRecords:
         wanted = None
         if self._wanted_keys is not None:
             wanted = self._wanted(self._keys_of(block, self._stored_datums(block, datums, of_keys=True)))
-        return self._data(block, self._stored_datums(block, datums.chosen(wanted), of_keys=False), len(datums), wanted)
+        return self._data(block, self._stored_datums(block, datums.chosen(wanted), of_keys=False), positions, wanted)
 
     def rows(self, block: LogBlock, datums: "Datums") -> pa.RecordBatch:
         """Records of an Avro or HFile block in the columns of ``schema``; raises like ``decode``."""
@@ -174,7 +201,7 @@ class BlockDecoder:
             wanted = self._wanted(self._keys_of(block, self._stored_parquet(block, of_keys=True)))
         rows = self._stored_parquet(block, of_keys=False)
         chosen = rows if wanted is None else rows.filter(pa.array(wanted))
-        return self._data(block, chosen, rows.num_rows, wanted)
+        return self._data(block, chosen, self._positions(block, rows.num_rows), wanted)
 
     def _stored_parquet(self, block: LogBlock, *, of_keys: bool) -> pa.RecordBatch:
         content, path, offset = block.content, block.path, block.content_offset
@@ -215,6 +242,11 @@ class Datums:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    def between(self, piece: slice) -> "Datums":
+        """A run of them."""
+        keys = None if self.keys is None else self.keys[piece]
+        return Datums(data=self.data, starts=self.starts[piece], ends=self.ends[piece], keys=keys)
 
     def at(self, positions: Positions) -> "Datums":
         """Those at ascending positions."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +14,10 @@ _REQUESTS_AT_ONCE = 4
 _REQUEST_BYTES = 1 << 23
 _MOST_GAP_BYTES = 1 << 20
 """Bytes between two column chunks that are fetched with them: a further request would take longer."""
+_MOST_AHEAD_BYTES = 1 << 26
+"""The bytes of a row group that are fetched while the one before is decoded; the rest follow."""
+_MOST_HELD_BYTES = 1 << 28
+"""Column chunks of a row group that take more are read piece by piece, as they are decoded."""
 
 Range = tuple[int, int]
 """The offset of the first byte and that after the last."""
@@ -29,6 +34,10 @@ class ColumnChunks:
         self._footer = footer
         self._ahead: tuple[_Wanted, Workers[list[int]]] | None = None
 
+    def are_large(self, row_group: int, columns: Iterable[str]) -> bool:
+        """Whether these columns of a row group are better not in memory as a whole."""
+        return sum(end - start for start, end in _chunks(self._footer, row_group, columns)) > _MOST_HELD_BYTES
+
     @contextmanager
     def fetched(self, row_group: int, columns: Iterable[str], then: int | None = None) -> Iterator[None]:
         """A context in which top-level columns of a row group are in memory.
@@ -36,10 +45,9 @@ class ColumnChunks:
         A background thread fetches those of the row group that is read ``then``.
         """
         names = tuple(columns)
-        held = self._fetched_ahead((row_group, names))
-        if held is None:
-            held = self.fetch(row_group, names)
+        held = [*self._fetched_ahead((row_group, names)), *self._file.take_first()]
         try:
+            held += self.fetch(row_group, names)
             if then is not None:
                 self._begin((then, names))
             yield
@@ -56,23 +64,30 @@ class ColumnChunks:
 
     def _begin(self, wanted: _Wanted) -> None:
         self.close()
-        workers = Workers([lambda: iter([self.fetch(*wanted)])], 1, 1)
+        workers = Workers([lambda: iter([self.fetch(*wanted, _MOST_AHEAD_BYTES)])], 1, 1)
         self._ahead = (wanted, workers)
         workers.start()
 
-    def _fetched_ahead(self, wanted: _Wanted) -> list[int] | None:
-        """What was fetched in the background; None if that was something else."""
+    def _fetched_ahead(self, wanted: _Wanted) -> list[int]:
+        """What was fetched in the background, unless that was something else."""
         if self._ahead is None or self._ahead[0] != wanted:
-            return None
+            return []
         [held] = self._ahead[1].items()
         self.close()
         self._ahead = None
         return held
 
-    def fetch(self, row_group: int, columns: Iterable[str]) -> list[int]:
-        """Hold top-level columns of a row group; returns the numbers with which to release what was not held before."""
-        ranges = merged_ranges(self._within_file(_chunks(self._footer, row_group, columns)))
-        missing = [one for one in ranges if not self._file.holds(one[0], one[1] - one[0])]
+    def fetch(self, row_group: int, columns: Iterable[str], most_bytes: int | None = None) -> list[int]:
+        """Hold top-level columns of a row group; returns the numbers with which to release what was not held before.
+
+        With ``most_bytes``, those that come first in the file are held, up to that many bytes.
+        """
+        chunks = sorted(self._within_file(_chunks(self._footer, row_group, columns)))
+        new = [one for one in chunks if not self._file.holds(one[0], one[1] - one[0])]
+        if most_bytes is not None:
+            sizes = accumulate(end - start for start, end in new)
+            new = [one for one, size in zip(new, sizes, strict=True) if size <= most_bytes]
+        missing = merged_ranges(new)
         contents = [pa.allocate_buffer(end - start) for start, end in missing]
         pieces = [piece for one, content in zip(missing, contents, strict=True) for piece in _pieces(one, content)]
         map_in_threads(lambda piece: self._file.read_into(*piece), pieces, _REQUESTS_AT_ONCE)

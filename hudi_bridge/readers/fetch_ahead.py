@@ -119,7 +119,9 @@ class FilesOfSlice:
             footer = base_fragment(self.storage, self.split, path, opened).metadata
             if footer.num_row_groups:
                 with fetching_much(self.size_bytes):
-                    ColumnChunks(file, footer).fetch(0, self._columns)
+                    chunks = ColumnChunks(file, footer)
+                    if not chunks.are_large(0, self._columns):
+                        file.hold_for_first_read(chunks.fetch(0, self._columns))
         except (StorageError, FileNotFoundError):
             raise
         except PARQUET_ERRORS:

@@ -1,9 +1,10 @@
 """Matches the rows of a base file with the log records of the same key, batch by batch.
 
-Rows are matched by position if all log blocks give record positions, otherwise by record key.
+Rows are matched by position if all log blocks give record positions, otherwise by record key. Each match by key costs a
+hash of all log keys, so the columns that are matched are read of more rows at a time than the others.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
 import pyarrow as pa
@@ -18,8 +19,9 @@ from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from hudi_bridge.splits.split import ReadContext
 
-# Each match costs a hash of all log keys.
 _BATCHES_PER_MATCH = 4
+_FETCHED_ROWS = 1 << 16
+"""The rows of a batch of a file in a store: all columns are fetched, and so decoded, together."""
 
 
 def matched_columns(rule: MergeRule, context: ReadContext, *, by_position: bool = False) -> tuple[str, ...]:
@@ -45,18 +47,29 @@ class KeyMatchFinder:
         self.columns = matched_columns(rule, context, by_position=self._by_position)
         """The columns that are matched."""
         self._columns = base.view(self.columns)
-        # Each batch of keys costs a hash of all log keys.
-        self._rows_per_batch = ROWS_PER_BATCH if self._by_position else max(ROWS_PER_BATCH, len(merger.log_records))
+        self._log_keys = 0 if self._by_position else len(merger.log_records)
 
-    def matches_of_batches(self, group: int, wanted: BaseFileColumns) -> Callable[[pa.RecordBatch], KeyMatches]:
-        """A function from a batch of ``wanted`` to its matches, to be called for all batches of a row group in order.
+    @property
+    def file_columns(self) -> tuple[str, ...]:
+        """The columns of the file that are matched."""
+        return self._columns.file_columns
 
-        Key columns that ``wanted`` has are taken from its batches; others are read separately.
+    def rows_per_match(self, group: int, columns: Collection[str]) -> int:
+        """The number of rows of which columns of the file are read at a time to be matched."""
+        return max(self._columns.rows_per_batch(group, columns), self._log_keys)
+
+    def matches_of_batches(
+        self, group: int, columns: Collection[str], rows_per_batch: int
+    ) -> Callable[[pa.RecordBatch], KeyMatches]:
+        """A function from a batch of columns of the file to its matches, for all batches of a row group in order.
+
+        What is matched is taken from the batches, if it is there and they have enough rows; otherwise it is read
+        separately.
         """
         found: Callable[[pa.RecordBatch], KeyMatches] = _MatchesReadSeparately(self.iter_matches(group))
-        if wanted.has_columns_of(self._columns) and self._rows_per_batch == ROWS_PER_BATCH:
+        if rows_per_batch >= self._log_keys and set(self.file_columns).issubset(columns):
             found = _MatchesInBatches(self, int(self._base.row_group_starts[group]))
-        if self._by_position and wanted.has_columns_of(self._keys):
+        if self._by_position and set(self._keys.file_columns).issubset(columns):
             return partial(self._checked, found)
         return found
 
@@ -90,7 +103,7 @@ class KeyMatchFinder:
     def iter_matches(self, group: int) -> Iterator[KeyMatches]:
         """The matches of a row group, batch by batch, for which only key columns are read."""
         start = int(self._base.row_group_starts[group])
-        for stored in self._columns.stored_batches(group, self._rows_per_batch):
+        for stored in self._columns.stored_batches(group, self.rows_per_match(group, self.file_columns)):
             yield self.match(stored, start)
             start += stored.num_rows
 
@@ -112,11 +125,72 @@ class KeyMatchFinder:
         waiting: list[pa.RecordBatch] = []
         for rows in batches:
             waiting.append(rows)
-            if sum(one.num_rows for one in waiting) >= _BATCHES_PER_MATCH * self._rows_per_batch:
+            if sum(one.num_rows for one in waiting) >= _BATCHES_PER_MATCH * max(ROWS_PER_BATCH, self._log_keys):
                 yield pa.concat_batches(waiting)  # type: ignore[attr-defined]
                 waiting = []
         if waiting:
             yield pa.concat_batches(waiting)  # type: ignore[attr-defined]
+
+
+class MatchedBatches:
+    """The rows of a base file with columns of a view as stored, and their matches.
+
+    Made before the log records are known: ``others`` can be read meanwhile.
+    """
+
+    def __init__(self, base: OpenBaseFile, wanted: BaseFileColumns, rule: MergeRule, context: ReadContext) -> None:
+        self._wanted = wanted
+        matched = () if base.is_fetched else base.view(matched_columns(rule, context)).file_columns
+        self._others = tuple(name for name in wanted.file_columns if name not in matched)
+        self._rows_per_other = _FETCHED_ROWS if base.is_fetched else None
+
+    def others(self, group: int) -> Iterator[pa.RecordBatch]:
+        """The columns of a row group that are read without those that are matched; nothing if all are matched."""
+        if self._others or not self._wanted.file_columns:
+            yield from self._wanted.stored_batches(group, self._rows_per_other, self._others)
+
+    def batches(
+        self, group: int, others: Iterator[pa.RecordBatch], finder: KeyMatchFinder
+    ) -> Iterator[tuple[pa.RecordBatch, KeyMatches]]:
+        """The rows of a row group, of which ``others`` are given, with their matches."""
+        wanted = self._wanted
+        rest = tuple(name for name in wanted.file_columns if name not in self._others)
+        if not rest:
+            rows = self._rows_per_other or wanted.rows_per_batch(group, wanted.file_columns)
+            matches_of = finder.matches_of_batches(group, wanted.file_columns, rows)
+            for other in others:
+                yield other, matches_of(other)
+            return
+        columns = tuple(dict.fromkeys((*rest, *finder.file_columns)))
+        rows = finder.rows_per_match(group, columns)
+        matches_of = finder.matches_of_batches(group, columns, rows)
+        matched = ((stored, matches_of(stored)) for stored in wanted.stored_batches(group, rows, columns))
+        if self._others:
+            yield from _side_by_side(matched, others)
+            return
+        yield from matched
+
+
+def _side_by_side(
+    matched: Iterator[tuple[pa.RecordBatch, KeyMatches]], others: Iterator[pa.RecordBatch]
+) -> Iterator[tuple[pa.RecordBatch, KeyMatches]]:
+    """The columns of both, with the matches, of as many rows at a time as both have."""
+    begun: tuple[pa.RecordBatch, KeyMatches] | None = None
+    at = 0
+    for other in others:
+        start = 0
+        # A damaged file may have fewer rows of the matched columns; the end of these raises that.
+        while start < other.num_rows and (begun := begun or next(matched, None)) is not None:
+            stored, matches = begun
+            rows = min(stored.num_rows - at, other.num_rows - start)
+            schema = pa.schema([*stored.schema, *other.schema])
+            columns = [*stored.slice(at, rows).columns, *other.slice(start, rows).columns]
+            yield pa.record_batch(columns, schema=schema), matches.between(at, at + rows)
+            start, at = start + rows, at + rows
+            if at == stored.num_rows:
+                begun, at = None, 0
+    for _ in matched:
+        pass
 
 
 class _MatchesInBatches:

@@ -81,20 +81,23 @@ class LogScan:
         """
         blocks = deque(self._blocks())
         self._kept = None
-        decoder: BlockDecoder | LateLogRows = self._decoder
-        if self._first is not None:
-            decoder = self.late_rows = LateLogRows(self._first, self._decoder)
-        decoded = [decoder.decode(blocks.popleft()) for _ in range(len(blocks))]
+        if self._first is None:
+            schema = self._decoder.schema
+            decoded = [piece for _ in range(len(blocks)) for piece in self._decoder.pieces(blocks.popleft())]
+        else:
+            self.late_rows = LateLogRows(self._first, self._decoder)
+            schema = self.late_rows.schema
+            decoded = [self.late_rows.decode(blocks.popleft()) for _ in range(len(blocks))]
         if ranges is not None:
             for records in decoded:
                 ranges.add(records)
             ranges.keep(self._storage, self.instants)
-        return self._record_map(decoded, decoder.schema)
+        return self._record_map(decoded, schema)
 
     def records_of_part(self, part: int) -> LogRecordMap:
         """The surviving log records of one part of the record keys."""
         self._kept = self._blocks()
-        decoded: Iterable[LogRecords] = map(self._decoder.decode, self._kept)
+        decoded = (piece for block in self._kept for piece in self._decoder.pieces(block))
         if self.parts > 1:
             decoded = (selected(records, part_of_keys(records.keys, self.parts) == part) for records in decoded)
         return self._record_map(decoded, self._decoder.schema)

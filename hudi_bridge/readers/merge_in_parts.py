@@ -9,7 +9,7 @@ from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, OpenBaseFile
-from hudi_bridge.readers.key_matches import KeyMatchFinder
+from hudi_bridge.readers.key_matches import KeyMatchFinder, MatchedBatches
 from hudi_bridge.readers.log_record_scanner import LogScan
 from hudi_bridge.splits.split import RealtimeFileSplit
 
@@ -70,11 +70,10 @@ class MergeInParts:
             return
         finder = KeyMatchFinder(base, merger, self._rule, self._split.context)
         wanted = base.view(self._read_columns)
+        batches = MatchedBatches(base, wanted, self._rule, self._split.context)
         for group in base.row_groups:
             start = int(base.row_group_starts[group])
-            matches_of = finder.matches_of_batches(group, wanted)
-            for stored in wanted.stored_batches(group):
-                matches = matches_of(stored)
+            for stored, matches in batches.batches(group, batches.others(group), finder):
                 positions.append(merger.superseded(matches) + start)
                 start += matches.base_rows
                 yield from merged_rows(wanted, stored, matches, merger)

@@ -1,6 +1,7 @@
 """Reads several splits in parallel, in order of arrival, or one split ahead of its consumer.
 
-Worker threads fill a bounded queue, so memory does not grow with the number of splits.
+Worker threads fill a queue of a limited number of batches and of bytes, so memory does not grow with the number of
+splits, nor with the size of row groups.
 """
 
 import os
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from hudi_bridge.threads import Item, Source, Workers
 
+_BYTES_IN_QUEUE = 1 << 24
 _BATCHES_IN_QUEUE = 4
 
 BatchSource = Source[pa.RecordBatch]
@@ -34,16 +36,30 @@ def iter_parallel(
         for source in sources:
             yield from source()
         return
-    yield from _iter_from_workers(sources, at_once, _BATCHES_IN_QUEUE)
+    yield from _from_workers(Workers(sources, at_once, _BYTES_IN_QUEUE, _size_in_queue))
 
 
 def iter_ahead(source: Source[Item]) -> Generator[Item, None, None]:
     """The items of a source, read one item ahead by a background thread."""
-    return _iter_from_workers([source], 1, 1)
+    return _from_workers(Workers([source], 1, 1))
 
 
-def _iter_from_workers(sources: Sequence[Source[Item]], at_once: int, max_waiting: int) -> Generator[Item, None, None]:
-    workers = Workers(sources, at_once, max_waiting)
+@contextmanager
+def begun(batches: Iterator[pa.RecordBatch], most: int | None = None) -> Iterator[Iterator[pa.RecordBatch]]:
+    """The same batches; a background thread starts to read them at once, as far as there is room in its queue.
+
+    It reads ``most`` of them, by default all.
+    """
+    workers = Workers([lambda: islice(batches, most)], 1, _BYTES_IN_QUEUE, _size_in_queue)
+    try:
+        workers.start()
+        yield chain(workers.items(), batches)
+    finally:
+        workers.stopped = True
+        workers.end()
+
+
+def _from_workers(workers: Workers[Item]) -> Generator[Item, None, None]:
     try:
         workers.start()
         yield from workers.items()
@@ -52,13 +68,6 @@ def _iter_from_workers(sources: Sequence[Source[Item]], at_once: int, max_waitin
         workers.end()
 
 
-@contextmanager
-def begun(items: Iterator[Item]) -> Iterator[Iterator[Item]]:
-    """The same items; a background thread starts to read the first one at once."""
-    workers = Workers([lambda: islice(items, 1)], 1, 1)
-    try:
-        workers.start()
-        yield chain(workers.items(), items)
-    finally:
-        workers.stopped = True
-        workers.end()
+def _size_in_queue(batch: pa.RecordBatch) -> int:
+    """The bytes of a batch; a small one counts as a part of the queue, for the number of batches is limited as well."""
+    return max(batch.nbytes, _BYTES_IN_QUEUE // _BATCHES_IN_QUEUE)

@@ -17,7 +17,7 @@ from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, OpenBaseFile
 from hudi_bridge.readers.column_ranges import RangesInLogs
-from hudi_bridge.readers.key_matches import KeyMatchFinder, matched_columns
+from hudi_bridge.readers.key_matches import KeyMatchFinder, MatchedBatches, matched_columns
 from hudi_bridge.readers.late_columns import WantedRows, kept_rows
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
 from hudi_bridge.readers.merge_in_parts import MergeInParts, log_rows, merged_rows
@@ -139,13 +139,15 @@ class RealtimeCompactedReader:
         wanted = base.view(self._read_columns)
         matching = wanted.matching_row_groups(self._request)
         wanted.expect(matching)
-        first = wanted.stored_batches(0)
-        may_begin = self._use_threads and 0 in matching
-        # The base file is decoded in parallel with the logs at first, then with the merge.
-        with begun(first) if may_begin else nullcontext(first) as first_group:
+        batches = MatchedBatches(base, wanted, self._rule, self._split.context)
+        first = batches.others(0)
+        # The base file is decoded in parallel with the logs at first, then with the merge. What a store is asked for
+        # is kept until a batch is left.
+        most = 1 if base.is_fetched else None
+        with begun(first, most) if self._use_threads and 0 in matching else nullcontext(first) as first_group:
             merger = self._merger()
             groups = self._groups(base, wanted, None, merges_fields=merger.merges_rows)
-            read = partial(self._matched_batches, base, wanted, groups, first_group, merger)
+            read = partial(self._matched_batches, base, batches, groups, first_group, merger)
             for stored, matches in iter_ahead(read) if self._use_threads else read():
                 yield from wanted.passing(stored, self._request, without=merger.superseded(matches))
                 for rows in merged_rows(wanted, stored, matches, merger):
@@ -170,7 +172,7 @@ class RealtimeCompactedReader:
     def _matched_batches(
         self,
         base: OpenBaseFile,
-        wanted: BaseFileColumns,
+        batches: MatchedBatches,
         groups: RowGroups,
         first_group: Iterator[pa.RecordBatch],
         merger: FileSliceMerger,
@@ -179,9 +181,7 @@ class RealtimeCompactedReader:
         finder = KeyMatchFinder(base, merger, self._rule, self._split.context)
         for group in base.row_groups:
             if group in groups.rows:
-                matches_of = finder.matches_of_batches(group, wanted)
-                for stored in wanted.stored_batches(group) if group else first_group:
-                    yield stored, matches_of(stored)
+                yield from batches.batches(group, batches.others(group) if group else first_group, finder)
             elif group in groups.keys:
                 for _ in finder.iter_matches(group):
                     pass
@@ -213,7 +213,9 @@ class RealtimeCompactedReader:
         finder: KeyMatchFinder,
         merger: FileSliceMerger,
     ) -> Iterator[pa.RecordBatch]:
-        matches_of = finder.matches_of_batches(group, first)
+        matches_of = finder.matches_of_batches(
+            group, first.file_columns, first.rows_per_batch(group, first.file_columns)
+        )
         found: list[KeyMatches] = []
 
         def keep(stored: pa.RecordBatch) -> Booleans:

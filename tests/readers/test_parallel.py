@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -207,25 +208,45 @@ def test_an_error_ahead_comes_after_the_items_before_it() -> None:
         next(items)
 
 
-def test_the_first_item_is_made_while_the_consumer_does_something_else() -> None:
+@pytest.mark.parametrize("most", [None, 1, 2])
+def test_the_first_batch_is_made_while_the_consumer_does_something_else(most: int | None) -> None:
     made = threading.Event()
 
-    def source() -> Iterator[int]:
+    def source() -> Iterator[pa.RecordBatch]:
         made.set()
-        yield 1
-        yield 2
+        yield batch(1)
+        yield batch(2)
 
-    with begun(source()) as items:
+    with begun(source(), most) as batches:
         assert made.wait(5)
-        assert list(items) == [1, 2]
-    with begun(iter(())) as nothing:
+        assert list(batches) == [batch(1), batch(2)]
+    with begun(iter(()), most) as nothing:
         assert list(nothing) == []
 
 
-def test_an_error_in_the_first_item_reaches_the_consumer() -> None:
-    def source() -> Iterator[int]:
-        raise DAMAGE
-        yield 1
+@pytest.mark.parametrize(("rows", "most"), [(1, 5), (1 << 20, 3)])
+def test_a_background_thread_makes_a_limited_number_of_batches_and_of_bytes(rows: int, most: int) -> None:
+    made = []
 
-    with pytest.raises(CorruptLogFileError), begun(source()) as items:
-        next(items)
+    def source() -> Iterator[pa.RecordBatch]:
+        for number in range(40):
+            made.append(number)
+            yield pa.record_batch({"n": np.full(rows, number)})
+
+    with begun(source()) as batches:
+        until = time.monotonic() + 10
+        while len(made) < most and time.monotonic() < until:
+            time.sleep(0.001)
+        time.sleep(0.01)
+        # One more waits for room.
+        assert len(made) == most
+        assert [found.column("n")[0].as_py() for found in batches] == list(range(40))
+
+
+def test_an_error_in_the_first_batch_reaches_the_consumer() -> None:
+    def source() -> Iterator[pa.RecordBatch]:
+        raise DAMAGE
+        yield batch(1)
+
+    with pytest.raises(CorruptLogFileError), begun(source()) as batches:
+        next(batches)

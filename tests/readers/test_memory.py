@@ -1,0 +1,93 @@
+"""The memory of streams, as Arrow's memory pools count it: bounded, whatever the size and the number of file slices."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from tests.table_writer import META_FIELDS, TableWriter, at
+
+MB = 1 << 20
+ROWS_OF_A_MB = MB // 500
+STREAM_BYTES = 64 * MB
+"""What a stream of these tables takes at most: some batches, a queue of them and the pages that are being decoded."""
+
+_POOLS: list[pa.MemoryPool] = []
+"""All pools of these tests: what they have allocated must not outlive them."""
+
+
+def peak_bytes(read: Callable[[], object]) -> int:
+    """The most bytes that Arrow has allocated at the same time meanwhile."""
+    usual = pa.default_memory_pool()
+    counted = pa.proxy_memory_pool(usual)
+    _POOLS.append(counted)
+    pa.set_memory_pool(counted)
+    try:
+        read()
+    finally:
+        pa.set_memory_pool(usual)
+    return counted.max_memory() or 0
+
+
+def streamed(table: TableWriter, **options: Any) -> int:
+    """The number of rows of a stream, whose consumer gives the threads time to fill the queues."""
+    rows = 0
+    for number, batch in enumerate(table.open().snapshot().to_batches(**options)):
+        rows += batch.num_rows
+        if number < 3:
+            time.sleep(0.05)
+    return rows
+
+
+def table_of(folder: Path, slices: int, megabytes: int, *, row_group_size: int, logged: int = 10) -> TableWriter:
+    """A table of file slices of that size in memory each, with some rows updated in the log."""
+    table = TableWriter(folder=folder).create()
+    rows = megabytes * ROWS_OF_A_MB
+    text = pa.array(["x" * 400 + f"{number:09d}" for number in range(1000)])
+    for number in range(slices):
+        keys = pa.array([f"{number}-{row:09d}" for row in range(rows)])
+        path = folder / f"f{number}-0_0-1-1_{at(1)}.parquet"
+        columns: dict[str, Any] = {name: pa.repeat(at(1), rows) for name in META_FIELDS}
+        columns |= {"_hoodie_record_key": keys, "id": keys, "ts": pa.array(np.ones(rows, dtype=np.int64))}
+        columns["value"] = text.take(pa.array(np.arange(rows) % len(text), pa.int64()))
+        stored = pa.table(columns).cast(table.arrow_schema)
+        pq.write_table(stored, path, row_group_size=row_group_size, use_dictionary=False)
+        updates = [{"id": key.as_py(), "ts": 2, "value": "new"} for key in keys[:logged]]
+        table.log_file(at(2), [table.data_block(at(2), updates)], file_id=f"f{number}-0")
+    table.commit(at(1))
+    table.commit(at(2))
+    return table
+
+
+@pytest.mark.parametrize(("groups", "logged"), [(1, 0), (1, 3000), (4, 3000)])
+def test_a_stream_of_a_large_file_takes_little_memory(groups: int, logged: int, tmp_path: Path) -> None:
+    rows = 160 * ROWS_OF_A_MB
+    table = table_of(tmp_path, 1, 160, row_group_size=rows // groups, logged=logged)
+    found: list[int] = []
+    assert peak_bytes(lambda: found.append(streamed(table))) < STREAM_BYTES
+    assert found == [rows]
+
+
+def test_a_stream_of_many_slices_takes_little_memory(tmp_path: Path) -> None:
+    table = table_of(tmp_path, 16, 10, row_group_size=1 << 20)
+    found: list[int] = []
+    assert peak_bytes(lambda: found.append(streamed(table))) < STREAM_BYTES
+    assert found == [160 * ROWS_OF_A_MB]
+
+
+def test_a_few_rows_of_a_large_file_take_little_memory(tmp_path: Path) -> None:
+    table = table_of(tmp_path, 1, 100, row_group_size=1 << 20)
+    found: list[int] = []
+
+    def read() -> None:
+        found.append(streamed(table, filter=pc.field("id") == f"0-{1234:09d}"))
+        found.append(table.open().snapshot().head(1).num_rows)
+
+    assert peak_bytes(read) < STREAM_BYTES
+    assert found == [1, 1]
