@@ -90,9 +90,14 @@ class KeyMatchFinder:
         return self._match(self._columns.evolve(stored), start)
 
     def _match(self, rows: pa.RecordBatch, start: int) -> KeyMatches:
+        if not self._by_position:
+            return self.match_by_key(rows)
         ordering = [ordering_values(name, rows) for name in self._ordering]
-        if self._by_position:
-            return self._merger.match_positions(start, rows.num_rows, ordering)
+        return self._merger.match_positions(start, rows.num_rows, ordering)
+
+    def match_by_key(self, rows: pa.RecordBatch) -> KeyMatches:
+        """The matches of base rows with all columns that can be matched, whether or not the logs have positions."""
+        ordering = [ordering_values(name, rows) for name in self._ordering]
         keys = record_keys(rows, self._context)
         if self._commit_times is not None:
             # A row without a key matches nothing.

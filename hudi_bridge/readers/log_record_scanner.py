@@ -11,22 +11,26 @@ from typing import assert_never
 
 import pyarrow as pa
 
+from hudi_bridge.caching import cached_property
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import LiveBlocks, live_blocks, scan_blocks
 from hudi_bridge.merge.arrays import Column
-from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, part_of_keys, selected
+from hudi_bridge.merge.log_records import LogRecordMap, LogRecords
 from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.block_decoder import BlockDecoder
 from hudi_bridge.readers.column_ranges import RangesInLogs
 from hudi_bridge.readers.late_log_rows import LateLogRows, may_be_late
 from hudi_bridge.readers.missing_files import data_file_gone
+from hudi_bridge.readers.parts_on_disk import LogRecordsOnDisk
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 from hudi_bridge.system_memory import memory_bytes
 
 _MAX_PARTS = 1024
+_TIMES_IN_MEMORY = 2
+"""How often records of a part are in memory at the same time: as they are read back, and as they survive."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -65,8 +69,10 @@ class LogScan:
         """The instants of all blocks, as in ``LiveBlocks``."""
         decoded_bytes = sum(map(_decoded_bytes, blocks))
         self._kept: tuple[LogBlock, ...] | None = blocks
-        self.parts = 1 if wanted_keys is not None else min(_MAX_PARTS, 1 + decoded_bytes // max(1, log_memory_bytes))
+        self.parts = 1
         """The number of parts to merge one at a time, so that the records of each fit into the memory for logs."""
+        if wanted_keys is None and decoded_bytes > log_memory_bytes:
+            self.parts = min(_MAX_PARTS, 1 + _TIMES_IN_MEMORY * decoded_bytes // max(1, log_memory_bytes))
         self._decoder = BlockDecoder(split, rule, columns, wanted_keys)
         self._first: BlockDecoder | None = None
         if first_columns is not None and wanted_keys is None and self.parts == 1 and may_be_late(blocks, rule):
@@ -95,12 +101,29 @@ class LogScan:
         return self._record_map(decoded, schema)
 
     def records_of_part(self, part: int) -> LogRecordMap:
-        """The surviving log records of one part of the record keys."""
+        """The surviving log records of one part of the record keys.
+
+        If there are several, all records are decoded once, into a temporary file from which each part is read.
+
+        Raises:
+            OSError: the temporary file cannot be written.
+        """
+        if self.parts > 1:
+            return self._record_map(self.on_disk.of_part(part), self._decoder.schema)
         self._kept = self._blocks()
         decoded = (piece for block in self._kept for piece in self._decoder.pieces(block))
-        if self.parts > 1:
-            decoded = (selected(records, part_of_keys(records.keys, self.parts) == part) for records in decoded)
         return self._record_map(decoded, self._decoder.schema)
+
+    @cached_property
+    def on_disk(self) -> LogRecordsOnDisk:
+        """All log records, in a temporary file, in the parts of ``records_of_part``; raises like that."""
+        records = LogRecordsOnDisk(self.parts)
+        blocks = deque(self._blocks())
+        self._kept = None
+        for _ in range(len(blocks)):
+            for piece in self._decoder.pieces(blocks.popleft()):
+                records.add(piece)
+        return records
 
     def _blocks(self) -> tuple[LogBlock, ...]:
         if self._kept is None:

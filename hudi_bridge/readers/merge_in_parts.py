@@ -1,17 +1,28 @@
-"""Merges a file slice one part of the record keys at a time, for logs that are larger than memory."""
+"""Merges a file slice one part of the record keys at a time, for logs that are larger than memory.
 
+Log records, and the base rows that may match them, are written to temporary files in parts by their keys. So each file
+of the slice is decoded once, whatever the number of parts.
+"""
+
+from collections import deque
 from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 
+from hudi_bridge.caching import cached_property
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
+from hudi_bridge.merge.log_records import key_hashes
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, OpenBaseFile
-from hudi_bridge.readers.key_matches import KeyMatchFinder, MatchedBatches
+from hudi_bridge.readers.key_matches import KeyMatchFinder, MatchedBatches, matched_columns
 from hudi_bridge.readers.log_record_scanner import LogScan
+from hudi_bridge.readers.parts_on_disk import PartsOnDisk
+from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.splits.split import RealtimeFileSplit
+
+_POSITION = "the position in the base file"
 
 
 class MergeInParts:
@@ -38,9 +49,10 @@ class MergeInParts:
     def rows(self) -> Iterator[pa.RecordBatch]:
         """The rows merged from a base row and a log record, and the log records without a base row."""
         positions: list[Positions] = []
-        for merger in self._mergers():
+        for part in range(self._log_scan.parts):
+            merger = self._merger(part)
             if self._base is not None:
-                yield from self._merged_rows(self._base, merger, positions)
+                yield from self._merged_rows(self._base, part, merger, positions)
             yield from log_rows(merger, self._read_columns)
         self._deleted_positions = _ascending(positions)
 
@@ -53,22 +65,25 @@ class MergeInParts:
         if self._deleted_positions is None:
             positions: list[Positions] = []
             if self._base is not None:
-                for merger in self._mergers():
-                    self._match_keys(self._base, merger, positions)
+                for part in range(self._log_scan.parts):
+                    self._match_keys(self._base, part, self._merger(part), positions)
             self._deleted_positions = _ascending(positions)
         return self._deleted_positions
 
-    def _mergers(self) -> Iterator[FileSliceMerger]:
-        for part in range(self._log_scan.parts):
-            yield FileSliceMerger(self._log_scan.records_of_part(part), self._rule, self._split.context.defaults)
+    def _merger(self, part: int) -> FileSliceMerger:
+        return FileSliceMerger(self._log_scan.records_of_part(part), self._rule, self._split.context.defaults)
 
     def _merged_rows(
-        self, base: OpenBaseFile, merger: FileSliceMerger, positions: list[Positions]
+        self, base: OpenBaseFile, part: int, merger: FileSliceMerger, positions: list[Positions]
     ) -> Iterator[pa.RecordBatch]:
         if not merger.merges_rows:
-            self._match_keys(base, merger, positions)
+            self._match_keys(base, part, merger, positions)
             return
         finder = KeyMatchFinder(base, merger, self._rule, self._split.context)
+        if self._log_scan.parts > 1:
+            for rows, matches in self._matched_candidates(part, finder, merger, positions):
+                yield merger.merged_rows(rows.select(list(self._read_columns)), matches)
+            return
         wanted = base.view(self._read_columns)
         batches = MatchedBatches(base, wanted, self._rule, self._split.context)
         for group in base.row_groups:
@@ -78,10 +93,52 @@ class MergeInParts:
                 start += matches.base_rows
                 yield from merged_rows(wanted, stored, matches, merger)
 
-    def _match_keys(self, base: OpenBaseFile, merger: FileSliceMerger, positions: list[Positions]) -> None:
+    def _match_keys(self, base: OpenBaseFile, part: int, merger: FileSliceMerger, positions: list[Positions]) -> None:
         finder = KeyMatchFinder(base, merger, self._rule, self._split.context)
+        if self._log_scan.parts > 1:
+            deque(self._matched_candidates(part, finder, merger, positions), 0)
+            return
         for start, matches in finder.iter_matches_of_file():
             positions.append(merger.superseded(matches) + start)
+
+    def _matched_candidates(
+        self, part: int, finder: KeyMatchFinder, merger: FileSliceMerger, positions: list[Positions]
+    ) -> Iterator[tuple[pa.RecordBatch, KeyMatches]]:
+        """The base rows of a part that match log records, with the matches; ``positions`` gets the superseded ones."""
+        assert self._candidates is not None
+        for rows in self._candidates.of_part(part):
+            matches = finder.match_by_key(rows)
+            in_file = rows.column(_POSITION).to_numpy()
+            positions.append(in_file[merger.superseded(matches)])
+            if len(matches.rows):
+                matched = rows.take(pa.array(matches.rows, pa.int64()))
+                yield matched, matches.among(matches.rows)
+
+    @cached_property
+    def _candidates(self) -> PartsOnDisk | None:
+        """The base rows that may match log records, in the parts of these; None without a base file.
+
+        The columns that are matched, and all that are read if rows may be merged, with the positions in the file. The
+        base file is read once for all parts.
+        """
+        if self._base is None:
+            return None
+        context, records = self._split.context, self._log_scan.on_disk
+        columns = matched_columns(self._rule, context)
+        if self._rule.merges_fields or records.is_partial:
+            columns = tuple(dict.fromkeys((*columns, *self._read_columns)))
+        found = PartsOnDisk(self._log_scan.parts)
+        start = 0
+        view = self._base.view(columns)
+        for group in self._base.row_groups:
+            for rows in view.batches(group):
+                hashes = key_hashes(record_keys(rows, context))
+                chosen = np.flatnonzero(records.may_hold(hashes))
+                candidates = rows.take(pa.array(chosen, pa.int64()))
+                position = pa.array(chosen + start, pa.int64())
+                found.add(candidates.append_column(_POSITION, position), hashes[chosen])
+                start += rows.num_rows
+        return found
 
 
 def _ascending(positions: list[Positions]) -> Positions:

@@ -1,7 +1,10 @@
 """The memory of streams, as Arrow's memory pools count it: bounded, whatever the size and the number of file slices."""
 
+import gc
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_bridge import HudiTable
+from hudi_bridge.logformat.block import LogBlock
+from hudi_bridge.merge.log_records import LogRecords
+from hudi_bridge.readers.block_decoder import BlockDecoder
 from tests.table_writer import META_FIELDS, TableWriter, at
 
 MB = 1 << 20
@@ -45,7 +52,9 @@ def streamed(table: TableWriter, **options: Any) -> int:
     return rows
 
 
-def table_of(folder: Path, slices: int, megabytes: int, *, row_group_size: int, logged: int = 10) -> TableWriter:
+def table_of(
+    folder: Path, slices: int, megabytes: int, *, row_group_size: int, logged: int = 10, text_of_log: str = "new"
+) -> TableWriter:
     """A table of file slices of that size in memory each, with some rows updated in the log."""
     table = TableWriter(folder=folder).create()
     rows = megabytes * ROWS_OF_A_MB
@@ -58,7 +67,7 @@ def table_of(folder: Path, slices: int, megabytes: int, *, row_group_size: int, 
         columns["value"] = text.take(pa.array(np.arange(rows) % len(text), pa.int64()))
         stored = pa.table(columns).cast(table.arrow_schema)
         pq.write_table(stored, path, row_group_size=row_group_size, use_dictionary=False)
-        updates = [{"id": key.as_py(), "ts": 2, "value": "new"} for key in keys[:logged]]
+        updates = [{"id": key.as_py(), "ts": 2, "value": text_of_log} for key in keys[:logged]]
         table.log_file(at(2), [table.data_block(at(2), updates)], file_id=f"f{number}-0")
     table.commit(at(1))
     table.commit(at(2))
@@ -91,3 +100,39 @@ def test_a_few_rows_of_a_large_file_take_little_memory(tmp_path: Path) -> None:
 
     assert peak_bytes(read) < STREAM_BYTES
     assert found == [1, 1]
+
+
+@pytest.mark.parametrize("is_left_early", [False, True])
+def test_the_memory_for_logs_is_kept_and_no_file_stays(
+    is_left_early: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged = 24 * ROWS_OF_A_MB
+    table = table_of(tmp_path / "t", 1, 24, row_group_size=1 << 20, logged=logged, text_of_log="y" * 300)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    memory = 4 * MB
+    found: list[int] = []
+    decoded: list[LogBlock] = []
+    decode = BlockDecoder.pieces
+
+    def counted(decoder: BlockDecoder, block: LogBlock) -> Iterator[LogRecords]:
+        decoded.append(block)
+        return decode(decoder, block)
+
+    monkeypatch.setattr(BlockDecoder, "pieces", counted)
+
+    def read(limit: int | None) -> None:
+        batches = HudiTable.open(str(table.folder), log_memory_bytes=limit).snapshot().to_batches()
+        found.append(sum(batch.num_rows for batch in (islice(batches, 1) if is_left_early else batches)))
+
+    whole = peak_bytes(lambda: read(None))
+    in_parts = peak_bytes(lambda: read(memory))
+    assert found[1] == found[0] == logged or is_left_early
+    # A batch of log records is decoded, written and read at a time.
+    assert in_parts < whole - 5 * MB
+    # The file of the logs, a few pieces of decoded records, and one part of them.
+    assert in_parts < STREAM_BYTES / 2 + 1.3 * memory
+    assert len(decoded) == 2
+    gc.collect()
+    assert list(scratch.iterdir()) == []
