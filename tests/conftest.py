@@ -21,7 +21,10 @@ JVM_FIXTURES = {"presto", "spark", "trino"}
 THREADS = 2
 """Threads of a test process: more than one, so that tests meet them; its neighbours have the other cores."""
 
-settings.register_profile("quick", max_examples=25)
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("usual", deadline=None)
+settings.register_profile("quick", max_examples=25, deadline=None)
+settings.load_profile("usual")
 
 ARROW = "arrow"
 GROUPS = {

@@ -33,7 +33,7 @@ from hudi_bridge.storage import Storage
 ROWS_PER_BATCH = 131_072
 """The most rows of a batch."""
 _FEWEST_ROWS = 256
-_BATCH_BYTES = 1 << 22
+_BATCH_BYTES = 1 << 21
 """About the bytes of a batch in memory."""
 _LEAST_VALUE_BYTES = 12
 """What a value takes in memory at least, about: those that a dictionary replaces take almost nothing in the file."""

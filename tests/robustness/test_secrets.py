@@ -72,7 +72,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Faults:
 
     stand_in = SimpleNamespace(**{name: getattr(fs, name) for name in dir(fs) if name[0].isupper()})
     stand_in.FileSystem = type("FileSystem", (), {"from_uri": from_uri})
-    monkeypatch.setattr("hudi_bridge.storage.fs", stand_in)
+    monkeypatch.setattr("hudi_bridge.file_systems.fs", stand_in)
     return faults
 
 
