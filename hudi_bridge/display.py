@@ -1,4 +1,4 @@
-"""HTML tables for notebooks.
+"""Numbers for people, and HTML tables for notebooks.
 
 Names of tables, columns, files and records are not trusted: all text is escaped.
 """
@@ -7,12 +7,23 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 _MAX_CHARACTERS = 300
+_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
+_UNIT = 1024
 _MAX_ROWS = 200
 
 
 def counted(number: int, noun: str) -> str:
     """``1 row``, ``2 rows``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def size_text(size_bytes: float) -> str:
+    """A number of bytes for people: ``512 B``, ``7.8 KiB``, ``1.2 GiB``."""
+    size, unit = float(size_bytes), -1
+    # A size that rounds to 1024.0 is shown as 1.0 of the next unit.
+    while round(size, 1) >= _UNIT and unit + 1 < len(_UNITS):
+        size, unit = size / _UNIT, unit + 1
+    return f"{size_bytes:,.0f} B" if unit < 0 else f"{size:,.1f} {_UNITS[unit]}"
 
 
 def html_of_properties(title: str, properties: Iterable[tuple[str, object]]) -> str:

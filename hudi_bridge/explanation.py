@@ -7,7 +7,7 @@ from functools import partial
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.dispatch import read_extent
-from hudi_bridge.display import counted
+from hudi_bridge.display import counted, size_text
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.row_groups import ReadExtent
 from hudi_bridge.splits.plan_notes import PARTITIONS, SLICES, PlanNotes, PruningStep
@@ -17,8 +17,6 @@ from hudi_bridge.storage import Storage
 from hudi_bridge.threads import map_in_threads
 
 _FOOTERS_AT_ONCE = 16
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-_UNIT = 1024
 _LONGEST_FILTER = 400
 
 
@@ -121,9 +119,9 @@ class Explanation:
         yield f"read: {counted(len(self.slices), 'file slice')}"
         yield (
             f"  {counted(self.base_files, 'base file')}: {self.row_groups_read:,} of "
-            f"{counted(self.row_groups, 'row group')}, at most {_size(self.base_bytes)}"
+            f"{counted(self.row_groups, 'row group')}, at most {size_text(self.base_bytes)}"
         )
-        yield f"  {counted(self.log_files, 'log file')}: {_size(self.log_bytes)}{self._share_of_logs}"
+        yield f"  {counted(self.log_files, 'log file')}: {size_text(self.log_bytes)}{self._share_of_logs}"
 
     @property
     def _share_of_logs(self) -> str:
@@ -178,10 +176,3 @@ def _of_step(step: PruningStep) -> str:
     taken = "" if step.after is None else f"{step.after:,} of {step.before:,} {step.unit}"
     why_not = "" if step.why_not is None else f"not used, {step.why_not}"
     return f"  {step.name}: {'; '.join(filter(None, (taken, why_not)))}"
-
-
-def _size(size_bytes: int) -> str:
-    size, unit = float(size_bytes), 0
-    while round(size, 1) >= _UNIT and unit + 1 < len(_UNITS):
-        size, unit = size / _UNIT, unit + 1
-    return f"{size_bytes:,} B" if unit == 0 else f"{size:,.1f} {_UNITS[unit]}"

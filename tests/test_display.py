@@ -80,7 +80,7 @@ def test_a_dataset(hostile: TableWriter) -> None:
 def test_attached_views(hostile: TableWriter) -> None:
     with duckdb.connect() as connection:
         attached = attach(connection, hostile.folder, "<i>t")
-        assert repr(attached) == f"<Attached '<i>t': 5 views of {str(hostile.folder)!r} as of {at(2)}>"
+        assert repr(attached) == f"<Attached '<i>t': 6 views of {str(hostile.folder)!r} as of {at(2)}>"
         facts = cells(attached._repr_html_())
         assert facts["views"].split(", ")[:2] == ["<i>t", "<i>t_ro"]
         assert facts["instant"] == at(2)

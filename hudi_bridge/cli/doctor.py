@@ -15,7 +15,7 @@ from hudi_bridge.cli import options
 from hudi_bridge.cli.opening import parse_options, parse_storage_options
 from hudi_bridge.cli.sinks import noticing_closed_pipe, open_sink
 from hudi_bridge.cli.terminal import escape_control, telling_progress
-from hudi_bridge.display import counted
+from hudi_bridge.display import counted, size_text
 from hudi_bridge.doctor import (
     Diagnosis,
     Finding,
@@ -26,7 +26,6 @@ from hudi_bridge.doctor import (
     tables_below,
 )
 from hudi_bridge.doctor.examined import Progress
-from hudi_bridge.doctor.findings import size_text
 from hudi_bridge.doctor.html_page import html_page, subtitle, summary
 from hudi_bridge.errors import HudiReadError, TableNotFoundError
 from hudi_bridge.storage import Storage

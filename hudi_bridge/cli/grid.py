@@ -21,6 +21,7 @@ from rich.text import Text
 from hudi_bridge.caching import cached_property
 from hudi_bridge.cli.terminal import escape_control
 from hudi_bridge.cli.values import is_nested, to_json, values_as_text
+from hudi_bridge.display import size_text
 
 _WIDEST_CELL = 40
 _NEVER_CUT = 17
@@ -31,8 +32,6 @@ _PADDING = 3
 """Of a column: a blank on both sides and a border."""
 _ELLIPSIS = "…"
 _SIZE = "size_bytes"
-_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
-_UNIT = 1024
 _META_PREFIX = "_hoodie_"
 
 
@@ -107,17 +106,6 @@ def print_properties(properties: Mapping[str, str]) -> None:
     widest = max(map(cell_len, shown), default=0)
     for name, value in shown.items():
         sys.stdout.write(f"{name}{' ' * (widest - cell_len(name))}  {value}".rstrip() + "\n")
-
-
-def size_text(size_bytes: int) -> str:
-    """A number of bytes for people: ``512 B``, ``7.8 KiB``, ``1.2 GiB``."""
-    if size_bytes < _UNIT:
-        return f"{size_bytes} B"
-    size, units = size_bytes / _UNIT, list(_UNITS)
-    # A size that rounds to 1024.0 is shown as 1.0 of the next unit.
-    while round(size, 1) >= _UNIT and len(units) > 1:
-        size, units = size / _UNIT, units[1:]
-    return f"{size:,.1f} {units[0]}"
 
 
 def _column(field: "pa.Field[Any]", values: "pa.ChunkedArray[Any]", look: Look) -> _Column:

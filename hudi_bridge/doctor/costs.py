@@ -4,8 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from hudi_bridge.display import size_text
 from hudi_bridge.doctor.examined import Examined
-from hudi_bridge.doctor.findings import Finding, Severity, SliceCost, listed, quoted, size_text
+from hudi_bridge.doctor.findings import Finding, Severity, SliceCost, listed, quoted
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.timeline.instant import Action

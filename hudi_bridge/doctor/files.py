@@ -3,8 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from hudi_bridge.display import size_text
 from hudi_bridge.doctor.examined import DataFile, Examined, data_files
-from hudi_bridge.doctor.findings import Finding, Severity, listed, quoted, size_text
+from hudi_bridge.doctor.findings import Finding, Severity, listed, quoted
 from hudi_bridge.java_properties import parse_properties
 from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
 from hudi_bridge.splits.partitions import PARTITION_METADATA

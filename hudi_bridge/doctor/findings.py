@@ -9,8 +9,6 @@ from typing import Any
 import pyarrow as pa
 
 _LONGEST_TEXT = 300
-_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
-_UNIT = 1024
 
 
 class Severity(IntEnum):
@@ -168,11 +166,3 @@ def listed(names: Iterable[object], most: int = 3) -> str:
     every = list(names)
     more = f" and {len(every) - most:,} more" if len(every) > most else ""
     return ", ".join(quoted(name) for name in every[:most]) + more
-
-
-def size_text(size_bytes: float) -> str:
-    """A number of bytes for people."""
-    size, unit = float(size_bytes), -1
-    while round(size, 1) >= _UNIT and unit + 1 < len(_UNITS):
-        size, unit = size / _UNIT, unit + 1
-    return f"{size_bytes:,.0f} B" if unit < 0 else f"{size:,.1f} {_UNITS[unit]}"

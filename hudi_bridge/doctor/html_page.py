@@ -6,8 +6,8 @@ Names in it come from outside: all text is escaped.
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-from hudi_bridge.display import counted
-from hudi_bridge.doctor.findings import Diagnosis, Finding, Severity, SliceCost, size_text
+from hudi_bridge.display import counted, size_text
+from hudi_bridge.doctor.findings import Diagnosis, Finding, Severity, SliceCost
 
 _MOST_SLICES = 100
 _STYLE = """

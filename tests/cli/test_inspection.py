@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_bridge.cli.grid import size_text
+from hudi_bridge.display import size_text
 from hudi_bridge.table import HudiTable
 from tests.cli.conftest import Outcome
 from tests.golden_cases import golden_table, golden_trips
@@ -59,7 +59,7 @@ def test_sizes_are_for_people_on_a_terminal_alone(
     ("size_bytes", "text"),
     [
         (0, "0 B"),
-        (1023, "1023 B"),
+        (1023, "1,023 B"),
         (1024, "1.0 KiB"),
         (1024**2 - 1, "1.0 MiB"),
         (5 * 1024**3, "5.0 GiB"),
