@@ -48,7 +48,9 @@ def _answer(spark: Any, question: dict[str, Any]) -> dict[str, Any]:  # noqa: AN
     rows = None
     before, start = usage(os.getpid()), time.perf_counter()
     with peak_memory(os.getpid()) as peak:
-        table = spark.read.format("hudi").option("hoodie.metadata.enable", "true").load(question["folder"])
+        # Without the second option, Hudi reads columns that were renamed as null.
+        options = {"hoodie.metadata.enable": "true", "hoodie.schema.on.read.enable": "true"}
+        table = spark.read.format("hudi").options(**options).load(question["folder"])
         if question.get("where"):
             table = table.where(question["where"])
         if question.get("columns"):
