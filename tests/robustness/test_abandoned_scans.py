@@ -72,7 +72,10 @@ def test_a_thousand_scans_that_nobody_finishes(
     before, kept, allocated = state(), resident_bytes(), pa.total_allocated_bytes()
     for _ in range(scans):
         leave(table)
-    assert state() == before
+    files, threads = state()
+    assert files <= before[0]
+    # Arrow's own threads may have come and gone.
+    assert threads <= before[1]
     assert list(scratch.iterdir()) == []
     assert pa.total_allocated_bytes() - allocated < MOST_KEPT_BYTES
     assert resident_bytes() - kept < 4 * MOST_KEPT_BYTES

@@ -429,6 +429,8 @@ def test_the_command_serves_until_it_is_told_to_stop(root: Path, tmp_path: Path)
         with pytest.raises(NoSuchTableError):
             catalog.load_table(("default", "nothing"))
         process.send_signal(signal.SIGTERM)
-        [line] = process.stderr.read().splitlines()
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+ INFO 'default.nothing': 404 for GET: .*", line)
+        built, failed = process.stderr.read().splitlines()
+    time = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+"
+    assert re.fullmatch(rf"{time} INFO build: table {root}/trips, instant \d+; \d+\.\d+ s", built)
+    assert re.fullmatch(rf"{time} INFO 'default.nothing': 404 for GET: .*", failed)
     assert process.returncode in (0, -signal.SIGTERM)
