@@ -20,10 +20,12 @@ import pyarrow.compute as pc
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.logformat.avro_columns import decode_avro_records
 from hudi_bridge.logformat.block import LogBlock
+from hudi_bridge.logformat.delete_bounds import delete_bounds
 from hudi_bridge.logformat.kryo import KryoDelete, decode_deletes
 from hudi_bridge.logformat.layout import ContentVersion, OrderingKind
 from hudi_bridge.logformat.ordering_values import DEFAULT, OrderingGroup, Orderings, cast_orderings
 from hudi_bridge.schema.avro import parse_avro_schema
+from hudi_bridge.schema.avro_types import AvroArray, AvroRecord
 
 _CONTENT_START = struct.Struct(">ii")
 # The limits of Arrow's decimals.
@@ -173,7 +175,15 @@ def _list_schema() -> str:
     return json.dumps(_record("HoodieDeleteRecordList", deleteRecordList={"type": "array", "items": delete}))
 
 
+def _delete_in(delete_list: AvroRecord) -> AvroRecord:
+    items = delete_list.fields[0].type
+    assert isinstance(items, AvroArray)
+    assert isinstance(items.items, AvroRecord)
+    return items.items
+
+
 _DELETE_LIST = parse_avro_schema(_list_schema(), "HoodieDeleteRecordList")
+_DELETE = _delete_in(_DELETE_LIST)
 
 
 def decode_delete_list(payload: pa.Buffer, path: str, offset: int) -> DeleteList:
@@ -182,9 +192,7 @@ def decode_delete_list(payload: pa.Buffer, path: str, offset: int) -> DeleteList
     Raises:
         CorruptLogFileError: the payload is not exactly one list of deletes.
     """
-    starts, ends = np.zeros(1, np.int64), np.full(1, payload.size, np.int64)
-    list_column: Any = decode_avro_records(payload, starts, ends, _DELETE_LIST, None, path, offset).column(0)
-    keys, paths, ordering = list_column.flatten().flatten()
+    keys, paths, ordering = _columns(payload, path, offset)
     field_counts = np.full(len(keys), DEFAULT, np.int32)
     groups = []
     *wrapped, array_wrapped = ordering.flatten()
@@ -200,6 +208,18 @@ def decode_delete_list(payload: pa.Buffer, path: str, offset: int) -> DeleteList
     field_counts[list_positions] = lists.value_lengths()
     groups += _array_groups(list_positions, lists)
     return DeleteList(keys, paths, field_counts, tuple(groups))
+
+
+def _columns(payload: pa.Buffer, path: str, offset: int) -> tuple[Any, Any, Any]:
+    """The record keys, partition paths and ordering values."""
+    bounds = delete_bounds(payload, _DELETE, path, offset)
+    if bounds is not None:
+        keys, paths, ordering = decode_avro_records(payload, *bounds, _DELETE, None, path, offset).columns
+        return keys, paths, ordering
+    starts, ends = np.zeros(1, np.int64), np.full(1, payload.size, np.int64)
+    list_column: Any = decode_avro_records(payload, starts, ends, _DELETE_LIST, None, path, offset).column(0)
+    keys, paths, ordering = list_column.flatten().flatten()
+    return keys, paths, ordering
 
 
 def _array_groups(positions: _Positions, lists: Any) -> Iterator[OrderingGroup]:  # noqa: ANN401 - a ListArray
