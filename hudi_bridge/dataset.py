@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import closing
 from dataclasses import fields, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -45,6 +45,7 @@ from hudi_bridge.storage import Storage
 from hudi_bridge.store_reads import iter_from_store
 from hudi_bridge.timeline.plans import GroupId
 
+AnySplit = TypeVar("AnySplit", bound=Split)
 Columns = Sequence[str] | Mapping[str, pc.Expression] | None
 BatchGenerator = Generator[pa.RecordBatch, None, None]
 
@@ -412,18 +413,14 @@ class HudiDataset(ds.FileSystemDataset):
         plan, row_filter, columns = self._plan, request.row_filter, request.filter_columns
         skipping = self._skipping if plan.context.skips_slices else None
         if skipping is None or row_filter is None or request.record_keys is not None:
-            splits = plan.splits(row_filter, notes)
-            return splits if notes is None else notes.counting(splits)
-        groups = None
+            return _counting(plan.splits(row_filter, notes), notes)
+        slices: Iterable[RealtimeFileSplit] | None = None
         if skipping.groups is not None and isinstance(plan, SnapshotPlan):
             groups = skipping.groups.file_groups(row_filter, columns, plan.context, notes)
-        slices: Iterable[RealtimeFileSplit]
-        if groups is not None and isinstance(plan, SnapshotPlan):
-            slices = self._in_groups(plan, groups, row_filter, notes, SECONDARY_INDEX)
-        else:
-            splits = plan.splits(row_filter, notes)
-            splits = splits if notes is None else notes.counting(splits)
-            slices = (piece for split in splits for piece in split.slices)
+            if groups is not None:
+                slices = self._in_groups(plan, groups, row_filter, notes, SECONDARY_INDEX)
+        if slices is None:
+            slices = (piece for split in _counting(plan.splits(row_filter, notes), notes) for piece in split.slices)
         return skipping.splits_that_may_pass(slices, row_filter, columns, plan.context, notes)
 
     def _in_groups(
@@ -436,7 +433,7 @@ class HudiDataset(ds.FileSystemDataset):
     ) -> list[RealtimeFileSplit]:
         """The splits of the groups that an index has named; only their partitions are listed."""
         splits = plan.splits_within({path for path, _ in groups}, row_filter, notes)
-        return splits_in_groups(splits if notes is None else notes.counting(splits), groups, notes, index)
+        return splits_in_groups(_counting(splits, notes), groups, notes, index)
 
     def _candidates(
         self, splits: Iterable[Split], record_keys: Column, notes: PlanNotes | None = None
@@ -508,6 +505,11 @@ class HudiDataset(ds.FileSystemDataset):
         read = partial(read_rows, self._storage, request=request, use_threads=alone, at_once=at_once, context=context)
         sources = [partial(read, split) for split in splits]
         return iter_parallel(sources, use_threads=use_threads, at_once=at_once)
+
+
+def _counting(splits: Iterator[AnySplit], notes: PlanNotes | None) -> Iterator[AnySplit]:
+    """The same splits; if there are notes, these count them as listed."""
+    return splits if notes is None else notes.counting(splits)
 
 
 def _look_ups_at_once(splits: Sequence[Split]) -> int:

@@ -91,7 +91,7 @@ class HudiTable:
         With ``hoodie.metadata.enable`` as ``false``, files are listed in storage, not found in the metadata table.
         ``payloads`` are your own payloads in Python, by the Java class that the table names. ``log_memory_bytes`` is
         the memory for the log records of one file slice, by default a quarter of the machine's memory for all slices
-        that are read at the same time; larger logs are merged in several passes.
+        that are read at the same time; larger logs are merged in parts, out of temporary files.
 
         Raises:
             QueryError: an option is unknown or has an invalid value.

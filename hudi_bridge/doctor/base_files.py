@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from hudi_bridge.doctor.examined import Examined, Footer
-from hudi_bridge.doctor.findings import Finding, Severity, listed, quoted
+from hudi_bridge.doctor.findings import Finding, Severity, listed, of_error, quoted
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.schema.meta_columns import META_COLUMNS
 from hudi_bridge.splits.file_slice import BaseFile
@@ -18,12 +18,11 @@ def base_footers(examined: Examined) -> Iterator[Finding]:
     """The footer of every base file can be read, and its parts agree."""
     for path, footer in examined.footers.items():
         if isinstance(footer, HudiReadError):
-            yield Finding(
+            yield of_error(
+                footer,
                 severity=Severity.ERROR,
                 check=_FOOTERS,
                 path=path,
-                found=getattr(footer, "found", None) or str(footer),
-                expected=getattr(footer, "expected", None),
                 remedy=_BACKUP,
             )
         elif _MIN_KEY in footer.entries and footer.entries[_MIN_KEY] > footer.entries.get(_MAX_KEY, ""):

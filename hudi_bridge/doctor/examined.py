@@ -20,6 +20,8 @@ from hudi_bridge.errors import CorruptBaseFileError, CorruptTableError, HudiRead
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mismatch
 from hudi_bridge.logformat.scan import ScanResult
 from hudi_bridge.metadata.table import MetadataTable
+from hudi_bridge.readers.footers import text_range
+from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from hudi_bridge.splits.file_names import BaseFileName, LogFileName, parse_base_file_name, parse_log_file_name
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import (
@@ -357,18 +359,5 @@ def _read_footer(storage: Storage, path: str, size_bytes: int) -> Footer:
 
 def _newest_commit(metadata: pq.FileMetaData) -> str | None:
     """The greatest commit time of the rows, as the statistics tell it."""
-    greatest: list[str] = []
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        chunk = next(
-            (
-                group.column(index)
-                for index in range(group.num_columns)
-                if group.column(index).path_in_schema == "_hoodie_commit_time"
-            ),
-            None,
-        )
-        statistics = None if chunk is None else chunk.statistics
-        if statistics is not None and statistics.has_min_max and isinstance(statistics.max, str):
-            greatest.append(statistics.max)
-    return max(greatest, default=None)
+    ranges = (text_range(metadata, number, COMMIT_TIME_COLUMN) for number in range(metadata.num_row_groups))
+    return max((greatest for _, greatest in filter(None, ranges)), default=None)

@@ -59,6 +59,19 @@ class Finding:
         return f"{self.severity} {self.check}: {place}found {self.found}{expected}{remedy}"
 
 
+def of_error(error: Exception, *, severity: Severity, check: str, path: str, remedy: str | None) -> Finding:
+    """What an error says was found and expected, and where in the file."""
+    return Finding(
+        severity=severity,
+        check=check,
+        path=path,
+        offset=getattr(error, "offset", None),
+        found=getattr(error, "found", None) or str(error),
+        expected=getattr(error, "expected", None),
+        remedy=remedy,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceCost:
     """What the newest slice of a file group costs a reader.

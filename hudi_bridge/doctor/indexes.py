@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from hudi_bridge.doctor.examined import Examined
-from hudi_bridge.doctor.findings import Finding, Severity, listed
+from hudi_bridge.doctor.findings import Finding, Severity, listed, of_error
 from hudi_bridge.doctor.limits import age_text, hours_between
 from hudi_bridge.doctor.log_heads import scan_heads
 from hudi_bridge.errors import CorruptTableError, HudiReadError
@@ -147,12 +147,10 @@ def metadata_records(examined: Examined) -> Iterator[Finding]:
 
 def _unreadable(error: Exception, path: str, check: str = _TABLE) -> Finding:
     own = getattr(error, "path", None)
-    return Finding(
+    return of_error(
+        error,
         severity=Severity.ERROR,
         check=check,
         path=f"{METADATA_FOLDER}/{own}" if own and not own.startswith(METADATA_FOLDER) and "://" not in own else path,
-        offset=getattr(error, "offset", None),
-        found=getattr(error, "found", None) or str(error),
-        expected=getattr(error, "expected", None),
         remedy=_REBUILD,
     )

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from hudi_bridge.config import QueryType
 from hudi_bridge.dispatch import open_reader_in
 from hudi_bridge.doctor.examined import Examined
-from hudi_bridge.doctor.findings import Finding, Severity, listed
+from hudi_bridge.doctor.findings import Finding, Severity, listed, of_error
 from hudi_bridge.errors import HudiReadError, MergeError, UnsupportedTableError
 from hudi_bridge.metadata.record_index import LOCATIONS, locations_of
 from hudi_bridge.metadata.record_kinds import RECORD_INDEX
@@ -59,13 +59,11 @@ def _keys(batch: pa.RecordBatch, piece: FileSlice) -> pa.Table:
 
 def _unreadable(error: Exception, piece: FileSlice) -> Finding:
     cannot_merge = isinstance(error, UnsupportedTableError)
-    return Finding(
+    return of_error(
+        error,
         severity=Severity.INFO if cannot_merge else Severity.ERROR,
         check=_ROWS,
         path=getattr(error, "path", None) or f"{piece.partition_path}/{piece.file_id}",
-        offset=getattr(error, "offset", None),
-        found=getattr(error, "found", None) or str(error),
-        expected=getattr(error, "expected", None),
         remedy=None if cannot_merge or isinstance(error, MergeError) else "restore the file from a backup",
     )
 

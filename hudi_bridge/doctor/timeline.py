@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from hudi_bridge.doctor.examined import Examined, TimelineFile
-from hudi_bridge.doctor.findings import Finding, Severity, listed, quoted
+from hudi_bridge.doctor.findings import Finding, Severity, listed, of_error, quoted
 from hudi_bridge.doctor.limits import age_text, hours_between
 from hudi_bridge.errors import CorruptTableError, HudiReadError
 from hudi_bridge.timeline.commit_metadata import commit_metadata_of_record
@@ -78,13 +78,11 @@ def _content(file: TimelineFile) -> Iterator[Finding]:
     if error is not None:
         # The contents of other files than these are of no use to anyone once the action is completed.
         is_needed = instant.is_completed or (instant.action in _PLANNED and instant.state is InstantState.REQUESTED)
-        yield Finding(
+        yield of_error(
+            error,
             severity=Severity.ERROR if is_needed else Severity.WARNING,
             check=_FILES,
             path=file.path,
-            offset=getattr(error, "offset", None),
-            found=getattr(error, "found", None) or str(error),
-            expected=getattr(error, "expected", None),
             remedy="CALL repair_corrupted_clean_files(table => …) for cleans; otherwise restore the file from a backup",
         )
 

@@ -145,13 +145,14 @@ class OpenBaseFile:
 
     def chunk_bytes(self, row_group: int, columns: Iterable[str]) -> int:
         """The stored size of some top-level columns in a row group."""
+        return sum(chunk.total_compressed_size for chunk in self.chunks(row_group, columns))
+
+    def chunks(self, row_group: int, columns: Iterable[str]) -> Iterator[pq.ColumnChunkMetaData]:
+        """What the footer says of some top-level columns in a row group: a chunk for each of their leaves."""
         wanted, group = set(columns), self.footer.row_group(row_group)
-        chunks = map(group.column, range(group.num_columns))
-        return sum(
-            chunk.total_compressed_size
-            for chunk in chunks
-            if chunk.path_in_schema in wanted or chunk.path_in_schema.partition(".")[0] in wanted
-        )
+        for chunk in map(group.column, range(group.num_columns)):
+            if chunk.path_in_schema in wanted or chunk.path_in_schema.partition(".")[0] in wanted:
+                yield chunk
 
     @property
     def is_fetched(self) -> bool:
@@ -273,12 +274,9 @@ class BaseFileColumns:
 
     def rows_per_batch(self, row_group: int, columns: Iterable[str]) -> int:
         """The number of rows of which some of the file's top-level columns take a few megabytes at most, about."""
-        names, group = set(columns), self._base.footer.row_group(row_group)
-        rows, width = max(1, group.num_rows), 0
-        for number in range(group.num_columns):
-            chunk = group.column(number)
-            if chunk.path_in_schema in names or chunk.path_in_schema.partition(".")[0] in names:
-                width += max(_LEAST_VALUE_BYTES, chunk.total_uncompressed_size // rows)
+        rows = max(1, self.rows_of(row_group))
+        chunks = self._base.chunks(row_group, columns)
+        width = sum(max(_LEAST_VALUE_BYTES, chunk.total_uncompressed_size // rows) for chunk in chunks)
         return min(ROWS_PER_BATCH, max(_FEWEST_ROWS, _BATCH_BYTES // max(1, width)))
 
     def rows_of(self, row_group: int) -> int:
@@ -287,9 +285,7 @@ class BaseFileColumns:
 
     def stored_bytes(self, row_group: int, columns: Iterable[str]) -> int:
         """The bytes of top-level columns of a row group in the file."""
-        group, names = self._base.footer.row_group(row_group), set(columns)
-        chunks = map(group.column, range(group.num_columns))
-        return sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema.partition(".")[0] in names)
+        return self._base.chunk_bytes(row_group, columns)
 
     def stored_batches(
         self, row_group: int, rows_per_batch: int | None = None, columns: tuple[str, ...] | None = None
