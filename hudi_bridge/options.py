@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Self
 
-from hudi_bridge.config import DELETE_MARKER_KEYS, TableConfig, comma_separated
+from hudi_bridge.config import DELETE_MARKER_KEYS, QueryType, TableConfig, comma_separated
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
 
@@ -19,6 +19,7 @@ HOLLOW_COMMITS_KEY = "hoodie.read.timeline.holes.resolution.policy"
 READ_AS_RELEASE_KEY = "hudi_bridge.read.as.release"
 METADATA_TABLE_KEY = "hoodie.metadata.enable"
 DATA_SKIPPING_KEY = "hoodie.enable.data.skipping"
+QUERY_TYPE_KEY = "hoodie.datasource.query.type"
 _INDEX_TYPE_KEY = "hoodie.index.type"
 _BUCKET_ENGINE_KEY = "hoodie.index.bucket.engine"
 _BUCKET_COUNT_KEY = "hoodie.bucket.index.num.buckets"
@@ -31,6 +32,7 @@ READ_OPTION_KEYS = (
     HOLLOW_COMMITS_KEY,
     METADATA_TABLE_KEY,
     DATA_SKIPPING_KEY,
+    QUERY_TYPE_KEY,
     _INDEX_TYPE_KEY,
     _BUCKET_ENGINE_KEY,
     _BUCKET_COUNT_KEY,
@@ -58,7 +60,7 @@ class ReadOptions:
     says whether the user has named the release whose rules apply, ``uses_metadata_table`` whether the metadata table
     may be read. Without ``data_skipping``, indexes are not used. ``bucket_count`` is the number of buckets of a simple
     bucket index, None if there is none or if it is not known; ``bucket_fields`` are the fields that it hashes, by
-    default the record key fields.
+    default the record key fields. ``query_type`` is that of queries that do not say theirs.
     """
 
     payloads: Mapping[str, RecordPayload] = field(default_factory=dict)
@@ -70,6 +72,7 @@ class ReadOptions:
     data_skipping: bool = True
     bucket_count: int | None = None
     bucket_fields: tuple[str, ...] = ()
+    query_type: QueryType = QueryType.SNAPSHOT
 
     @classmethod
     def of(
@@ -96,6 +99,7 @@ class ReadOptions:
             data_skipping=_flag(options, DATA_SKIPPING_KEY) is not False,
             bucket_count=_bucket_count(options),
             bucket_fields=comma_separated(options.get(_BUCKET_FIELDS_KEY)),
+            query_type=_query_type(options),
         )
 
 
@@ -105,6 +109,14 @@ def _flag(options: Mapping[str, str], key: str) -> bool | None:
     if text is not None and text.lower() not in ("true", "false"):
         raise QueryError(f"options: {key}", repr(text), "true or false")
     return None if text is None else text.lower() == "true"
+
+
+def _query_type(options: Mapping[str, str]) -> QueryType:
+    text = options.get(QUERY_TYPE_KEY, QueryType.SNAPSHOT).lower()
+    if text not in (QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED):
+        expected = f"{QueryType.SNAPSHOT} or {QueryType.READ_OPTIMIZED}"
+        raise QueryError(f"options: {QUERY_TYPE_KEY}", repr(text), expected)
+    return QueryType(text)
 
 
 def _bucket_count(options: Mapping[str, str]) -> int | None:

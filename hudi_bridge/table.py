@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.caching import cached_property
+from hudi_bridge.catalogs.uris import find_in_catalog, is_catalog_uri
 from hudi_bridge.changes.plan import plan_changes
 from hudi_bridge.changes.split import ChangeFormat
 from hudi_bridge.config import QueryType, TableConfig
@@ -27,6 +28,7 @@ from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.metadata.listing import indexed_listings
 from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.operations import operation
+from hudi_bridge.options import QUERY_TYPE_KEY
 from hudi_bridge.readers.key_condition import RecordKey
 from hudi_bridge.schema.infer import SchemaProposal
 from hudi_bridge.schema_history import (
@@ -83,12 +85,15 @@ class HudiTable:
 
         ``path`` is a local path, a URI, or a path on the given pyarrow or fsspec ``filesystem``. Of URIs, pyarrow opens
         s3, gs, abfs, hdfs and file, fsspec all others. ``storage_options`` are credentials and settings of the URI's
-        file system: ``{"region": "eu-west-1", "anonymous": True}``; splits carry them to workers.
+        file system: ``{"region": "eu-west-1", "anonymous": True}``; splits carry them to workers. A table may also be
+        named as a catalog has it (``hudi_bridge.catalogs.uris``): ``hive://metastore:9083/sales.orders``.
 
         ``options`` have Hudi's names. They supply what tables of Hudi 0.x do not record:
         ``hoodie.payload.delete.field`` and ``.marker``, ``hoodie.datasource.write.record.merger.impls``. For tables
         that both 0.x and 1.x have written, ``hudi_bridge.read.as.release`` names the release whose rules apply.
         With ``hoodie.metadata.enable`` as ``false``, files are listed in storage, not found in the metadata table.
+        ``hoodie.datasource.query.type`` (``snapshot`` or ``read_optimized``) is what ``query`` reads, by default what a
+        catalog says of the name, such as ``orders_ro``.
         ``payloads`` are your own payloads in Python, by the Java class that the table names. ``log_memory_bytes`` is
         the memory for the log records of one file slice, by default a quarter of the machine's memory for all slices
         that are read at the same time; larger logs are merged in parts, out of temporary files.
@@ -98,7 +103,11 @@ class HudiTable:
             TableNotFoundError: the folder has no Hudi table.
             CorruptTimelineError: the properties cannot be read, or the table has data but no timeline.
             UnsupportedTableError: the table uses a feature that cannot be read correctly.
+            StorageError: the file system or the catalog does not answer.
         """
+        if filesystem is None and is_catalog_uri(os.fspath(path)):
+            found = find_in_catalog(os.fspath(path))
+            path, options = found.location, {QUERY_TYPE_KEY: found.query_type.value, **(options or {})}
         return cls.of(Storage.open(path, filesystem, storage_options), options or {}, payloads or {}, log_memory_bytes)
 
     @classmethod
@@ -207,6 +216,20 @@ class HudiTable:
         """
         return self._dataset(QueryType.SNAPSHOT, as_of)
 
+    @property
+    def query_type(self) -> QueryType:
+        """What ``query`` reads: by default the snapshot."""
+        return self._state.options.query_type
+
+    def query(self, as_of: InstantLike | None = None) -> "dataset.HudiDataset":
+        """The rows that the table was opened for: ``snapshot`` or ``read_optimized``, by its ``query_type``.
+
+        Raises:
+            InstantNotReadableError: as for ``snapshot``.
+            QueryError: as for ``snapshot``.
+        """
+        return self._dataset(self.query_type, as_of)
+
     def get(
         self,
         keys: RecordKey | Iterable[RecordKey],
@@ -228,7 +251,7 @@ class HudiTable:
             QueryError: a key does not fit the record key fields, or a column does not exist.
             InstantNotReadableError: files of that instant were removed, or an earlier write has not completed.
         """
-        return self.snapshot(as_of).get(keys, columns, partition_path=partition_path)
+        return self.query(as_of).get(keys, columns, partition_path=partition_path)
 
     def record_locations(self, keys: Sequence[str]) -> pa.Table | None:
         """Where the record index of the metadata table says that records are now; None if it cannot tell.

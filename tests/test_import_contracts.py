@@ -9,6 +9,7 @@ import hudi_bridge
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 FOR_CONNECTORS = {
     "caching",
+    "catalogs",
     "config",
     "dataset",
     "dispatch",

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from hudi_bridge import __version__
 from hudi_bridge.cli.commands_later import SETTINGS, CommandPlace, group_of
+from hudi_bridge.cli.names_of_tables import name_tables_as_in
 
 _COMMANDS = {
     "info": CommandPlace(
@@ -114,6 +115,17 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer calls it with 
 @app.callback()
 def options(
     *,
+    catalog: Annotated[
+        str | None,
+        typer.Option(
+            "--catalog",
+            envvar="HUDI_BRIDGE_CATALOG",
+            metavar="URI",
+            help="Tables are named as a catalog has them, such as sales.orders: hive://HOST:PORT, glue://REGION or "
+            "rest:https://HOST/PATH.",
+            show_default=False,
+        ),
+    ] = None,
     _version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
@@ -122,3 +134,4 @@ def options(
     ] = False,
 ) -> None:
     """Reads the true, current rows of Apache Hudi merge-on-read tables."""
+    name_tables_as_in(catalog)

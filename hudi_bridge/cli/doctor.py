@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hudi_bridge.cli import options
+from hudi_bridge.cli.names_of_tables import folder_of
 from hudi_bridge.cli.opening import parse_options, parse_storage_options
 from hudi_bridge.cli.sinks import noticing_closed_pipe, open_sink
 from hudi_bridge.cli.terminal import escape_control, telling_progress
@@ -117,7 +118,7 @@ def doctor(
         files=files,
     )
     least = Severity[severity.upper()]
-    folder = Storage.open(table, options=parse_storage_options(storage_option))
+    folder = Storage.open(folder_of(table), options=parse_storage_options(storage_option))
     with telling_progress() as tell:
         found = _examine(folder, deep, now, limits, parse_options(option), tell)
     if output is None and output_format is DiagnosisFormat.TABLE and sys.stdout.isatty():

@@ -52,7 +52,7 @@ def get(
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
     wanted = [*(keys or ()), *(_lines(keys_from) if keys_from is not None else ())]
     opened = open_table(table, option, payload, storage_option)
-    dataset = opened.snapshot(as_of)
+    dataset = opened.query(as_of)
     rows = dataset.get(wanted, column_names(columns, dataset), partition_path=partition)
     write_rows(rows.to_reader(), destination, limit=rows.num_rows, look=rows_look(opened))
     if not rows.num_rows:

@@ -12,6 +12,7 @@ import typer
 
 from hudi_bridge.cli import options
 from hudi_bridge.cli.log_lines import LogFormat, LogLevel, log_to_standard_error
+from hudi_bridge.cli.names_of_tables import folder_of
 from hudi_bridge.cli.opening import (
     load_payloads,
     note_empty_past,
@@ -172,7 +173,7 @@ def publish_iceberg(
     if as_of is not None:
         note_empty_past(open_table(table, option, payload, storage_option), as_of)
     published = _connector("publish").publish_table(
-        Storage.open(table, options=parse_storage_options(storage_option)),
+        Storage.open(folder_of(table), options=parse_storage_options(storage_option)),
         Scratch.open(to),
         locations=Locations.of(tuple(locate or ())),
         builds=builds or _cores(),

@@ -36,6 +36,9 @@ WRONG_CALL = 2
 INTERRUPTED = 130
 
 _DEBUG = "--debug"
+_CATALOG = "--catalog"
+_WITH_ITS_OWN = "trino"
+"""The command whose option ``--catalog`` is a catalog of Trino."""
 _NOT_USAGE_ERRORS = ("table", "publication")
 """Arguments of a QueryError that is no usage error: a table without columns, an incomplete publication."""
 
@@ -54,10 +57,10 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs a command line and returns its exit code; ``--debug`` may stand anywhere in it."""
+    """Runs a command line and returns its exit code; ``--debug`` and ``--catalog`` may stand anywhere in it."""
     debug = _DEBUG in arguments or bool(os.environ.get("HUDI_BRIDGE_DEBUG"))
     try:
-        app([one for one in arguments if one != _DEBUG], prog_name="hudi-bridge")
+        app(_options_of_all_first([one for one in arguments if one != _DEBUG]), prog_name="hudi-bridge")
     except SystemExit as ending:
         # Typer exits after every command, with 2 for a usage error.
         return ending.code if isinstance(ending.code, int) else FAILED
@@ -73,6 +76,14 @@ def run(arguments: Sequence[str]) -> int:
         terminal.print_error(error)
         return WRONG_CALL if _is_wrong_call(error) else FAILED
     return 0
+
+
+def _options_of_all_first(arguments: Sequence[str]) -> list[str]:
+    place = next((place for place, one in enumerate(arguments) if one.split("=")[0] == _CATALOG), None)
+    if place is None or arguments[0] == _WITH_ITS_OWN:
+        return list(arguments)
+    end = place + (1 if "=" in arguments[place] else 2)
+    return [*arguments[place:end], *arguments[:place], *arguments[end:]]
 
 
 def _is_wrong_call(error: Exception) -> bool:

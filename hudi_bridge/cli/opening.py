@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hudi_bridge.cli.grid import Look
+from hudi_bridge.cli.names_of_tables import path_of
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
@@ -29,7 +30,7 @@ def open_table(
         HudiReadError: the table cannot be opened.
     """
     return HudiTable.open(
-        path,
+        path_of(path),
         options=parse_options(option),
         payloads=load_payloads(payload),
         storage_options=parse_storage_options(storage_option),
@@ -51,7 +52,7 @@ def open_query(
         raise QueryError("--after", repr(after), "a range without --read-optimized and --as-of")
     if after is not None:
         return table.incremental(after, up_to)
-    return table.read_optimized(as_of) if read_optimized else table.snapshot(as_of)
+    return table.read_optimized(as_of) if read_optimized else table.query(as_of)
 
 
 def note_empty_past(table: HudiTable, as_of: str | None) -> None:

@@ -196,13 +196,13 @@ class Attached:
         self._instant = datasets[self.name].instant
 
     def _datasets(self) -> dict[str, HudiDataset]:
-        """The snapshot and the read-optimized query, by the name of the view."""
-        snapshot = self.table.snapshot(self._as_of)
-        if not snapshot.schema.names:
+        """What the table was opened for and the read-optimized query, by the name of the view."""
+        rows = self.table.query(self._as_of)
+        if not rows.schema.names:
             raise QueryError(
                 "table", "no columns, since nothing has been written yet", "a table with a completed commit"
             )
-        return {self.name: snapshot, self.name + READ_OPTIMIZED: self.table.read_optimized(self._as_of)}
+        return {self.name: rows, self.name + READ_OPTIMIZED: self.table.read_optimized(self._as_of)}
 
     def _rows(self, name: str, dataset: HudiDataset) -> duckdb.DuckDBPyRelation:
         storage, scan = self.table.storage, self._scans.plan(dataset)

@@ -54,7 +54,7 @@ def scan(
     )
     if after is not None:
         return scan_dataset(table.incremental(after, up_to))
-    return scan_dataset(table.read_optimized(as_of) if read_optimized else table.snapshot(as_of))
+    return scan_dataset(table.read_optimized(as_of) if read_optimized else table.query(as_of))
 
 
 def scan_dataset(dataset: HudiDataset) -> pl.LazyFrame:

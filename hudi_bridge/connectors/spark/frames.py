@@ -12,11 +12,12 @@ from pyspark.sql.functions import col
 from hudi_bridge.connectors.spark.conditions import ParsedFilter, parse_filter
 from hudi_bridge.connectors.spark.jobs import frame_of, quoted
 from hudi_bridge.connectors.spark.native_read import snapshot_frame
-from hudi_bridge.connectors.spark.options import QUERY_TYPE, STORAGE, SparkQuery, parse_options
+from hudi_bridge.connectors.spark.options import STORAGE, SparkQuery, parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, selected
 from hudi_bridge.connectors.spark.routes import note_routes
 from hudi_bridge.connectors.spark.types import spark_schema
 from hudi_bridge.connectors.spark.worker_python import require_same_python
+from hudi_bridge.options import QUERY_TYPE_KEY
 from hudi_bridge.storage import PathLike, path_text
 
 _OF_SNAPSHOTS = (SparkQuery.SNAPSHOT, SparkQuery.READ_OPTIMIZED)
@@ -54,7 +55,7 @@ def read(
     # On a cluster, the Python of this machine says nothing about that of the executors.
     if (spark.sparkContext.master or "").startswith("local"):
         require_same_python(spark)
-    given = {**(options or {}), "path": path_text(path)} | ({} if query_type is None else {QUERY_TYPE: query_type})
+    given = {**(options or {}), "path": path_text(path)} | ({} if query_type is None else {QUERY_TYPE_KEY: query_type})
     given |= {f"{STORAGE}{name}": value for name, value in (storage_options or {}).items()}
     query = PinnedQuery.of(parse_options(given))
     wanted = selected(query.full_schema, query.options.columns if columns is None else columns).names

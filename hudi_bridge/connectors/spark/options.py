@@ -13,11 +13,10 @@ from enum import StrEnum
 
 from hudi_bridge.changes.split import ChangeFormat
 from hudi_bridge.errors import QueryError
-from hudi_bridge.options import READ_OPTION_KEYS
+from hudi_bridge.options import QUERY_TYPE_KEY, READ_OPTION_KEYS
 from hudi_bridge.timeline.instant import EARLIEST
 
 AS_OF = "as.of.instant"
-QUERY_TYPE = "hoodie.datasource.query.type"
 BEGIN = "hoodie.datasource.read.begin.instanttime"
 END = "hoodie.datasource.read.end.instanttime"
 INCREMENTAL_FORMAT = "hoodie.datasource.query.incremental.format"
@@ -38,7 +37,6 @@ _LATEST_STATE = "latest_state"
 
 _KNOWN_OPTIONS = (
     AS_OF,
-    QUERY_TYPE,
     BEGIN,
     END,
     INCREMENTAL_FORMAT,
@@ -73,6 +71,9 @@ class SparkQuery(StrEnum):
     READ_OPTIMIZED = "read_optimized"
     INCREMENTAL = "incremental"
     SPLITS = "splits"
+
+
+_OF_ONE_INSTANT = (SparkQuery.SNAPSHOT, SparkQuery.READ_OPTIMIZED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +118,7 @@ def parse_options(options: Mapping[str, str]) -> SparkOptions:
         raise QueryError(AS_OF, given[AS_OF], "no time travel in an incremental query, which has an end of its own")
     changes = _change_format(given)
     if query is not SparkQuery.INCREMENTAL and changes is not None:
-        raise QueryError(QUERY_TYPE, query, f"{SparkQuery.INCREMENTAL}, with {INCREMENTAL_FORMAT}")
+        raise QueryError(QUERY_TYPE_KEY, query, f"{SparkQuery.INCREMENTAL}, with {INCREMENTAL_FORMAT}")
     return SparkOptions(
         path=path,
         query=query,
@@ -132,7 +133,12 @@ def parse_options(options: Mapping[str, str]) -> SparkOptions:
         log_memory_bytes=_number(given, LOG_MEMORY_BYTES),
         pushes_filters=_flag(given, PUSH_FILTERS),
         native_files=_native_files(given),
-        table_options=tuple((name, given[name]) for name in READ_OPTION_KEYS if name in given),
+        table_options=tuple(
+            (name, given[name])
+            for name in READ_OPTION_KEYS
+            # A range of commits, or the splits, of what the path names.
+            if name in given and (name != QUERY_TYPE_KEY or query in _OF_ONE_INSTANT)
+        ),
         storage_options=tuple(
             (name.removeprefix(STORAGE), value) for name, value in given.items() if name.startswith(STORAGE)
         ),
@@ -153,11 +159,11 @@ def _refuse(given: Mapping[str, str]) -> None:
 
 
 def _query(given: Mapping[str, str]) -> SparkQuery:
-    text = given.get(QUERY_TYPE, SparkQuery.SNAPSHOT)
+    text = given.get(QUERY_TYPE_KEY, SparkQuery.SNAPSHOT)
     try:
         return SparkQuery(text.lower())
     except ValueError as error:
-        raise QueryError(QUERY_TYPE, repr(text), "one of " + ", ".join(SparkQuery)) from error
+        raise QueryError(QUERY_TYPE_KEY, repr(text), "one of " + ", ".join(SparkQuery)) from error
 
 
 def _change_format(given: Mapping[str, str]) -> ChangeFormat | None:

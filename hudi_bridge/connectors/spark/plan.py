@@ -128,7 +128,7 @@ class PinnedQuery:
             case SparkQuery.INCREMENTAL:
                 return self._between_commits
             case SparkQuery.SNAPSHOT | SparkQuery.SPLITS:
-                return self.table.snapshot(self.options.as_of)
+                return self.table.query(self.options.as_of)
 
     def plan(
         self, columns: Sequence[str] | None = None, conditions: Sequence[Condition] = (), parallelism: int | None = None

@@ -1,0 +1,92 @@
+"""Opens catalogs, and finds tables, by URI.
+
+    hive://HOST[:9083]/DATABASE.TABLE                                  (or thrift://)
+    glue://[REGION]/DATABASE.TABLE[?catalog-id=ACCOUNT]
+    rest:https://HOST/PATH[?warehouse=NAME&...]#NAMESPACE.TABLE
+
+The URI of a catalog is the same without the table.
+"""
+
+from typing import Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from hudi_bridge.catalogs.glue import GlueCatalog
+from hudi_bridge.catalogs.hive import DEFAULT_PORT, HiveCatalog
+from hudi_bridge.catalogs.rest import RestCatalog
+from hudi_bridge.catalogs.tables import CatalogTable, TableCatalog
+from hudi_bridge.errors import QueryError, TableNotFoundError
+from hudi_bridge.masking import masked
+
+_SCHEMES: Final = ("hive://", "thrift://", "glue://", "rest:http://", "rest:https://")
+_EXPECTED = "hive://HOST:PORT, glue://REGION or rest:https://HOST/PATH"
+
+
+def is_catalog_uri(text: str) -> bool:
+    """Whether the text is the URI of a catalog, or of a table in one."""
+    return text.lower().startswith(_SCHEMES)
+
+
+def open_catalog(uri: str) -> TableCatalog:
+    """The catalog of a URI; nothing is asked yet.
+
+    Raises:
+        QueryError: it is not the URI of a catalog.
+    """
+    catalog, name = _parse(uri)
+    if name:
+        raise QueryError("catalog", repr(masked(uri)), f"a catalog without a table: {_EXPECTED}")
+    return catalog
+
+
+def uri_in_catalog(catalog: str, table: str) -> str:
+    """The URI of a table, such as ``sales.orders``, in the catalog with a URI.
+
+    Raises:
+        QueryError: it is not the URI of a catalog.
+    """
+    open_catalog(catalog)
+    if catalog.lower().startswith("rest:"):
+        return f"{catalog}#{table}"
+    place, question_mark, query = catalog.partition("?")
+    return f"{place.rstrip('/') if not place.endswith('://') else place}/{table}{question_mark}{query}"
+
+
+def find_in_catalog(uri: str) -> CatalogTable:
+    """The table of a URI.
+
+    Raises:
+        QueryError: the URI is that of no table in a catalog.
+        TableNotFoundError: the catalog has no Hudi table of that name.
+        StorageError: the catalog does not answer.
+    """
+    catalog, name = _parse(uri)
+    *namespace, table = name.split(".")
+    if not (namespace and all(namespace) and table):
+        raise QueryError(
+            "path", repr(masked(uri)), f"a table in a catalog, such as {catalog.shown_uri} with DATABASE.TABLE"
+        )
+    found = catalog.find(tuple(namespace), table)
+    if found is None:
+        raise TableNotFoundError(masked(uri), f"{catalog.shown_uri} has no Hudi table {name!r}")
+    return found
+
+
+def _parse(uri: str) -> tuple[TableCatalog, str]:
+    """The catalog, and the name of the table in it, empty if the URI has none."""
+    if not is_catalog_uri(uri):
+        raise QueryError("catalog", repr(masked(uri)), _EXPECTED)
+    try:
+        if uri.lower().startswith("rest:"):
+            parts = urlsplit(uri.partition(":")[2])
+            url = parts._replace(query="", fragment="").geturl()
+            return RestCatalog(url, dict(parse_qsl(parts.query))), unquote(parts.fragment)
+        parts = urlsplit(uri)
+        name = unquote(parts.path.strip("/"))
+        if parts.scheme == "glue":
+            options = dict(parse_qsl(parts.query))
+            return GlueCatalog(parts.hostname, options.get("catalog-id")), name
+        if not parts.hostname:
+            raise QueryError("catalog", repr(masked(uri)), "a host: hive://HOST:PORT")
+        return HiveCatalog(parts.hostname, parts.port or DEFAULT_PORT), name
+    except ValueError as error:
+        raise QueryError("catalog", repr(masked(uri)), f"{_EXPECTED} ({error})") from None

@@ -1,0 +1,91 @@
+"""A metastore for tests: Hive's protocol, answered from a few tables in memory."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Thread
+from typing import Any
+
+from hive_metastore import ThriftHiveMetastore
+from hive_metastore.ttypes import (
+    GetTablesRequest,
+    GetTablesResult,
+    MetaException,
+    SerDeInfo,
+    StorageDescriptor,
+    Table,
+    UnknownDBException,
+)
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolFactory
+from thrift.server.TServer import TThreadedServer
+from thrift.transport.TSocket import TServerSocket
+from thrift.transport.TTransport import TBufferedTransportFactory
+
+READ_OPTIMIZED_FORMAT = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
+REALTIME_FORMAT = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"
+
+
+def hive_table(name: str, location: str, *, input_format: str, as_read_optimized: bool | None) -> Table:
+    """A table as Hudi's sync registers it; ``as_read_optimized`` None as by releases that did not say it."""
+    said = {} if as_read_optimized is None else {"hoodie.query.as.ro.table": str(as_read_optimized).lower()}
+    serde = SerDeInfo(parameters={"path": location} | said)
+    return Table(
+        tableName=name,
+        sd=StorageDescriptor(location=location, inputFormat=input_format, serdeInfo=serde),
+        parameters={"spark.sql.sources.provider": "hudi"} if as_read_optimized is not None else {},
+    )
+
+
+@dataclass(kw_only=True)
+class Metastore:
+    """The tables by database; ``asked`` counts the requests for tables."""
+
+    databases: dict[str, list[Table]]
+    port: int = 0
+    asked: list[Sequence[str]] = field(default_factory=list)
+    refuses: bool = False
+
+    @property
+    def uri(self) -> str:
+        return f"hive://127.0.0.1:{self.port}"
+
+    def get_all_databases(self) -> list[str]:
+        if self.refuses:
+            raise MetaException("no right to list databases")
+        return list(self.databases)
+
+    def get_all_tables(self, database: str) -> list[str]:
+        return [table.tableName for table in self.databases.get(database, ())]
+
+    def get_table_objects_by_name_req(self, request: GetTablesRequest) -> Any:
+        self.asked.append(request.tblNames)
+        if request.dbName not in self.databases:
+            raise UnknownDBException(f"no database {request.dbName}")
+        tables = self.databases[request.dbName]
+        return GetTablesResult(tables=[table for table in tables if table.tableName in request.tblNames])
+
+
+@contextmanager
+def served(metastore: Metastore) -> Iterator[Metastore]:
+    """Serve it on a port of this machine."""
+    socket = TServerSocket("127.0.0.1", 0)
+    socket.listen()
+    metastore.port = socket.handle.getsockname()[1]
+    server = _Server(
+        ThriftHiveMetastore.Processor(metastore), socket, TBufferedTransportFactory(), TBinaryProtocolFactory()
+    )
+    Thread(target=server.serve, daemon=True).start()
+    try:
+        yield metastore
+    finally:
+        socket.close()
+
+
+class _Server(TThreadedServer):  # type: ignore[misc] # the library has no types
+    def serve(self) -> None:
+        while True:
+            try:
+                client = self.serverTransport.accept()
+            except (OSError, AttributeError):
+                return
+            Thread(target=self.handle, args=(client,), daemon=True).start()

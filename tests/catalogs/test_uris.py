@@ -1,0 +1,59 @@
+"""URIs of catalogs and of tables in them."""
+
+import pytest
+
+from hudi_bridge.catalogs.uris import find_in_catalog, is_catalog_uri, open_catalog, uri_in_catalog
+from hudi_bridge.errors import QueryError
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("hive://metastore:9083", "hive://metastore:9083"),
+        ("thrift://metastore", "hive://metastore:9083"),
+        ("glue://eu-west-1?catalog-id=123", "glue://eu-west-1"),
+        ("glue://", "glue://"),
+        ("rest:https://host/api/catalog?warehouse=prod", "rest:https://host/api/catalog"),
+    ],
+)
+def test_catalogs(uri: str, shown: str) -> None:
+    assert is_catalog_uri(uri)
+    assert open_catalog(uri).shown_uri == shown
+
+
+@pytest.mark.parametrize("path", ["/data/orders", "s3://bucket/orders", "hive", "rest/orders", "glue:x"])
+def test_paths_are_not_catalogs(path: str) -> None:
+    assert not is_catalog_uri(path)
+    with pytest.raises(QueryError, match="expected hive://"):
+        open_catalog(path)
+
+
+@pytest.mark.parametrize(
+    ("catalog", "expected"),
+    [
+        ("hive://metastore:9083", "hive://metastore:9083/sales.orders"),
+        ("hive://metastore:9083/", "hive://metastore:9083/sales.orders"),
+        ("glue://", "glue:///sales.orders"),
+        ("glue://eu-west-1?catalog-id=123", "glue://eu-west-1/sales.orders?catalog-id=123"),
+        ("rest:https://host/api?warehouse=prod", "rest:https://host/api?warehouse=prod#sales.orders"),
+    ],
+)
+def test_the_uri_of_a_table(catalog: str, expected: str) -> None:
+    assert uri_in_catalog(catalog, "sales.orders") == expected
+
+
+@pytest.mark.parametrize("uri", ["hive:///sales.orders", "hive://host:port/sales.orders", "hive://host:99999"])
+def test_places_that_cannot_be(uri: str) -> None:
+    with pytest.raises(QueryError, match="hive://HOST:PORT"):
+        find_in_catalog(uri)
+
+
+def test_a_catalog_is_not_a_table() -> None:
+    with pytest.raises(QueryError, match="a catalog without a table"):
+        open_catalog("hive://metastore/sales.orders")
+
+
+def test_secrets_are_masked() -> None:
+    with pytest.raises(QueryError) as caught:
+        find_in_catalog("rest:https://user:secret@host/api?credential=id:secret#orders")
+    assert "secret" not in str(caught.value)

@@ -1,0 +1,66 @@
+"""``--catalog``: tables by the names that a catalog has for them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hudi_bridge.cli.main import run
+from tests.catalogs.metastore import READ_OPTIMIZED_FORMAT, REALTIME_FORMAT, Metastore, hive_table, served
+from tests.golden_cases import golden_trips
+
+
+@pytest.fixture
+def folder() -> Path:
+    return golden_trips() / "trips"
+
+
+@pytest.fixture
+def metastore(folder: Path) -> Iterator[Metastore]:
+    tables = [
+        hive_table("trips", f"file:{folder}", input_format=REALTIME_FORMAT, as_read_optimized=False),
+        hive_table("trips_ro", f"file:{folder}", input_format=READ_OPTIMIZED_FORMAT, as_read_optimized=True),
+    ]
+    with served(Metastore(databases={"city": tables})) as metastore:
+        yield metastore
+
+
+def _output(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    """The lines, sorted: rows come in any order."""
+    assert run(arguments) == 0
+    return sorted(capsys.readouterr().out.splitlines())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("read", "TABLE", "--format", "csv"),
+        ("sql", "TABLE", "select * from t", "--format", "csv"),
+        ("doctor", "TABLE", "--format", "json"),
+        ("info", "TABLE"),
+        ("explain", "TABLE"),
+    ],
+)
+def test_commands_find_the_table(
+    metastore: Metastore, folder: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    def of(table: str, *options: str) -> list[str]:
+        return _output(capsys, *(table if one == "TABLE" else one for one in command), *options)
+
+    expected = of(f"file://{folder}")
+    assert of("city.trips", "--catalog", metastore.uri) == expected
+    assert of(f"{metastore.uri}/city.trips") == expected
+    assert of(f"file://{folder}", f"--catalog={metastore.uri}") == expected
+
+
+def test_the_catalog_may_be_set_for_the_session(
+    metastore: Metastore, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = _output(capsys, "read", str(folder), "--read-optimized", "--format", "csv")
+    monkeypatch.setenv("HUDI_BRIDGE_CATALOG", metastore.uri)
+    assert _output(capsys, "read", "city.trips_ro", "--format", "csv") == expected
+
+
+def test_a_table_that_the_catalog_lacks(metastore: Metastore, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(("read", "city.missing", "--catalog", metastore.uri)) == 1
+    assert "has no Hudi table 'city.missing'" in " ".join(capsys.readouterr().err.split())
