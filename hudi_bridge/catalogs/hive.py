@@ -1,6 +1,7 @@
 """Hudi tables of a Hive metastore, by the Thrift client that PyIceberg has."""
 
 import errno
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 9083
 _TABLES_A_REQUEST = 200
 _MILLISECONDS = 1000
+# Otherwise, Thrift prints on the standard error output what is an exception as well.
+logging.getLogger("thrift").addHandler(logging.NullHandler())
 
 
 class HiveCatalog:
