@@ -17,6 +17,7 @@ import pytest
 
 from hudi_bridge import HudiDataset, HudiTable, QueryError, QueryType
 from hudi_bridge.readers.base_file import OpenBaseFile
+from hudi_bridge.readers.base_formats.parquet import ParquetBaseFile
 from tests.compare import differences
 from tests.table_writer import META_FIELDS, TableWriter, at, sorted_column
 
@@ -139,13 +140,13 @@ def test_a_condition_between_constants_is_a_filter(dataset: HudiDataset) -> None
 
 def test_head_reads_no_more_than_it_needs(dataset: HudiDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    open_base_file = OpenBaseFile.open
+    open_base_file = ParquetBaseFile.open
 
     def recorded(storage: Any, split: Any, path: str, **options: Any) -> OpenBaseFile:
         opened.append(path)
         return open_base_file(storage, split, path, **options)
 
-    monkeypatch.setattr(OpenBaseFile, "open", recorded)
+    monkeypatch.setattr(ParquetBaseFile, "open", recorded)
     assert dataset.head(1, use_threads=False).num_rows == 1
     assert len(opened) == 1
     assert dataset.head(2).num_rows == 2

@@ -21,6 +21,7 @@ from hudi_bridge.merge.columnar import FileSliceMerger
 from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import OpenBaseFile
+from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
 from hudi_bridge.readers.merge_in_parts import MergeInParts
 from hudi_bridge.readers.request import RowRequest
@@ -273,7 +274,5 @@ def slice_delta_in(
     if not isinstance(split, RealtimeFileSplit) or context.commit_times is not None:
         raise QueryError("split", "one of a range of commits", "one of a snapshot or read-optimized query")
     names = RowRequest.of(context.schema, columns).columns
-    base = (
-        None if split.base_path is None else OpenBaseFile.open(storage, split, split.base_path, use_threads=use_threads)
-    )
+    base = None if split.base_path is None else open_base_file(storage, split, split.base_path, use_threads=use_threads)
     return SliceDelta(storage, split, names, base, at_once)

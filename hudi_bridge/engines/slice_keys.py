@@ -14,7 +14,7 @@ from hudi_bridge.dispatch import open_reader_in
 from hudi_bridge.indexes.footer_index import FooterIndex
 from hudi_bridge.indexes.slice_keys import footer_index, known_footer_index
 from hudi_bridge.merge.arrays import Column
-from hudi_bridge.readers.base_file import OpenBaseFile
+from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
@@ -64,5 +64,5 @@ def _footer_index(storage: Storage, split: RealtimeFileSplit) -> FooterIndex:
     known = known_footer_index(storage, split)
     if known is not None or split.base_path is None:
         return known or FooterIndex(key_range=None, bloom_filter=None)
-    with OpenBaseFile.open(storage, split, split.base_path, use_threads=False) as base:
+    with open_base_file(storage, split, split.base_path, use_threads=False) as base:
         return footer_index(base, split)

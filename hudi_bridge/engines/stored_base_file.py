@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.split_columns import internal_schemas
 from hudi_bridge.schema.difference import child_path
@@ -20,8 +21,9 @@ _NOT_IN_RESULT = (Outcome.DROPPED, Outcome.NOT_IN_QUERY)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBaseFile:
-    """A Parquet base file as stored; ``path`` is relative to the table.
+    """A base file as stored; ``path`` is relative to the table.
 
+    ``parquet_footer`` is None if engines cannot read the file in place, as it is not Parquet.
     ``schema`` has the columns of the file with Arrow types. ``columns`` maps each column and nested field of the query
     to the file, followed by the columns that only the file has; it ignores that ``path_columns`` are read from the
     partition path. ``has_path_values`` says whether the path has a value for each of these; if not, those without
@@ -31,16 +33,23 @@ class StoredBaseFile:
     """
 
     path: str
-    footer: pq.FileMetaData
+    rows: int
+    parquet_footer: pq.FileMetaData | None
     schema: pa.Schema
     columns: tuple[ColumnMapping, ...]
     path_columns: tuple[str, ...]
     has_path_values: bool
 
     @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return self.footer.num_rows
+    def footer(self) -> pq.FileMetaData:
+        """The Parquet footer of a file for which ``reason_unreadable`` gives no reason.
+
+        Raises:
+            UnsupportedTableError: the file has none.
+        """
+        if self.parquet_footer is None:
+            raise UnsupportedTableError("base file format", self.path, "Parquet, to be read in place")
+        return self.parquet_footer
 
     def fields(self) -> "Iterator[tuple[str, pa.Field[Any]]]":
         """All columns and nested fields of the file, with their dotted paths."""
@@ -51,6 +60,8 @@ class StoredBaseFile:
 
         With ``ignores_case``, names that differ only in case count as the same.
         """
+        if self.parquet_footer is None:
+            return "it is no Parquet file with all columns"
         names = [name.lower() for name in self.schema.names] if ignores_case else self.schema.names
         if any(count > 1 for count in Counter(names).values()):
             return (
@@ -98,7 +109,8 @@ def stored_base_file(split: RealtimeFileSplit, base: OpenBaseFile) -> StoredBase
     columns = map_columns(base.arrow_schema, context.schema, file_ids=file_ids, query_ids=query_ids, path_columns=())
     return StoredBaseFile(
         path=base.path,
-        footer=base.footer,
+        rows=int(base.row_group_starts[-1]),
+        parquet_footer=base.parquet_footer,
         schema=base.arrow_schema,
         columns=columns,
         path_columns=context.path_columns,

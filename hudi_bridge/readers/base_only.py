@@ -6,6 +6,7 @@ from functools import partial
 import pyarrow as pa
 
 from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile
+from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.late_columns import WantedRows, kept_rows
 from hudi_bridge.readers.parallel import iter_ahead
 from hudi_bridge.readers.request import RowRequest
@@ -55,7 +56,7 @@ class BaseFileReader:
             return extent(base, groups, (*first, *wanted.file_columns))
 
     def _open(self) -> OpenBaseFile:
-        return OpenBaseFile.open(
+        return open_base_file(
             self._storage,
             self._split,
             self._base_path,

@@ -16,6 +16,7 @@ from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined
 from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, OpenBaseFile
+from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.column_ranges import RangesInLogs
 from hudi_bridge.readers.key_matches import KeyMatchFinder, MatchedBatches, matched_columns
 from hudi_bridge.readers.late_columns import WantedRows, kept_rows
@@ -109,7 +110,7 @@ class RealtimeCompactedReader:
             return extent(base, groups, (*first, *matched, *wanted.file_columns), matched)
 
     def _open(self, path: str) -> OpenBaseFile:
-        return OpenBaseFile.open(
+        return open_base_file(
             self._storage,
             self._split,
             path,

@@ -59,6 +59,6 @@ def groups_with_logs(
 def extent(base: OpenBaseFile, groups: RowGroups, rows: Iterable[str], keys: Iterable[str] = ()) -> ReadExtent:
     """How much of a base file these row groups are: ``rows`` and ``keys`` are the columns of the file to read."""
     of_rows, of_keys = tuple(rows), tuple(keys)
-    size = sum(base.chunk_bytes(group, of_rows) for group in groups.rows)
-    size += sum(base.chunk_bytes(group, of_keys) for group in groups.keys)
+    size = sum(base.stored_bytes(group, of_rows) for group in groups.rows)
+    size += sum(base.stored_bytes(group, of_keys) for group in groups.keys)
     return ReadExtent(row_groups=len(base.row_groups), row_groups_read=len(groups.rows | groups.keys), bytes_read=size)

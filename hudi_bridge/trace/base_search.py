@@ -13,6 +13,7 @@ from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import OpenBaseFile
+from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
@@ -58,7 +59,7 @@ def find_base_rows(storage: Storage, split: RealtimeFileSplit, record_key: str) 
     """
     if split.base_path is None:
         return _nothing(split, BaseCheck.NO_BASE_FILE)
-    with OpenBaseFile.open(storage, split, split.base_path, use_threads=False) as base:
+    with open_base_file(storage, split, split.base_path, use_threads=False) as base:
         check = _CHECKS[footer_index(base, split).ask(record_key)]
         if check is not BaseCheck.READ:
             return _nothing(split, check)

@@ -38,10 +38,10 @@ def reason_to_rewrite(
     """
     if any(sign in base.path for sign in _NOT_IN_PATHS):
         return "its path holds a sign that ends the path of a URI"
-    if rewrites_lists and has_lists_of_two_levels(base.footer):
-        return "it has lists of two levels"
     if (reason := base.reason_unreadable()) is not None:
         return reason
+    if rewrites_lists and has_lists_of_two_levels(base.footer):
+        return "it has lists of two levels"
     in_file = dict(base.fields())
     if any(field.metadata and _FIELD_ID in field.metadata for field in in_file.values()):
         return "its columns have ids of their own"

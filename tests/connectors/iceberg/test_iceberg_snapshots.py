@@ -21,7 +21,8 @@ from hudi_bridge.connectors.iceberg.table_snapshots import Published, SnapshotSe
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.errors import CorruptLogFileError, QueryError, UnsupportedTableError
-from hudi_bridge.readers import base_file, log_record_scanner
+from hudi_bridge.readers import log_record_scanner
+from hudi_bridge.readers.base_formats.parquet import ParquetBaseFile
 from hudi_bridge.storage import Storage
 from tests.compare import differences
 from tests.table_writer import TableWriter, at, completion_of, sorted_column
@@ -85,7 +86,7 @@ def iceberg_rows(published: Published, **scan: Any) -> pa.Table:
 def opened_data_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The data files that are opened from now on."""
     opened: list[str] = []
-    open_base, read_log = base_file.OpenBaseFile.open, log_record_scanner.read_log_file
+    open_base, read_log = ParquetBaseFile.open, log_record_scanner.read_log_file
 
     def open_recorded(storage: Any, split: Any, path: str, **options: Any) -> Any:
         opened.append(path)
@@ -95,7 +96,7 @@ def opened_data_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         opened.append(path)
         return read_log(storage, split, path, **options)
 
-    monkeypatch.setattr(base_file.OpenBaseFile, "open", open_recorded)
+    monkeypatch.setattr(ParquetBaseFile, "open", open_recorded)
     monkeypatch.setattr(log_record_scanner, "read_log_file", read_recorded)
     return opened
 

@@ -1,0 +1,1 @@
+"""The formats of base files: one module each, behind ``OpenBaseFile``; ``opening`` chooses the one of a file."""

@@ -1,0 +1,21 @@
+"""Opens the base file of a split in its format."""
+
+from hudi_bridge.readers.base_file import OpenBaseFile
+from hudi_bridge.readers.base_formats.parquet import ParquetBaseFile
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import Storage
+
+
+def open_base_file(
+    storage: Storage, split: RealtimeFileSplit, path: str, *, use_threads: bool, keep_footer: bool = False
+) -> OpenBaseFile:
+    """Opens the base file at a path relative to the table; with ``use_threads``, columns are decoded in parallel.
+
+    With ``keep_footer``, the storage keeps the footer, in a format that has one, for the next time.
+
+    Raises:
+        CorruptBaseFileError: the file is not one of its format.
+        DataFileGoneError: the file no longer exists.
+        StorageError: the file cannot be opened, or its footer cannot be read.
+    """
+    return ParquetBaseFile.open(storage, split, path, use_threads=use_threads, keep_footer=keep_footer)

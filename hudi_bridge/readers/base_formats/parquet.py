@@ -1,0 +1,217 @@
+"""Parquet base files."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hudi_bridge.errors import CorruptBaseFileError, HudiReadError
+from hudi_bridge.imported_later import ds
+from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line
+from hudi_bridge.ranges import FileOfRanges
+from hudi_bridge.readers.base_file import ROWS_PER_BATCH, OpenBaseFile
+from hudi_bridge.readers.column_chunks import ColumnChunks
+from hudi_bridge.readers.column_ranges import ranges_of_row_groups
+from hudi_bridge.readers.dictionaries import DICTIONARY_COLUMNS, decoded_schema
+from hudi_bridge.readers.filter_ranges import Range
+from hudi_bridge.readers.footers import BaseFooter, base_fragment, kept_footer, text_range
+from hudi_bridge.readers.missing_files import data_file_gone
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import Storage
+
+_PIECE_BYTES = 1 << 20
+"""How much of each column of a large row group is read at a time."""
+
+
+class ParquetBaseFile(OpenBaseFile):
+    """An open Parquet base file."""
+
+    def __init__(
+        self, storage: Storage, split: RealtimeFileSplit, path: str, footer: BaseFooter, *, use_threads: bool
+    ) -> None:
+        metadata = footer.fragment.metadata
+        rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        super().__init__(split, path, decoded_schema(footer.arrow_schema), rows)
+        self._storage = storage
+        self._chunks: ColumnChunks | None = None
+        self._use_threads = use_threads
+        self._known = footer
+        self._opened: pa.NativeFile | None = None
+        self._readers: dict[tuple[int, bool], pq.ParquetFile] = {}
+
+    @classmethod
+    def open(
+        cls, storage: Storage, split: RealtimeFileSplit, path: str, *, use_threads: bool, keep_footer: bool = False
+    ) -> Self:
+        """Opens the file; arguments and errors are those of ``open_base_file``.
+
+        If the footer was kept, the file itself is opened only if some of its rows are read.
+        """
+        kept = kept_footer(storage, split, path)
+        if kept is not None:
+            return cls(storage, split, path, kept, use_threads=use_threads)
+        try:
+            opened, ranges = _open(storage, split, path)
+            fragment = base_fragment(storage, split, path, opened)
+            file = _parquet_file(opened, fragment, by_pieces=storage.is_local)
+            footer = BaseFooter(fragment, file.schema_arrow)
+            if keep_footer:
+                footer.keep(storage, split, path)
+        except PARQUET_ERRORS as error:
+            raise _cause(storage, split, path, error, pq.ParquetFile) from error
+        base = cls(storage, split, path, footer, use_threads=use_threads)
+        base._readers[ROWS_PER_BATCH, storage.is_local] = file
+        base._take(opened, ranges)
+        return base
+
+    def _reader(self, rows_per_batch: int, row_group: int, columns: Sequence[str]) -> pq.ParquetFile:
+        """The file, for top-level columns of a row group in batches of that size.
+
+        All iterations of one reader share the size. Raises like ``open``.
+        """
+        storage, split, path = self._storage, self._split, self.path
+        try:
+            opened = self._opened or self._take(*_open(storage, split, path))
+            is_large = self._chunks is not None and self._chunks.are_large(row_group, columns)
+            by_pieces = storage.is_local or is_large
+            kind = rows_per_batch, by_pieces
+            if kind not in self._readers:
+                self._readers[kind] = _parquet_file(opened, self._known.fragment, by_pieces=by_pieces)
+        except PARQUET_ERRORS as error:
+            raise _cause(storage, split, path, error, pq.ParquetFile) from error
+        return self._readers[kind]
+
+    def _take(self, opened: pa.NativeFile, ranges: FileOfRanges | None) -> pa.NativeFile:
+        self._opened = opened
+        self._chunks = None if ranges is None else ColumnChunks(ranges, self._footer)
+        return opened
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._chunks is not None:
+            self._chunks.close()
+        for reader in self._readers.values():
+            reader.close(force=True)
+        if self._opened is not None:
+            self._opened.close()
+
+    @property
+    def parquet_footer(self) -> pq.FileMetaData | None:
+        """The footer of the file."""
+        return self._footer
+
+    @property
+    def _footer(self) -> pq.FileMetaData:
+        return self._known.fragment.metadata
+
+    def matching_row_groups(self, row_filter: pc.Expression, schema: pa.Schema) -> list[int]:
+        """The row groups that may hold rows passing a filter, by their statistics."""
+        return [group.id for group in self._known.fragment.subset(row_filter, schema=schema).row_groups]  # type: ignore[attr-defined]
+
+    def ranges(self, column: str) -> Sequence[Range | bool]:
+        """The range of a column of the query in each row group, by their statistics."""
+        return ranges_of_row_groups(self._footer, self.arrow_schema, self._split, column)
+
+    def text_range(self, row_group: int, column: str) -> tuple[str, str] | None:
+        """The least and greatest text of a top-level column in a row group; None if its statistics do not tell."""
+        if column not in self.arrow_schema.names or not pa.types.is_string(self.arrow_schema.field(column).type):
+            return None
+        return text_range(self._footer, row_group, column)
+
+    def stored_bytes(self, row_group: int, columns: Iterable[str]) -> int:
+        """The stored size of some top-level columns in a row group."""
+        return sum(chunk.total_compressed_size for chunk in self._chunks_of(row_group, columns))
+
+    def leaf_bytes(self, row_group: int, columns: Iterable[str]) -> Iterator[int]:
+        """The size without compression of each leaf of some top-level columns in a row group."""
+        return (chunk.total_uncompressed_size for chunk in self._chunks_of(row_group, columns))
+
+    def _chunks_of(self, row_group: int, columns: Iterable[str]) -> Iterator[pq.ColumnChunkMetaData]:
+        """What the footer says of some top-level columns in a row group: a chunk for each of their leaves."""
+        wanted, group = set(columns), self._footer.row_group(row_group)
+        for chunk in map(group.column, range(group.num_columns)):
+            if chunk.path_in_schema in wanted or chunk.path_in_schema.partition(".")[0] in wanted:
+                yield chunk
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether columns are fetched as a whole; those of a file on a local disk are read page by page."""
+        return self._chunks is not None
+
+    def batches(
+        self, row_group: int, columns: Sequence[str], rows_per_batch: int, then: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of one row group, in top-level columns of the file."""
+        names = list(columns)
+        if self.rows_of(row_group) <= min(rows_per_batch, ROWS_PER_BATCH):
+            # Readers of small row groups are the same.
+            rows_per_batch = ROWS_PER_BATCH
+
+        def batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+            return file.iter_batches(
+                rows_per_batch, row_groups=[row_group], columns=names, use_threads=self._use_threads
+            )
+
+        file = self._reader(rows_per_batch, row_group, names)
+        try:
+            with self._fetched(row_group, names, then):
+                yield from batches(file)
+        except PARQUET_ERRORS as error:
+            cause = _cause(
+                self._storage, self._split, self.path, error, lambda file: deque(batches(pq.ParquetFile(file)), 0)
+            )
+            raise cause from error
+
+    def _fetched(self, row_group: int, columns: Sequence[str], then: int | None) -> AbstractContextManager[None]:
+        """A context in which top-level columns of a row group are in memory.
+
+        Nothing is fetched of local files, nor of large row groups. Those columns of the row group that is read ``then``
+        may be fetched meanwhile.
+        """
+        if self._chunks is None or self._chunks.are_large(row_group, columns):
+            return nullcontext()
+        return self._chunks.fetched(row_group, columns, then)
+
+
+def _parquet_file(opened: pa.NativeFile, fragment: "ds.ParquetFileFragment", *, by_pieces: bool) -> pq.ParquetFile:
+    """The file with a known footer, whose column chunks are read by pieces or as a whole."""
+    return pq.ParquetFile(
+        opened,
+        metadata=fragment.metadata,
+        coerce_int96_timestamp_unit="us",
+        # Pages are read on demand from a local disk, where seeks are cheap. Elsewhere, columns are fetched before.
+        pre_buffer=False,
+        buffer_size=_PIECE_BYTES if by_pieces else 0,
+        read_dictionary=list(DICTIONARY_COLUMNS),
+        page_checksum_verification=True,
+    )
+
+
+def _open(storage: Storage, split: RealtimeFileSplit, path: str) -> tuple[pa.NativeFile, FileOfRanges | None]:
+    """The base file, opened, and its ranges if they have to be fetched."""
+    if storage.is_local:
+        return storage.open_input(path), None
+    fetched = storage.fetched.get(path)
+    if isinstance(fetched, pa.Buffer):
+        return pa.BufferReader(fetched), None
+    # It is closed after use.
+    storage.fetched.pop(path, None)
+    ranges = storage.open_ranges(path, split.base_size_bytes or None) if fetched is None else fetched
+    return pa.PythonFile(ranges, mode="r"), ranges
+
+
+def _cause(
+    storage: Storage,
+    split: RealtimeFileSplit,
+    path: str,
+    error: Exception,
+    decode: Callable[[pa.NativeFile], object],
+) -> HudiReadError:
+    failure = storage.failure_of(path, error, decode)
+    if failure is None:
+        return CorruptBaseFileError(path, None, first_line(error), "a readable Parquet file")
+    return failure if isinstance(failure, HudiReadError) else data_file_gone(storage, split, path)
