@@ -19,8 +19,8 @@ from pyarrow import csv, types
 from hudi_bridge.cli.grid import Look, print_grid
 from hudi_bridge.cli.sinks import Sink, open_sink
 from hudi_bridge.cli.terminal import counting_rows
-from hudi_bridge.cli.values import Array, ArrowType, is_nested, to_json, values_as_text
 from hudi_bridge.errors import QueryError
+from hudi_bridge.plain_values import Array, ArrowType, is_nested, to_json, values_as_text
 
 ROWS_IN_TABLE = 50
 _DEFAULT_LOOK = Look()

@@ -15,7 +15,7 @@ from hudi_bridge.cli import options
 from hudi_bridge.cli.opening import note_empty_past, open_table
 from hudi_bridge.cli.output import Destination, Format, write
 from hudi_bridge.cli.terminal import escape_control, print_note
-from hudi_bridge.cli.values import is_nested, to_json, values_as_text
+from hudi_bridge.plain_values import is_nested, to_json, values_as_text
 from hudi_bridge.trace.base_search import BaseCheck
 from hudi_bridge.trace.record_history import FileGroupHistory, RecordHistory
 from hudi_bridge.trace.versions import RecordVersion, UnreadablePlace, ordering_text, value_text
