@@ -26,6 +26,11 @@ def size_text(size_bytes: float) -> str:
     return f"{size_bytes:,.0f} B" if unit < 0 else f"{size:,.1f} {_UNITS[unit]}"
 
 
+def clipped(text: str) -> str:
+    """The text, without its end if it is long."""
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…"
+
+
 def html_of_properties(title: str, properties: Iterable[tuple[str, object]]) -> str:
     """A table with one row per name and value, without values that are None or empty."""
     shown = [(name, value) for name, value in properties if value not in (None, "", ())]
@@ -55,8 +60,6 @@ def _joined(value: object) -> object:
 
 
 def _text(value: object) -> str:
-    text = str(value)
-    if len(text) > _MAX_CHARACTERS:
-        text = text[:_MAX_CHARACTERS] + "…"
+    text = clipped(str(value))
     # Lone surrogates, which file names may have, cannot be encoded for a browser.
     return escape(text.encode("utf-8", "backslashreplace").decode("utf-8"))

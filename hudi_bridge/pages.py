@@ -19,6 +19,7 @@ caption { text-align: left; font-weight: 600; padding: .3rem 0; }
 th, td { border-top: 1px solid var(--line); padding: .35rem .6rem; text-align: left; vertical-align: top; }
 td { overflow-wrap: anywhere; }
 td.number, th.number { text-align: right; white-space: nowrap; }
+td.whole { white-space: nowrap; }
 code { font-family: ui-monospace, monospace; font-size: .9em; }
 .dim, .info { color: var(--dim); }
 .error { color: var(--error); font-weight: 600; }

@@ -1,4 +1,4 @@
-"""The order of tests, their share of the machine, and what needs a JDK.
+"""The order of tests, their share of the machine, and what needs a JDK or a browser.
 
 ``pytest --matrix`` ends with a table: of the golden queries of each group, how many passed through each engine.
 """
@@ -18,6 +18,7 @@ from tests.golden_cases import golden_group
 LAST = ("cli", "connectors", "robustness", "properties", "test_peer.py", "test_golden.py", "integration")
 """What comes after all other tests, in this order: the quickest to fail come first."""
 JVM_FIXTURES = {"presto", "spark", "trino"}
+BROWSER_FIXTURES = {"browser"}
 THREADS = 2
 """Threads of a test process: more than one, so that tests meet them; its neighbours have the other cores."""
 
@@ -65,6 +66,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if JVM_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("jvm")
+        if BROWSER_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("browser")
     # Tests of one file stay together, as they share fixtures.
     items.sort(key=lambda item: _place(item.path.relative_to(here).parts[0]))
     _note_engines(items)

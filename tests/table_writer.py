@@ -139,6 +139,7 @@ class TableWriter:
         logged: Iterable[Path] = (),
         operation: str = "UPSERT",
         by_1x: bool = False,
+        extra: Mapping[str, str] | None = None,
     ) -> None:
         """A completed commit, with the schema.
 
@@ -151,6 +152,7 @@ class TableWriter:
             logged: its files of change data, one per file group at most.
             operation: the write operation.
             by_1x: whether it looks like a commit of Hudi 1.x; this matters in layout 1, which older releases have too.
+            extra: metadata of the writer, beside the schema.
         """
         stats: dict[str, list[dict[str, Any]]] = {}
         for file in wrote:
@@ -158,7 +160,7 @@ class TableWriter:
             stats.setdefault(self._partition_of(file), []).append(stat)
         document = {
             "operationType": operation,
-            "extraMetadata": {"schema": json.dumps(self.avro_schema)},
+            "extraMetadata": {"schema": json.dumps(self.avro_schema), **(extra or {})},
             "partitionToReplaceFileIds": {path: list(ids) for path, ids in (replaced or {}).items()},
             "partitionToWriteStats": stats,
         }

@@ -30,6 +30,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "hudi_bridge": (),
     "hudi_bridge.doctor": ("examine",),
     "hudi_bridge.inspection": (),
+    "hudi_bridge.report": (),
     "hudi_bridge.connectors.duckdb": ("attach", "Attached", "ViewPlan", "attach_all", "Lake"),
     "hudi_bridge.connectors.polars": (),
     "hudi_bridge.connectors.spark": (),

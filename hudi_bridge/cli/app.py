@@ -80,6 +80,11 @@ _COMMANDS = {
         name="doctor",
         help="Examine a table, or all tables of a folder: what is damaged, stuck or costly, and what to do.",
     ),
+    "report": CommandPlace(
+        module="hudi_bridge.cli.report",
+        name="report",
+        help="Write a page about a table: timeline, file slices, compaction, schema, findings, stories of records.",
+    ),
     "serve": CommandPlace(
         module="hudi_bridge.cli.iceberg",
         name="serve_app",

@@ -40,10 +40,8 @@ def _section(diagnosis: Diagnosis, number: int, least: Severity) -> Iterator[str
     yield f'<p class="dim">{page_text(subtitle(diagnosis))}</p>\n'
     findings = [finding for finding in diagnosis.findings if finding.severity >= least]
     if findings:
-        yield "<table><caption>Findings</caption>\n<tr>"
-        yield from map(header_cell, ("severity", "check", "where", "found", "expected", "what to do"))
-        yield "</tr>\n"
-        yield from map(_finding, findings)
+        yield f"<table><caption>Findings</caption>\n{finding_head()}\n"
+        yield from map(finding_row, findings)
         yield "</table>\n"
     else:
         yield "<p>Nothing found.</p>\n"
@@ -75,11 +73,19 @@ def subtitle(diagnosis: Diagnosis) -> str:
     )
 
 
-def _finding(finding: Finding) -> str:
+def finding_head() -> str:
+    """The row of heads above ``finding_row``."""
+    names = ("severity", "check", "where", "found", "expected", "what to do")
+    return f"<tr>{''.join(map(header_cell, names))}</tr>"
+
+
+def finding_row(finding: Finding) -> str:
+    """A finding as the row of a table."""
     place = f"<code>{page_text(finding.place)}</code>" if finding.place else ""
     cells = (page_text(finding.found), page_text(finding.expected or ""), page_text(finding.remedy or ""))
     return (
-        f'<tr><td class="{finding.severity}">{finding.severity}</td><td>{page_text(finding.check)}</td><td>{place}</td>'
+        f'<tr data-severity="{finding.severity}"><td class="{finding.severity}">{finding.severity}</td>'
+        f'<td class="whole">{page_text(finding.check)}</td><td>{place}</td>'
         + "".join(f"<td>{cell}</td>" for cell in cells)
         + "</tr>\n"
     )
