@@ -112,8 +112,9 @@ class TableConfig:
     for each of ``partition_fields``. ``timebased_properties`` (``hoodie.keygen.timebased.*``) and ``merge_properties``
     (``hoodie.record.merge.property.*``) are pairs of a key without its prefix and a value. ``metadata_partitions`` are
     the indexes that are complete, ``metadata_partitions_inflight`` those that are being built. ``merge_mode`` is None
-    unless the file states one. ``written_by_1x`` says whether Hudi 1.x maintains the table, which also writes table
-    version 6, ``written_by_11`` whether Hudi 1.1 or later does; releases differ in how some columns are read.
+    unless the file states one. ``bootstrap_base_path`` is where the files were that the table was bootstrapped from,
+    None if it was not. ``written_by_1x`` says whether Hudi 1.x maintains the table, which also writes table version 6,
+    ``written_by_11`` whether Hudi 1.1 or later does; releases differ in how some columns are read.
 
     Made by ``HudiTable.config``.
     """
@@ -134,6 +135,7 @@ class TableConfig:
     key_generator: str | None
     timebased_properties: tuple[tuple[str, str], ...]
     base_file_format: str
+    bootstrap_base_path: str | None
     populates_meta_fields: bool
     allow_operation_field: bool
     drops_partition_columns: bool
@@ -214,6 +216,7 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
         key_generator=_key_generator(properties),
         timebased_properties=_with_prefix(properties, _TIMEBASED_PREFIX),
         base_file_format=(_first(properties, _BASE_FORMAT_KEYS) or "PARQUET").upper(),
+        bootstrap_base_path=properties.get("hoodie.bootstrap.base.path") or None,
         populates_meta_fields=_flag(properties, "hoodie.populate.meta.fields", default=True),
         allow_operation_field=_flag(properties, "hoodie.allow.operation.metadata.field"),
         drops_partition_columns=_flag(properties, "hoodie.datasource.write.drop.partition.columns"),
@@ -293,13 +296,6 @@ def _refuse_unsupported(properties: Mapping[str, str], version: int, layout: int
         raise UnsupportedTableError("base file format", base_file_format, "PARQUET")
     if _flag(properties, "hoodie.table.multiple.base.file.formats.enable"):
         raise UnsupportedTableError("base file format", "several formats in one table", "PARQUET")
-    bootstrap_base_path = properties.get("hoodie.bootstrap.base.path")
-    if bootstrap_base_path:
-        raise UnsupportedTableError(
-            "table layout",
-            f"a table bootstrapped from {bootstrap_base_path}",
-            "tables that hold all of their columns",
-        )
 
 
 def _layout_of(version: int) -> int:

@@ -17,6 +17,7 @@ _RECORD_MERGERS_KEY = "hoodie.datasource.write.record.merger.impls"
 FULL_SCAN_FALLBACK_KEY = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
 HOLLOW_COMMITS_KEY = "hoodie.read.timeline.holes.resolution.policy"
 READ_AS_RELEASE_KEY = "hudi_bridge.read.as.release"
+BOOTSTRAP_SOURCE_KEY = "hudi_bridge.bootstrap.source"
 METADATA_TABLE_KEY = "hoodie.metadata.enable"
 DATA_SKIPPING_KEY = "hoodie.enable.data.skipping"
 QUERY_TYPE_KEY = "hoodie.datasource.query.type"
@@ -28,6 +29,7 @@ READ_OPTION_KEYS = (
     *DELETE_MARKER_KEYS,
     _RECORD_MERGERS_KEY,
     READ_AS_RELEASE_KEY,
+    BOOTSTRAP_SOURCE_KEY,
     FULL_SCAN_FALLBACK_KEY,
     HOLLOW_COMMITS_KEY,
     METADATA_TABLE_KEY,
@@ -38,7 +40,7 @@ READ_OPTION_KEYS = (
     _BUCKET_COUNT_KEY,
     _BUCKET_FIELDS_KEY,
 )
-"""The options that change how a table is read; all but one have Hudi's names."""
+"""The options that change how a table is read; all but two have Hudi's names."""
 _OLDEST_RELEASES = {8: (1, 0), 9: (1, 1)}
 _RELEASE = re.compile(r"(0|1)\.([0-9]{1,3})(?:\.[0-9]{1,3})?")
 
@@ -60,7 +62,8 @@ class ReadOptions:
     says whether the user has named the release whose rules apply, ``uses_metadata_table`` whether the metadata table
     may be read. Without ``data_skipping``, indexes are not used. ``bucket_count`` is the number of buckets of a simple
     bucket index, None if there is none or if it is not known; ``bucket_fields`` are the fields that it hashes, by
-    default the record key fields. ``query_type`` is that of queries that do not say theirs.
+    default the record key fields. ``query_type`` is that of queries that do not say theirs. ``bootstrap_source`` is the
+    folder of the files that a table was bootstrapped from, which may be read; None if they may not.
     """
 
     payloads: Mapping[str, RecordPayload] = field(default_factory=dict)
@@ -73,6 +76,7 @@ class ReadOptions:
     bucket_count: int | None = None
     bucket_fields: tuple[str, ...] = ()
     query_type: QueryType = QueryType.SNAPSHOT
+    bootstrap_source: str | None = None
 
     @classmethod
     def of(
@@ -100,6 +104,7 @@ class ReadOptions:
             bucket_count=_bucket_count(options),
             bucket_fields=comma_separated(options.get(_BUCKET_FIELDS_KEY)),
             query_type=_query_type(options),
+            bootstrap_source=options.get(BOOTSTRAP_SOURCE_KEY) or None,
         )
 
 

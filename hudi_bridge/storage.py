@@ -34,6 +34,7 @@ from hudi_bridge.waiting import call_with_timeout, timeout_seconds
 _LOG = logging.getLogger(__name__)
 # A cache takes at most this part of the memory.
 _SHARE_OF_MEMORY = 8
+_BYTES_OF_A_FOLDER = 1024
 _SHORTENED_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
 PathLike: TypeAlias = str | os.PathLike[str]
 """A local path, or a URI as a string."""
@@ -81,7 +82,8 @@ class Storage:
 
     ``table_path`` is the path or URI that the user gave, with its ``options``; both may hold secrets. ``root`` is the
     same folder as a path of ``filesystem``. ``kept`` holds what was read of files that never change, for later reads in
-    this process; ``fetched`` what is in memory of files that are about to be read.
+    this process; ``fetched`` what is in memory of files that are about to be read. ``is_given`` says whether the user
+    gave the file system.
     """
 
     table_path: str = field(repr=False)
@@ -90,6 +92,7 @@ class Storage:
     options: StorageOptions = field(default_factory=dict, repr=False, compare=False)
     kept: BoundedCache = field(default_factory=_new_cache, repr=False, compare=False)
     fetched: dict[str, "pa.Buffer | FileOfRanges"] = field(default_factory=dict, repr=False, compare=False)
+    is_given: bool = False
 
     @classmethod
     def open(
@@ -118,7 +121,7 @@ class Storage:
                 # Listings have paths in the file system's own form.
                 root = filesystem._strip_protocol(table_path)  # noqa: SLF001 - what fsspec's own functions call
                 filesystem = arrow_file_system(filesystem)
-            return cls._on_filesystem(filesystem, table_path, root, {})
+            return replace(cls._on_filesystem(filesystem, table_path, root, {}), is_given=True)
         if table_path.startswith("file:/") and "://" not in table_path:
             table_path = table_path.replace("file:", "file://", 1)
         if "://" not in table_path:
@@ -158,6 +161,21 @@ class Storage:
         root = "/".join((self.root, *names))
         # Paths of files are relative to the folder.
         return replace(self, table_path=child(self.table_path, *names), root=root, kept=_new_cache())
+
+    def beside(self, path: str) -> Self:
+        """The storage of another folder, which may be anywhere; opened once, with the file system or options of this.
+
+        Raises:
+            TableNotFoundError: no file system can be opened for the path.
+            StorageError: the file system does not answer.
+        """
+        key = ("folder beside", path)
+        known: Self | None = self.kept.get(key)
+        if known is None:
+            options = None if self.is_given or "://" not in path or path.startswith("file:") else self.options
+            known = type(self).open(path, self.filesystem if self.is_given else None, options)
+            self.kept.put(key, known, _BYTES_OF_A_FOLDER)
+        return known
 
     def resolve(self, path: str) -> str:
         """The file system's own path for a path relative to the table.

@@ -150,6 +150,24 @@ def golden_payload_tables() -> list[Path]:
     return sorted(_unpacked(ARCHIVES / "payloads.tar.xz").iterdir())
 
 
+def golden_bootstrapped() -> tuple[GoldenQuery, ...]:
+    """The queries of bootstrapped tables, with ``source`` beside each table (see golden/bootstrap.py)."""
+    folders = sorted(_unpacked(ARCHIVES / "bootstrap.tar.xz").iterdir())
+    return tuple(
+        GoldenQuery(
+            case=folder.name,
+            index=index,
+            kind=query["kind"],
+            table=folder / "table",
+            options=query["options"],
+            answer=folder / "answers" / query["rows"] if "rows" in query else None,
+            hudi_error=query.get("error"),
+        )
+        for folder in folders
+        for index, query in enumerate(json.loads((folder / "answers.json").read_text()))
+    )
+
+
 def golden_trips() -> Path:
     """The folder of the table of README and docs: ``trips``, and ``trips.parquet`` (see golden/trips.py)."""
     return _unpacked(ARCHIVES / "trips.tar.xz")

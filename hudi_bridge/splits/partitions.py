@@ -44,7 +44,9 @@ def columns_from_path(config: TableConfig, query_type: QueryType) -> tuple[str, 
     """
     if query_type is QueryType.READ_OPTIMIZED and not config.written_by_1x:
         return config.partition_fields
-    if _formats_values(config) or not (config.written_by_1x or config.drops_partition_columns):
+    # The files that a table was bootstrapped from need not have partition columns.
+    reads_path = config.written_by_1x or config.drops_partition_columns or config.bootstrap_base_path is not None
+    if _formats_values(config) or not reads_path:
         return ()
     return config.partition_fields
 

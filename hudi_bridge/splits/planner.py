@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from hudi_bridge.caching import cached_property
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import CorruptTableError
+from hudi_bridge.splits.bootstrap import BootstrapSources
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.partitions import PartitionValues, matching_partitions, partition_values
 from hudi_bridge.splits.plan_notes import PARTITION_CONDITION, PARTITIONS, PlanNotes
@@ -144,14 +145,36 @@ class SplitPlanner:
         Raises:
             CorruptTableError: the slice's partition path does not hold the values of the partition columns.
         """
-        return _split(piece, context, self.partition_values(piece.partition_path, context))
+        return self._split(piece, context, self.partition_values(piece.partition_path, context))
 
     def _splits(self, slices: Iterable[FileSlice], context: ReadContext) -> Iterator[RealtimeFileSplit]:
         """The splits of slices that are ordered by partition."""
         for path, pieces in groupby(slices, key=lambda piece: piece.partition_path):
             values = self.partition_values(path, context)
             for piece in pieces:
-                yield _split(piece, context, values)
+                yield self._split(piece, context, values)
+
+    @cached_property
+    def _sources(self) -> BootstrapSources:
+        return BootstrapSources(self.state)
+
+    def _split(self, piece: FileSlice, context: ReadContext, values: PartitionValues) -> RealtimeFileSplit:
+        source = self._sources.of(piece)
+        merged = bool(piece.log_files) and context.merge_rule is not None
+        return RealtimeFileSplit(
+            context=context,
+            partition_path=piece.partition_path,
+            partition_values=values,
+            file_id=piece.file_id,
+            base_instant_time=piece.base_instant_time,
+            base_path=piece.base_file.path if piece.base_file else None,
+            log_paths=tuple(log.path for log in piece.log_files) if merged else (),
+            base_size_bytes=piece.base_size_bytes,
+            log_size_bytes=piece.log_size_bytes if merged else 0,
+            log_sizes=tuple(log.size_bytes for log in piece.log_files) if merged else (),
+            source_path=source.path if source else None,
+            source_size_bytes=source.size_bytes if source else 0,
+        )
 
     def partition_values(self, path: str, context: ReadContext) -> PartitionValues:
         """The values of the partition columns in a path, empty if the path does not determine them.
@@ -169,19 +192,3 @@ class SplitPlanner:
             )
             raise CorruptTableError(path, None, "a partition path", expected)
         return values or ()
-
-
-def _split(piece: FileSlice, context: ReadContext, values: PartitionValues) -> RealtimeFileSplit:
-    merged = bool(piece.log_files) and context.merge_rule is not None
-    return RealtimeFileSplit(
-        context=context,
-        partition_path=piece.partition_path,
-        partition_values=values,
-        file_id=piece.file_id,
-        base_instant_time=piece.base_instant_time,
-        base_path=piece.base_file.path if piece.base_file else None,
-        log_paths=tuple(log.path for log in piece.log_files) if merged else (),
-        base_size_bytes=piece.base_size_bytes,
-        log_size_bytes=piece.log_size_bytes if merged else 0,
-        log_sizes=tuple(log.size_bytes for log in piece.log_files) if merged else (),
-    )

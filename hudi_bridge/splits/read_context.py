@@ -72,6 +72,7 @@ def build_read_context(
         skips_slices=options.data_skipping,
         bucket_count=options.bucket_count,
         bucket_fields=options.bucket_fields,
+        bootstrap_source=options.bootstrap_source,
         storage_options=state.storage.options,
     )
 

@@ -52,7 +52,7 @@ class ReadContext:
     incremental query returns, None for other queries; with ``filters_base_rows_before_merge``, base rows of other
     commits are not merged. ``fields_spell_keys`` is whether record keys are made of nothing but the values of the
     record key fields, as texts. ``skips_slices`` says whether indexes may be used; ``bucket_count`` and
-    ``bucket_fields`` are as in ``ReadOptions``.
+    ``bucket_fields`` are as in ``ReadOptions``, as is ``bootstrap_source``.
 
     Part of a ``Split``. Its fields are for the readers of this package and may change with any release.
     """
@@ -79,6 +79,7 @@ class ReadContext:
     skips_slices: bool = True
     bucket_count: int | None = None
     bucket_fields: tuple[str, ...] = ()
+    bootstrap_source: str | None = field(default=None, repr=False)
     storage_options: StorageOptions = field(default_factory=dict, repr=False, hash=False)
 
     def open_storage(self, filesystem: Any = None) -> Storage:  # noqa: ANN401 - of any library
@@ -141,7 +142,8 @@ class RealtimeFileSplit:
     """A file slice: at most one base file, and the log files to merge into it, oldest first.
 
     Paths are relative to the table. A split without log paths is read from its base file alone. Sizes are in bytes;
-    ``log_sizes`` are those of the log paths, if they are known.
+    ``log_sizes`` are those of the log paths, if they are known. If the base file was bootstrapped, so that it has meta
+    columns only, ``source_path`` is the file with the others, relative to ``bootstrap_source`` of the context.
 
     Made by ``HudiTable.splits`` and ``HudiDataset.splits``, and by ``from_json``.
     """
@@ -156,6 +158,8 @@ class RealtimeFileSplit:
     base_size_bytes: int
     log_size_bytes: int
     log_sizes: tuple[int, ...] = ()
+    source_path: str | None = None
+    source_size_bytes: int = 0
 
     @property
     def slices(self) -> "tuple[RealtimeFileSplit, ...]":

@@ -29,6 +29,9 @@ MISSING_MILLIS = "999"
 EARLIEST = "earliest"
 """Hudi's word for the time before every instant."""
 
+BOOTSTRAP_OF_METADATA, BOOTSTRAP_OF_RECORDS = "00000000000001", "00000000000002"
+"""The instants of the two kinds of a bootstrap, which are no times."""
+
 _FILE_NAME = re.compile(r"([0-9]{1,32})(?:_([0-9]{1,32}))?(?:\.([a-z]+))?(?:\.(requested|inflight))?")
 _EXPECTED_INSTANT = "yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS], yyyyMMddHHmmss, yyyyMMddHHmmssSSS, a date or a datetime"
 _DATE_AND_TIME = re.compile(
@@ -151,6 +154,7 @@ def parse_query_instant(moment: InstantLike, timezone: TimelineTimezone, argumen
     second. That includes 14 digits, where Hudi itself compares the digits and so finds no instant of that second. A
     ``datetime`` means exactly its own millisecond. Dates and times are in the timeline's time zone. A string that ends
     in ``Z`` or ``+hh:mm``, or a ``datetime`` with a time zone, is converted if the timeline is known to be in UTC.
+    The instants of a bootstrap are kept as they are.
 
     Raises:
         QueryError: it is not a time, or its zone cannot be converted to the timeline's.
@@ -161,6 +165,8 @@ def parse_query_instant(moment: InstantLike, timezone: TimelineTimezone, argumen
         raise QueryError(argument, str(moment), _EXPECTED_INSTANT) from error
     if not isinstance(text, str):
         raise QueryError(argument, repr(text), _EXPECTED_INSTANT)
+    if text in (BOOTSTRAP_OF_METADATA, BOOTSTRAP_OF_RECORDS):
+        return text
     if _DIGITS.fullmatch(text):
         instant = text if len(text) == MILLIS_LENGTH else text + MISSING_MILLIS
         zone = None

@@ -1,6 +1,7 @@
 """Opens the base file of a split in its format."""
 
 from hudi_bridge.readers.base_file import OpenBaseFile
+from hudi_bridge.readers.base_formats.bootstrapped import BootstrappedBaseFile
 from hudi_bridge.readers.base_formats.parquet import ParquetBaseFile
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
@@ -18,4 +19,6 @@ def open_base_file(
         DataFileGoneError: the file no longer exists.
         StorageError: the file cannot be opened, or its footer cannot be read.
     """
+    if split.source_path is not None:
+        return BootstrappedBaseFile.open(storage, split, path, use_threads=use_threads)
     return ParquetBaseFile.open(storage, split, path, use_threads=use_threads, keep_footer=keep_footer)

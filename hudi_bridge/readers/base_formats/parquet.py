@@ -31,39 +31,55 @@ class ParquetBaseFile(OpenBaseFile):
     """An open Parquet base file."""
 
     def __init__(
-        self, storage: Storage, split: RealtimeFileSplit, path: str, footer: BaseFooter, *, use_threads: bool
+        self,
+        storage: Storage,
+        split: RealtimeFileSplit,
+        path: str,
+        footer: BaseFooter,
+        *,
+        use_threads: bool,
+        dictionaries: Sequence[str] = DICTIONARY_COLUMNS,
     ) -> None:
+        """A file with a known footer; ``dictionaries`` are columns of it that are read as dictionaries."""
         metadata = footer.fragment.metadata
         rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         super().__init__(split, path, decoded_schema(footer.arrow_schema), rows)
         self._storage = storage
         self._chunks: ColumnChunks | None = None
         self._use_threads = use_threads
+        self._dictionaries = dictionaries
         self._known = footer
         self._opened: pa.NativeFile | None = None
         self._readers: dict[tuple[int, bool], pq.ParquetFile] = {}
 
     @classmethod
     def open(
-        cls, storage: Storage, split: RealtimeFileSplit, path: str, *, use_threads: bool, keep_footer: bool = False
+        cls,
+        storage: Storage,
+        split: RealtimeFileSplit,
+        path: str,
+        *,
+        use_threads: bool,
+        keep_footer: bool = False,
+        dictionaries: Sequence[str] = DICTIONARY_COLUMNS,
     ) -> Self:
-        """Opens the file; arguments and errors are those of ``open_base_file``.
+        """Opens the file; ``dictionaries`` are as for the class, other arguments and errors as for ``open_base_file``.
 
         If the footer was kept, the file itself is opened only if some of its rows are read.
         """
         kept = kept_footer(storage, split, path)
         if kept is not None:
-            return cls(storage, split, path, kept, use_threads=use_threads)
+            return cls(storage, split, path, kept, use_threads=use_threads, dictionaries=dictionaries)
         try:
             opened, ranges = _open(storage, split, path)
             fragment = base_fragment(storage, split, path, opened)
-            file = _parquet_file(opened, fragment, by_pieces=storage.is_local)
+            file = _parquet_file(opened, fragment, dictionaries, by_pieces=storage.is_local)
             footer = BaseFooter(fragment, file.schema_arrow)
             if keep_footer:
                 footer.keep(storage, split, path)
         except PARQUET_ERRORS as error:
             raise _cause(storage, split, path, error, pq.ParquetFile) from error
-        base = cls(storage, split, path, footer, use_threads=use_threads)
+        base = cls(storage, split, path, footer, use_threads=use_threads, dictionaries=dictionaries)
         base._readers[ROWS_PER_BATCH, storage.is_local] = file
         base._take(opened, ranges)
         return base
@@ -80,7 +96,9 @@ class ParquetBaseFile(OpenBaseFile):
             by_pieces = storage.is_local or is_large
             kind = rows_per_batch, by_pieces
             if kind not in self._readers:
-                self._readers[kind] = _parquet_file(opened, self._known.fragment, by_pieces=by_pieces)
+                self._readers[kind] = _parquet_file(
+                    opened, self._known.fragment, self._dictionaries, by_pieces=by_pieces
+                )
         except PARQUET_ERRORS as error:
             raise _cause(storage, split, path, error, pq.ParquetFile) from error
         return self._readers[kind]
@@ -177,7 +195,9 @@ class ParquetBaseFile(OpenBaseFile):
         return self._chunks.fetched(row_group, columns, then)
 
 
-def _parquet_file(opened: pa.NativeFile, fragment: "ds.ParquetFileFragment", *, by_pieces: bool) -> pq.ParquetFile:
+def _parquet_file(
+    opened: pa.NativeFile, fragment: "ds.ParquetFileFragment", dictionaries: Sequence[str], *, by_pieces: bool
+) -> pq.ParquetFile:
     """The file with a known footer, whose column chunks are read by pieces or as a whole."""
     return pq.ParquetFile(
         opened,
@@ -186,7 +206,7 @@ def _parquet_file(opened: pa.NativeFile, fragment: "ds.ParquetFileFragment", *, 
         # Pages are read on demand from a local disk, where seeks are cheap. Elsewhere, columns are fetched before.
         pre_buffer=False,
         buffer_size=_PIECE_BYTES if by_pieces else 0,
-        read_dictionary=list(DICTIONARY_COLUMNS),
+        read_dictionary=list(dictionaries),
         page_checksum_verification=True,
     )
 
