@@ -46,6 +46,7 @@ from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.time_travel import validate_not_cleaned
 
 _MAX_KEPT_SLICES = 20_000
 _PARTITIONS_AT_ONCE = 256
@@ -89,6 +90,11 @@ class FolderListings:
         self.why_no_index = why_no_index
         self._storage = storage
         self._packed: dict[str, bytes] = {}
+
+    @property
+    def count(self) -> int:
+        """The number of folders that have been listed."""
+        return len(self._packed)
 
     def anew(self) -> "FolderListings":
         """Listings without any folder yet, and with the same index."""
@@ -157,6 +163,7 @@ class TableFiles:
         self._slices: dict[tuple[bool, str], Sequence[FileSlice]] = {}
         self._made = 0
         self._lists_named = False
+        self._checked_listings = -1
 
     @property
     def listings(self) -> FolderListings:
@@ -223,6 +230,7 @@ class TableFiles:
         With ``within``, those in partitions of these paths, which need not exist; no other is listed.
 
         Raises:
+            InstantNotReadableError: files were removed between the listing of the timeline and those of folders.
             StorageError: a folder cannot be listed.
             UnsupportedTableError: a base file is not Parquet, or a log file is of a later Hudi.
         """
@@ -256,14 +264,18 @@ class TableFiles:
         index = self._listings.index_of(len(paths)) if are_named else self._index
         self._lists_named = are_named and index is None
         must_exist = not are_named
+        if not paths and not are_named and self._listings.count != self._checked_listings:
+            self._require_nothing_removed()
         for start in range(0, len(paths), _PARTITIONS_AT_ONCE):
             part = paths[start : start + _PARTITIONS_AT_ONCE]
             missing = [path for path in part if (of_base_files, path) not in self._slices]
             indexed = index.files(missing) if index is not None and missing else None
             if indexed is not None:
                 plain, others = self._indexed(indexed)
-            elif index is not None or are_named:
+            else:
                 self._listings.fetch(missing, must_exist=must_exist)
+            if indexed is not None or self._listings.count != self._checked_listings:
+                self._require_nothing_removed()
             for path in part:
                 pieces = self._slices.get((of_base_files, path))
                 if pieces is None:
@@ -277,6 +289,14 @@ class TableFiles:
                             pieces.sort(key=lambda piece: piece.file_id)
                     self._keep((of_base_files, path), pieces)
                 yield path, pieces
+
+    def _require_nothing_removed(self) -> None:
+        """Raises if files that have just been listed may lack some that the state needs.
+
+        What was removed between the listing of the timeline and those of folders would go unnoticed.
+        """
+        state, self._checked_listings = self._state, self._listings.count
+        validate_not_cleaned(state, TableState.load(state.storage, state.config, state.options))
 
     def _indexed(self, files: pa.Table) -> tuple[PlainSlices, Mapping[str, list[FileInfo]]]:
         """The slices of groups with base files alone, and by partition the files of the other groups."""

@@ -1,7 +1,7 @@
-"""The plans of pending compactions and clusterings and of indexings, and the metadata of cleans.
+"""The plans of pending compactions, clusterings and cleans and of indexings, and the metadata of cleans.
 
-Source: ``HoodieCompactionPlan``, ``HoodieRequestedReplaceMetadata``, ``HoodieIndexPlan`` and ``HoodieCleanMetadata``,
-all Avro.
+Source: ``HoodieCompactionPlan``, ``HoodieRequestedReplaceMetadata``, ``HoodieIndexPlan``, ``HoodieCleanerPlan`` and
+``HoodieCleanMetadata``, all Avro.
 """
 
 from collections.abc import Mapping
@@ -40,6 +40,13 @@ class CleanMetadata:
 
     earliest_commit_to_retain: str | None
     last_completed_commit: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanPlan:
+    """The plan of a clean; ``earliest_commit_to_retain`` is as in ``CleanMetadata``."""
+
+    earliest_commit_to_retain: str | None
 
 
 def read_compaction_plan(state: TableState, instant: Instant) -> tuple[CompactionOperation, ...]:
@@ -120,6 +127,23 @@ def read_clean_metadata(state: TableState, instant: Instant) -> CleanMetadata:
         earliest_commit_to_retain=text_field(record, "earliestCommitToRetain", path) or None,
         last_completed_commit=text_field(record, "lastCompletedCommitTimestamp", path) or None,
     )
+
+
+def read_clean_plan(state: TableState, instant: Instant) -> CleanPlan | None:
+    """Reads the plan of a pending clean, None if it has none yet and so removes nothing.
+
+    Raises:
+        CorruptTimelineError: the plan is missing or damaged.
+    """
+    path = _requested_path(state, instant)
+    data = read_timeline_file(state.storage, path)
+    if not data:
+        return None
+    record = parse_record(data, path)
+    if record.get("earliestInstantToRetain") is None:
+        return CleanPlan(earliest_commit_to_retain=None)
+    kept = text_field(map_field(record, "earliestInstantToRetain", path), "timestamp", path)
+    return CleanPlan(earliest_commit_to_retain=kept or None)
 
 
 def _requested_path(state: TableState, instant: Instant) -> str:

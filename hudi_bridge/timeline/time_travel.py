@@ -5,7 +5,7 @@ Source: ``TimelineUtils.validateTimestampAsOf`` of Hudi 0.15 to 1.2.
 
 from hudi_bridge.errors import InstantNotReadableError
 from hudi_bridge.timeline.instant import Action, Instant
-from hudi_bridge.timeline.plans import read_clean_metadata, read_clustering_plan
+from hudi_bridge.timeline.plans import read_clean_metadata, read_clean_plan, read_clustering_plan
 from hudi_bridge.timeline.table_state import TableState
 
 
@@ -50,20 +50,48 @@ def earliest_readable_instant(state: TableState) -> str | None:
 def validate_not_cleaned(then: TableState, now: TableState) -> None:
     """Raises unless the state ``now`` still has every file that a read of the state ``then`` needs.
 
+    A clean removes files before it completes; so those that are under way count as well.
+
     Raises:
         InstantNotReadableError: a file may have been removed. A cleaner that counts file versions does not say which.
         CorruptTimelineError: the file of a clean is missing or damaged.
     """
-    known = {(instant.requested_time, instant.action) for instant in then.timeline.completed()}
-    for later in now.timeline.completed():
-        if (later.requested_time, later.action) in known or later.action not in (Action.CLEAN, Action.RESTORE):
-            continue
-        retained = None
-        if later.action is Action.CLEAN:
-            retained = read_clean_metadata(now, later).earliest_commit_to_retain
-        if retained is None or then.instant < retained:
+    for later in _removals_since(then, now):
+        if _may_remove_files_of(then.instant, now, later):
             reason = f"files may have been removed by the {later.action} {later.requested_time} since it was chosen"
             raise InstantNotReadableError(then.instant, reason, earliest_readable_instant(now))
+    for commit in then.timeline.commits():
+        if commit.requested_time <= then.instant and not now.timeline.is_committed(commit.requested_time):
+            reason = f"the {commit.action} {commit.requested_time} was rolled back since it was chosen"
+            raise InstantNotReadableError(then.instant, reason, earliest_readable_instant(now))
+
+
+def _removals_since(then: TableState, now: TableState) -> list[Instant]:
+    """The cleans and restores that may have removed files since a state was loaded, completed or under way."""
+    newest = then.timeline.latest_commit()
+    is_newest = newest is None or then.instant >= newest.requested_time
+    # A clean that was planned before keeps what the newest commit needs.
+    known = {
+        (instant.requested_time, instant.action)
+        for instant in then.timeline.instants
+        if instant.is_completed or is_newest
+    }
+    return [
+        instant
+        for instant in now.timeline.instants
+        if instant.action in (Action.CLEAN, Action.RESTORE) and (instant.requested_time, instant.action) not in known
+    ]
+
+
+def _may_remove_files_of(instant: str, state: TableState, removal: Instant) -> bool:
+    if removal.action is not Action.CLEAN:
+        return True
+    read = read_clean_metadata if removal.is_completed else read_clean_plan
+    clean = read(state, removal)
+    if clean is None:
+        return False
+    retained = clean.earliest_commit_to_retain
+    return retained is None or instant < retained
 
 
 def first_incomplete_commit(state: TableState) -> Instant | None:

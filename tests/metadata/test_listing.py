@@ -168,10 +168,11 @@ def requests(case: str, options: dict[str, str], row_filter: pc.Expression | Non
 @pytest.mark.parametrize(
     ("case", "row_filter", "by_index", "by_listing"),
     [
-        # The folders of the table, of the metadata table's timeline, and of its files; a base file and its logs.
-        ("h_bloom_footer_0150", None, {"list": 3, "open": 11}, {"list": 4}),
-        ("h_bloom_footer_120", None, {"list": 3, "open": 11}, {"list": 4}),
-        ("h_bloom_footer_120", pc.field("part") == "a", {"list": 3, "open": 11}, {"list": 2}),
+        # The folders of the table, of the metadata table's timeline, and of its files, and the table's timeline; a base
+        # file and its logs.
+        ("h_bloom_footer_0150", None, {"list": 4, "open": 11}, {"list": 5}),
+        ("h_bloom_footer_120", None, {"list": 4, "open": 11}, {"list": 5}),
+        ("h_bloom_footer_120", pc.field("part") == "a", {"list": 4, "open": 11}, {"list": 3}),
     ],
 )
 def test_requests(

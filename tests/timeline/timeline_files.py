@@ -93,3 +93,9 @@ def requested_replace(file_ids: list[str] | None) -> bytes:
     slices = [{"partitionPath": "a", "fileId": file_id} for file_id in file_ids or ()]
     value = {"inputGroups": [{"slices": slices}]} if file_ids is not None else None
     return container("HoodieRequestedReplaceMetadata", {"clusteringPlan": plan}, {"clusteringPlan": value})
+
+
+def clean_plan(earliest: str | None) -> bytes:
+    kept = record_type("HoodieActionInstant", {"timestamp": TEXT, "action": TEXT, "state": TEXT})
+    value = None if earliest is None else {"timestamp": earliest, "action": "deltacommit", "state": "COMPLETED"}
+    return container("HoodieCleanerPlan", {"earliestInstantToRetain": kept}, {"earliestInstantToRetain": value})
