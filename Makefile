@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # In small pieces and in order, so that what fails soonest is run first.
 PYTEST := $(BIN)/python -m pytest -n auto --dist load --maxschedchunk 40
+# Playwright keeps an event loop running, which other tests have no use for.
+BROWSER_TESTS := tests/report_in_browser
 # The size of make bench: small (about 3 minutes), standard (about 15) or large.
 SIZE ?= standard
 # One Spark session at a time, each in a process of its own beside the tests: they are not spread over the cores.
@@ -19,7 +21,7 @@ LOWEST := .venv-lowest
 LIBRARIES := .venv-libraries
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check full lint types test coverage jdks spark trino presto integration golden matrix bench bench-check format clean docs dist lowest libraries
+.PHONY: help demo check full lint types test coverage jdks browser screenshot spark trino presto integration golden matrix bench bench-check format clean docs dist lowest libraries
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -28,10 +30,11 @@ demo: $(INSTALLED) ## Show what a table says with its logs, and what without
 	@$(BIN)/python examples/demo.py
 
 check: lint types ## Check style, types, units, properties, and the golden tables as Arrow; Python is all it needs
-	$(PYTEST) -m "not engine and not jvm" --hypothesis-profile=quick
+	$(PYTEST) -m "not engine and not jvm and not browser" --hypothesis-profile=quick
 
-full: jdks lint types docs $(SPARK35_INSTALLED) $(LIBRARIES)/.installed ## All that has to pass: more examples, and every engine (JDKs); CI runs this
-	$(PYTEST) -m "not jvm"
+full: jdks browser lint types docs $(SPARK35_INSTALLED) $(LIBRARIES)/.installed ## All that has to pass: more examples, and every engine (JDKs, Chromium); CI runs this
+	$(PYTEST) -m "not jvm and not browser"
+	$(BIN)/python -m pytest $(BROWSER_TESTS) -m browser
 	$(BIN)/python -m pytest $(SPARK_TESTS) -m jvm
 	$(BIN)/python -m pytest $(TRINO_TESTS) -m jvm
 
@@ -44,7 +47,13 @@ types: $(INSTALLED) ## Check types, strictly
 	$(BIN)/mypy
 
 test: $(INSTALLED) ## Run all tests of make check but the golden tables
-	$(PYTEST) -m "not engine and not jvm" --hypothesis-profile=quick --ignore=tests/test_golden.py
+	$(PYTEST) -m "not engine and not jvm and not browser" --hypothesis-profile=quick --ignore=tests/test_golden.py
+
+browser: $(INSTALLED) ## Name the Chromium that opens pages; installs it where this is root on Debian, or says what is missing
+	@$(BIN)/python -m tests.browser
+
+screenshot: browser ## Draw the picture of a page in docs anew
+	$(BIN)/python -m tools.screenshot
 
 jdks: $(INSTALLED) ## Name the JDK that each engine runs on, or what is missing
 	@$(BIN)/python -m tests.jdks
@@ -65,8 +74,8 @@ integration: $(INSTALLED) ## Run the tests with a Trino and a Presto server, fet
 	@$(MAKE) --no-print-directory $(SPARK35_INSTALLED) $(LIBRARIES)/.installed
 	$(BIN)/python -m pytest $(TRINO_TESTS)
 
-coverage: $(INSTALLED) ## Show the lines and branches that no test without a JVM reaches
-	$(PYTEST) -m "not jvm" --cov --cov-report=term:skip-covered
+coverage: $(INSTALLED) ## Show the lines and branches that no test without a JVM and a browser reaches
+	$(PYTEST) -m "not jvm and not browser" --cov --cov-report=term:skip-covered
 
 golden: $(INSTALLED) ## Compare the golden tables with the answers of Hudi, as Arrow
 	$(PYTEST) tests/test_golden.py -m "not engine"
@@ -129,7 +138,7 @@ dist: $(SITE)/.installed ## Build sdist and wheel; try the wheel in fresh enviro
 
 lowest: $(LOWEST)/.installed ## Test with the lowest versions that pyproject.toml promises, on the oldest Python at hand
 	$(LOWEST)/bin/python -m pytest -n auto --dist worksteal tests --ignore=$(SPARK_TESTS) --ignore=$(TRINO_TESTS) \
-		--ignore=tests/robustness --ignore=tests/properties --ignore=tests/test_peer.py --ignore=tests/test_exported_names.py \
+		--ignore=$(BROWSER_TESTS) --ignore=tests/robustness --ignore=tests/properties --ignore=tests/test_peer.py --ignore=tests/test_exported_names.py \
 		-m "not engine and not jvm"
 
 libraries: $(LIBRARIES)/.installed $(INSTALLED) ## Run the blocks of docs/with-other-libraries.md with those libraries

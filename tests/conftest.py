@@ -15,7 +15,16 @@ from hypothesis import settings
 
 from tests.golden_cases import golden_group
 
-LAST = ("cli", "connectors", "robustness", "properties", "test_peer.py", "test_golden.py", "integration")
+LAST = (
+    "cli",
+    "report_in_browser",
+    "connectors",
+    "robustness",
+    "properties",
+    "test_peer.py",
+    "test_golden.py",
+    "integration",
+)
 """What comes after all other tests, in this order: the quickest to fail come first."""
 JVM_FIXTURES = {"presto", "spark", "trino"}
 BROWSER_FIXTURES = {"browser"}

@@ -1,6 +1,7 @@
 import base64
 import hashlib
 import re
+from pathlib import Path
 
 import pytest
 
@@ -42,3 +43,9 @@ def test_a_page_allows_its_own_style_and_script_and_nothing_else() -> None:
     )
     assert "<title>&lt;a&gt;</title>" in start
     assert "script-src" not in page_start("a")
+
+
+def test_the_picture_in_the_docs_is_small() -> None:
+    picture = Path(__file__).parents[1] / "docs" / "report.png"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size < 150_000

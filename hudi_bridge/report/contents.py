@@ -165,13 +165,18 @@ def _facts(table: HudiTable) -> Iterable[tuple[str, str]]:
 
 
 def _entry(row: dict[str, Any], now: str) -> TimelineEntry:
-    is_completed = row["state"] == _COMPLETED
+    if row["state"] == _COMPLETED:
+        seconds = row.get("duration_seconds")
+    else:
+        since = seconds_between(row["requested_time"], now)
+        # The clock may be behind, or in another zone than a timeline that does not name its own.
+        seconds = None if since is None or since < 0 else since
     return TimelineEntry(
         requested_time=row["requested_time"],
         action=row["action"],
         state=row["state"],
         completion_time=row["completion_time"],
-        seconds=row.get("duration_seconds") if is_completed else seconds_between(row["requested_time"], now),
+        seconds=seconds,
         operation=row.get("operation"),
         rows_inserted=row.get("rows_inserted"),
         rows_updated=row.get("rows_updated"),

@@ -173,7 +173,8 @@
         }
       });
     });
-    marks.at(-1).setAttribute("tabindex", "0");
+    // In SVG, what listens to focus is reached by Tab, unless it says otherwise.
+    marks.forEach((mark, place) => mark.setAttribute("tabindex", place === marks.length - 1 ? "0" : "-1"));
     const newest = [...data.instants].reverse();
     pagedTable(
       "instants", "instants", newest,

@@ -15,7 +15,7 @@ from hudi_bridge.timeline.instant import Action
 MOST_DRAWN = 400
 """The newest instants that are drawn."""
 _LABELS, _WIDTH, _LANE, _DURATIONS, _TIMES = 130, 1000, 26, 90, 34
-_NARROWEST, _WIDEST = 6, 40
+_NARROWEST, _WIDEST = 6, 60
 _MARK = 14
 _LEAST_SECONDS = 0.1
 _GRID = ((1, "1 s"), (60, "1 min"), (3600, "1 h"), (86_400, "1 day"))

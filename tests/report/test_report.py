@@ -139,6 +139,14 @@ def test_a_key_that_is_no_text_is_refused() -> None:
         trips("\ud800")
 
 
+def test_an_action_that_was_requested_after_now_has_no_age(tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path).create()
+    writer.pending(at(1))
+    table = writer.open()
+    assert [entry.seconds for entry in gather(table, now="2026-01-01 00:01:00").timeline] == [60.899]
+    assert [entry.seconds for entry in gather(table, now="2025-12-31").timeline] == [None]
+
+
 def cost(log_bytes: int, *, writes: int = 1, base_bytes: int = 100) -> SliceCost:
     return SliceCost(
         partition_path="p",
