@@ -33,7 +33,7 @@ def clipped(text: str) -> str:
 
 def html_of_properties(title: str, properties: Iterable[tuple[str, object]]) -> str:
     """A table with one row per name and value, without values that are None or empty."""
-    shown = [(name, value) for name, value in properties if value not in (None, "", ())]
+    shown = [(name, value) for name, value in properties if value not in (None, "", (), [])]
     rows = (f"<tr><th>{_text(name)}</th><td>{_text(_joined(value))}</td></tr>" for name, value in shown)
     return _table(title, rows)
 

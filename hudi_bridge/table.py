@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +14,7 @@ from hudi_bridge.catalogs.uris import find_in_catalog, is_catalog_uri
 from hudi_bridge.changes.plan import plan_changes
 from hudi_bridge.changes.split import ChangeFormat
 from hudi_bridge.config import QueryType, TableConfig
-from hudi_bridge.display import html_of_properties
+from hudi_bridge.display import html_of_properties, size_text
 from hudi_bridge.errors import QueryError
 from hudi_bridge.imported_later import LaterModule
 from hudi_bridge.indexes.column_stats import ColumnStatsOfTable
@@ -133,7 +134,9 @@ class HudiTable:
         return f"<HudiTable {self.path!r}: {kind}, newest instant {self.latest_instant}>"
 
     def _repr_html_(self) -> str:
+        """A short form of a report, for notebooks: reads nothing, so that files count once a snapshot was planned."""
         config = self.config
+        pending = Counter(str(instant.action) for instant in self.timeline.instants if not instant.is_completed)
         properties = (
             ("path", self.path),
             ("name", config.name),
@@ -144,8 +147,17 @@ class HudiTable:
             ("partition fields", config.partition_fields),
             ("commits on the timeline", len(self.timeline.commits())),
             ("newest instant", self.latest_instant or "none yet"),
+            ("under way", [f"{number:,} {action}" for action, number in pending.items()]),
+            ("file slices", self._known_slices()),
         )
         return html_of_properties("HudiTable", properties)
+
+    def _known_slices(self) -> str | None:
+        splits = self._latest.kept_splits(QueryType.SNAPSHOT)
+        if splits is None:
+            return None
+        base, logs = sum(one.base_size_bytes for one in splits), sum(one.log_size_bytes for one in splits)
+        return f"{len(splits):,}: {size_text(base)} of base files, {size_text(logs)} of logs"
 
     def require_files_of(self, instant: str) -> None:
         """Raises unless all files that a read as of the instant needs still exist.

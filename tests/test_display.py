@@ -1,5 +1,6 @@
 """What prompts and notebooks show of tables, datasets, attached views and histories."""
 
+import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from hudi_bridge import HudiTable, RecordHistory
 from hudi_bridge.connectors.duckdb import attach
-from hudi_bridge.display import html_of_properties, html_of_rows
+from hudi_bridge.display import html_of_properties, html_of_rows, size_text
 from tests.golden_cases import golden_table
 from tests.table_writer import TableWriter, at
 
@@ -50,6 +51,20 @@ def test_a_table(hostile: TableWriter) -> None:
     assert (facts["table type"], facts["table version"]) == ("MERGE_ON_READ", "9")
     assert (facts["record key"], facts["ordering fields"], facts["partition fields"]) == ("id", "ts", "part")
     assert (facts["commits on the timeline"], facts["newest instant"]) == ("2", at(2))
+
+
+def test_a_table_shows_what_is_known_of_its_files_without_reading(hostile: TableWriter) -> None:
+    hostile.pending(at(3), "clean")
+    hostile.pending(at(4), "clean")
+    hostile.pending(at(5), "indexing")
+    planned, unplanned = hostile.open(), hostile.open()
+    planned.snapshot().to_table()
+    sizes = [size_text(file.stat().st_size) for file in sorted(hostile.folder.glob("<i>p/*f1-0_*"), reverse=True)]
+    shutil.rmtree(hostile.folder)
+    facts = cells(unplanned._repr_html_())
+    assert facts["under way"] == "2 clean, 1 indexing"
+    assert "file slices" not in facts
+    assert cells(planned._repr_html_())["file slices"] == f"1: {sizes[0]} of base files, {sizes[1]} of logs"
 
 
 def test_a_table_before_its_first_commit(tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ COMMANDS = {
         ("--version",),
         ("read", "trips", "--where", "city = 'sf'"),
         ("sql", "trips", "SELECT count(*) FROM trips"),
+        ("report", "trips", "-o", "report.html"),
     )
 }
 """Command lines that must exit with 0."""

@@ -97,6 +97,10 @@ class SplitPlanner:
         read = (split for split in splits if split.base_path or split.log_paths)
         return self._keeping(read, query_type) if row_filter is None and within is None else read
 
+    def kept_splits(self, query_type: QueryType) -> tuple[RealtimeFileSplit, ...] | None:
+        """All splits of a query, if they were planned before and are kept; reads nothing."""
+        return self._kept.get(query_type)
+
     def _chosen_slices(
         self,
         query_type: QueryType,
