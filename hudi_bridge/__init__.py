@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         TimelineTimezone,
     )
     from hudi_bridge.dataset import BatchScanner, HudiDataset
+    from hudi_bridge.differences.table_difference import TableDifference
     from hudi_bridge.dispatch import SplitReader, open_reader
     from hudi_bridge.doctor.findings import Diagnosis, Finding, Severity, SliceCost
     from hudi_bridge.doctor.limits import Limits
@@ -134,6 +135,7 @@ __all__ = [
     "StoredBaseFile",
     "SurvivingLogRecords",
     "TableConfig",
+    "TableDifference",
     "TableNotFoundError",
     "TableType",
     "Timeline",
@@ -217,6 +219,7 @@ _HOMES = {
     "StoredBaseFile": "hudi_bridge.engines",
     "SurvivingLogRecords": "hudi_bridge.engines",
     "TableConfig": "hudi_bridge.config",
+    "TableDifference": "hudi_bridge.differences.table_difference",
     "TableNotFoundError": "hudi_bridge.errors",
     "TableType": "hudi_bridge.config",
     "Timeline": "hudi_bridge.timeline.timeline",

@@ -57,9 +57,11 @@ from hudi_bridge.trace.record_trace import trace_record
 if TYPE_CHECKING:
     from hudi_bridge import dataset
     from hudi_bridge import doctor as examining
+    from hudi_bridge.differences import table_difference
 else:
     dataset = LaterModule("hudi_bridge.dataset")
     examining = LaterModule("hudi_bridge.doctor")
+    table_difference = LaterModule("hudi_bridge.differences.table_difference")
 
 
 _LOG = logging.getLogger(__name__)
@@ -331,6 +333,34 @@ class HudiTable:
         plan = plan_changes(self._latest, self.instant_range(after, up_to), ChangeFormat(format))
         return dataset.HudiDataset(self._state.storage, plan)
 
+    def diff(
+        self,
+        a: InstantLike,
+        b: InstantLike | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        where: pc.Expression | None = None,
+        keys: Iterable[RecordKey] | None = None,
+    ) -> "table_difference.TableDifference":
+        """Which records differ between two instants, and how; only file slices that differ are read.
+
+        ``a`` and ``b`` (by default the newest commit) have the formats of ``as_of`` in ``snapshot``. If ``b`` is the
+        earlier one, the differences are those on the way back. ``columns`` are those to compare, by default all but
+        Hudi's own; they are columns as of the later instant, where a renamed column is the same one. A record counts if
+        it meets the condition ``where`` at ``a`` or at ``b``, and if it has one of the ``keys``, which are as for
+        ``get``.
+
+        A record that was written again with the same values does not differ, nor does one that was only moved to
+        another file. One that is gone from a partition and new in another is updated, with ``moved_from``.
+
+        Raises:
+            InstantNotReadableError: files of an instant were removed, or an earlier write has not completed.
+            QueryError: an instant, a column, the condition or a key does not fit the table.
+            UnsupportedTableError: the table's records cannot be merged correctly.
+        """
+        states = (self._state_as_of(a, "a"), self._state_as_of(b, "b"))
+        return table_difference.difference_of(self._latest.files.listings.anew(), states, columns, where, keys)
+
     def splits(
         self,
         as_of: InstantLike | None = None,
@@ -460,9 +490,9 @@ class HudiTable:
         state = self._state_as_of(as_of)
         return SplitPlanner(state, indexed_listings(state, lambda: MetadataTable(state)))
 
-    def _state_as_of(self, as_of: InstantLike | None) -> TableState:
+    def _state_as_of(self, as_of: InstantLike | None, argument: str = "as_of") -> TableState:
         if as_of is None:
             return self._state
-        state = self._state.as_of(parse_query_instant(as_of, self.config.timeline_timezone))
+        state = self._state.as_of(parse_query_instant(as_of, self.config.timeline_timezone, argument))
         validate_time_travel(state)
         return state

@@ -82,6 +82,7 @@ PUBLIC = {
     "StoredBaseFile",
     "SurvivingLogRecords",
     "TableConfig",
+    "TableDifference",
     "TableNotFoundError",
     "TableType",
     "Timeline",

@@ -50,9 +50,30 @@ def differing_rows(before: pa.Table, after: pa.Table) -> Booleans:
         one, other = (table.slice(start, _ROWS_AT_ONCE) for table in (before, after))
         differs = np.zeros(one.num_rows, dtype=np.bool_)
         for name in before.column_names:
-            differs |= _differ(_combined(one[name]), _combined(other[name]))
+            differs |= differing_values(_combined(one[name]), _combined(other[name]))
         found.append(differs)
     return np.concatenate(found)
+
+
+def differing_values(one: Any, other: Any) -> Booleans:  # noqa: ANN401 - arrays of any type
+    """For each position of two arrays of one type, whether the values differ."""
+    valid, other_valid = as_booleans(one.is_valid()), as_booleans(other.is_valid())
+    if types.is_null(one.type):
+        return np.zeros(len(one), dtype=np.bool_)
+    if types.is_fixed_size_list(one.type):
+        return differing_values(as_lists(one), as_lists(other))
+    differs: Booleans = np.zeros(len(one), dtype=np.bool_)
+    if types.is_struct(one.type):
+        for child, other_child in zip(one.flatten(), other.flatten(), strict=True):
+            differs |= differing_values(child, other_child)
+    elif types.is_map(one.type) or types.is_list(one.type) or types.is_large_list(one.type):
+        differs = _lists_differ(one, other, valid & other_valid)
+    elif types.is_floating(one.type):
+        differs = _floats_differ(one, other)
+    else:
+        differs = as_booleans(pc.not_equal(one, other))
+    found: Booleans = (valid != other_valid) | (valid & differs)
+    return found
 
 
 def _codes(keys: Any, distinct: Column) -> Positions:  # noqa: ANN401 - one array or several
@@ -83,27 +104,6 @@ def _combined(column: "pa.ChunkedArray[Any]") -> Column:
     return whole
 
 
-def _differ(one: Any, other: Any) -> Booleans:  # noqa: ANN401 - arrays of any type
-    """For each position of two arrays of one type, whether the values differ."""
-    valid, other_valid = as_booleans(one.is_valid()), as_booleans(other.is_valid())
-    if types.is_null(one.type):
-        return np.zeros(len(one), dtype=np.bool_)
-    if types.is_fixed_size_list(one.type):
-        return _differ(as_lists(one), as_lists(other))
-    differs: Booleans = np.zeros(len(one), dtype=np.bool_)
-    if types.is_struct(one.type):
-        for child, other_child in zip(one.flatten(), other.flatten(), strict=True):
-            differs |= _differ(child, other_child)
-    elif types.is_map(one.type) or types.is_list(one.type) or types.is_large_list(one.type):
-        differs = _lists_differ(one, other, valid & other_valid)
-    elif types.is_floating(one.type):
-        differs = _floats_differ(one, other)
-    else:
-        differs = as_booleans(pc.not_equal(one, other))
-    found: Booleans = (valid != other_valid) | (valid & differs)
-    return found
-
-
 def _floats_differ(one: Column, other: Column) -> Booleans:
     bits = np.dtype(f"i{one.type.bit_width // 8}")
     first, second = (array.fill_null(0).to_numpy(zero_copy_only=False) for array in (one, other))
@@ -119,7 +119,7 @@ def _lists_differ(one: Any, other: Any, both: Booleans) -> Booleans:  # noqa: AN
     if types.is_map(one.type) and len(entries):
         differs[alike] = _maps_differ(one, other, alike)
         return differs
-    unequal = _differ(_taken(one.values, entries), _taken(other.values, _entries(other, alike)))
+    unequal = differing_values(_taken(one.values, entries), _taken(other.values, _entries(other, alike)))
     rows = np.repeat(alike, lengths[alike])
     differs[rows[unequal]] = True
     return differs
@@ -139,7 +139,7 @@ def _maps_differ(one: Any, other: Any, alike: Positions) -> Booleans:  # noqa: A
         sides.append((pa.array(codes[order]), items))
     unequal = np.zeros(len(rows), dtype=np.bool_)
     for first, second in zip(*sides, strict=True):
-        unequal |= _differ(first, second)
+        unequal |= differing_values(first, second)
     differs = np.zeros(len(alike), dtype=np.bool_)
     differs[rows[unequal]] = True
     return differs

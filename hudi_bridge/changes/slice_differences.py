@@ -105,7 +105,7 @@ class StateChanges:
 
     def _changes(self, operation: str, before: SliceRows | None, after: SliceRows | None) -> Changes:
         known: Any = before if after is None else after
-        count, instants = known.rows.num_rows, _combined(known.instants)
+        count, instants = known.rows.num_rows, _combined(known.labels)
         if after is not None and self._split.image.populates_meta_fields:
             times = _combined(after.rows[COMMIT_TIME_COLUMN])
             instants = pc.if_else(self._in_range(times), times, instants)

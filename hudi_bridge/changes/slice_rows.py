@@ -36,10 +36,10 @@ _STATES_HELD = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRows:
-    """Rows with their record keys; ``instants`` are reported for changes of rows without a commit time in the range."""
+    """Rows with their record keys; ``labels`` say where they are from: an instant, or a partition."""
 
     keys: "pa.ChunkedArray[Any]"
-    instants: "pa.ChunkedArray[Any]"
+    labels: "pa.ChunkedArray[Any]"
     rows: pa.Table
 
     def take(self, positions: Positions) -> "SliceRows":
@@ -48,12 +48,12 @@ class SliceRows:
         if count and positions[-1] - positions[0] == count - 1 and (np.diff(positions) == 1).all():
             return self.slice(int(positions[0]), count)
         places = pa.array(positions, pa.int64())
-        return SliceRows(keys=self.keys.take(places), instants=self.instants.take(places), rows=self.rows.take(places))
+        return SliceRows(keys=self.keys.take(places), labels=self.labels.take(places), rows=self.rows.take(places))
 
     def slice(self, start: int, count: int) -> "SliceRows":
         """At most ``count`` rows from position ``start`` on."""
-        keys, instants = self.keys.slice(start, count), self.instants.slice(start, count)
-        return SliceRows(keys=keys, instants=instants, rows=self.rows.slice(start, count))
+        keys, labels = self.keys.slice(start, count), self.labels.slice(start, count)
+        return SliceRows(keys=keys, labels=labels, rows=self.rows.slice(start, count))
 
     def pieces(self, rows: int) -> Iterator["SliceRows"]:
         """All rows, at most ``rows`` at a time."""
@@ -66,13 +66,13 @@ def all_rows(pieces: Iterable[SliceRows], schema: pa.Schema) -> SliceRows:
     tables = [piece.rows for piece in known] or [schema.empty_table()]
     return SliceRows(
         keys=pa.chunked_array([chunk for piece in known for chunk in piece.keys.chunks], pa.string()),
-        instants=pa.chunked_array([chunk for piece in known for chunk in piece.instants.chunks], pa.string()),
+        labels=pa.chunked_array([chunk for piece in known for chunk in piece.labels.chunks], pa.string()),
         rows=pa.concat_tables(tables).combine_chunks(),
     )
 
 
 def slice_rows(
-    read_slice: ReadSlice, piece: RealtimeFileSplit | None, instant: str, keys: "Column | None", part: Part | None
+    read_slice: ReadSlice, piece: RealtimeFileSplit | None, label: str, keys: "Column | None", part: Part | None
 ) -> Iterator[SliceRows]:
     """The rows of a slice with the given ``keys`` or in a ``part`` of all keys; none if ``piece`` is None."""
     if piece is None or (keys is not None and not len(keys)):
@@ -85,7 +85,7 @@ def slice_rows(
             its_keys, rows = its_keys.filter(chosen), rows.filter(chosen)
         yield SliceRows(
             keys=pa.chunked_array([its_keys.cast(pa.string())]),
-            instants=pa.chunked_array([repeated(instant, len(its_keys))]),
+            labels=pa.chunked_array([repeated(label, len(its_keys))]),
             rows=pa.Table.from_batches([rows]),
         )
 

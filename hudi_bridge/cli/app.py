@@ -65,6 +65,11 @@ _COMMANDS = {
         name="changes",
         help="How records have changed: inserts, updates with the images before and after, deletes.",
     ),
+    "diff": CommandPlace(
+        module="hudi_bridge.cli.diff",
+        name="diff",
+        help="Show which records differ between two instants, and how.",
+    ),
     "sql": CommandPlace(
         module="hudi_bridge.cli.sql",
         name="sql",
