@@ -33,6 +33,7 @@ FIRST_VERSION_OF_1X = 8
 
 _TIMEBASED_PREFIX = "hoodie.keygen.timebased."
 _MERGE_PREFIX = "hoodie.record.merge.property."
+OPERATION_FIELD_KEY = "hoodie.allow.operation.metadata.field"
 DELETE_MARKER_KEYS = ("hoodie.payload.delete.field", "hoodie.payload.delete.marker")
 _MERGE_STRATEGY_KEYS = ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
 _ORDERING_KEYS = ("hoodie.table.ordering.fields", "hoodie.table.precombine.field")
@@ -218,7 +219,7 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
         base_file_format=(_first(properties, _BASE_FORMAT_KEYS) or "PARQUET").upper(),
         bootstrap_base_path=properties.get("hoodie.bootstrap.base.path") or None,
         populates_meta_fields=_flag(properties, "hoodie.populate.meta.fields", default=True),
-        allow_operation_field=_flag(properties, "hoodie.allow.operation.metadata.field"),
+        allow_operation_field=_flag(properties, OPERATION_FIELD_KEY),
         drops_partition_columns=_flag(properties, "hoodie.datasource.write.drop.partition.columns"),
         hive_style_partitioning=_flag(properties, "hoodie.datasource.write.hive_style_partitioning"),
         url_encode_partitions=_flag(properties, "hoodie.datasource.write.partitionpath.urlencode"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Self
 
-from hudi_bridge.config import DELETE_MARKER_KEYS, QueryType, TableConfig, comma_separated
+from hudi_bridge.config import DELETE_MARKER_KEYS, OPERATION_FIELD_KEY, QueryType, TableConfig, comma_separated
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
 
@@ -27,6 +27,7 @@ _BUCKET_COUNT_KEY = "hoodie.bucket.index.num.buckets"
 _BUCKET_FIELDS_KEY = "hoodie.bucket.index.hash.field"
 READ_OPTION_KEYS = (
     *DELETE_MARKER_KEYS,
+    OPERATION_FIELD_KEY,
     _RECORD_MERGERS_KEY,
     READ_AS_RELEASE_KEY,
     BOOTSTRAP_SOURCE_KEY,
@@ -137,8 +138,9 @@ def _bucket_count(options: Mapping[str, str]) -> int | None:
 def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableConfig:
     """Adds the options of a reader to a configuration.
 
-    They supply what tables of Hudi 0.x do not record: the delete marker, the record mergers, and whether Hudi 1.x
-    writes the table now without having changed its properties. Options of single queries have no effect here.
+    They supply what tables do not record: of Hudi 0.x the delete marker, the record mergers, and whether Hudi 1.x
+    writes the table now without having changed its properties; of any release, whether rows have the operation of a
+    changelog. Options of single queries have no effect here.
 
     Raises:
         QueryError: an option is unknown, or its value is invalid.
@@ -147,8 +149,10 @@ def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableC
     markers = {name: options[name] for name in DELETE_MARKER_KEYS if name in options}
     if READ_AS_RELEASE_KEY in options:
         config = _as_release(config, options[READ_AS_RELEASE_KEY])
+    has_operations = _flag(options, OPERATION_FIELD_KEY)
     return replace(
         config,
+        allow_operation_field=config.allow_operation_field if has_operations is None else has_operations,
         merge_properties=tuple((dict(config.merge_properties) | markers).items()),
         record_merger_impls=comma_separated(options.get(_RECORD_MERGERS_KEY)),
     )

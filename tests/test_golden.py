@@ -5,6 +5,7 @@ all.
 import datetime as dt
 import json
 import re
+import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import HudiDataset, HudiReadError, HudiTable, InstantNotReadableError, UnsupportedTableError
+from hudi_bridge.config import OPERATION_FIELD_KEY
 from hudi_bridge.connectors.duckdb import INCREMENTAL, READ_OPTIMIZED, attach
 from hudi_bridge.connectors.polars import scan_dataset
 from hudi_bridge.options import HOLLOW_COMMITS_KEY, READ_AS_RELEASE_KEY
@@ -105,6 +107,11 @@ DEVIATIONS = (
             case=case, indices=indices, reason="Hudi leaves the rows of a slow writer out until a compaction has run"
         )
         for case, indices in WRITTEN_BESIDE_A_PENDING_COMPACTION.items()
+    ),
+    Deviation(
+        case="w_operation_102",
+        indices=(0, 4, 5, 6, 7, 8, 9),
+        reason="Hudi 1.0 on Spark returns the deletes of a changelog as rows",
     ),
     Deviation(
         case="q_cdc_key_0150",
@@ -310,6 +317,23 @@ def test_a_range_that_hudi_cannot_answer_has_the_rows_of_the_snapshot_that_were_
     snapshot = table.snapshot(max(written)).to_table()
     expected = snapshot.filter(pc.is_in(snapshot["_hoodie_commit_time"], pa.array(sorted(written))))
     assert differences(expected, dataset_of(query).to_table()) == []
+
+
+@pytest.mark.parametrize("index", [0, 1, 4, 5])
+def test_deletes_of_a_changelog_that_10_wrote_are_those_of_the_same_changes_by_12(index: int) -> None:
+    found, twin = (dataset_of(QUERIES[case, index]).to_table() for case in ("w_operation_102", "w_operation_120"))
+    assert differences(data_columns(twin), data_columns(found)) == []
+
+
+def test_operations_that_the_properties_do_not_tell_of_are_refused_without_the_option(tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(golden_table("w_operation_120"), tmp_path / "table"))
+    properties = copy / ".hoodie" / "hoodie.properties"
+    properties.write_text(properties.read_text().replace(f"{OPERATION_FIELD_KEY}=true\n", ""))
+    with pytest.raises(UnsupportedTableError, match=f"_hoodie_operation in .*{OPERATION_FIELD_KEY}=true"):
+        HudiTable.open(str(copy)).snapshot().to_table()
+    found = HudiTable.open(str(copy), options={OPERATION_FIELD_KEY: "true"}).snapshot().to_table()
+    assert found.schema.names[5] == "_hoodie_operation"
+    assert differences(answer_of(QUERIES["w_operation_120", 0]), found) == []
 
 
 def test_hudi_10_returns_every_second_change() -> None:

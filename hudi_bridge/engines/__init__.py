@@ -15,7 +15,7 @@ from hudi_bridge.engines.slice_keys import base_key_range, held_keys, log_record
 from hudi_bridge.engines.stored_base_file import StoredBaseFile, iter_fields
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.merge.ordering_fields import is_number, ordering_path, ordering_type
-from hudi_bridge.merge.rules import DELETE_OPERATIONS, IS_DELETED_COLUMN, MergeRule
+from hudi_bridge.merge.rules import IS_DELETED_COLUMN, MergeRule
 from hudi_bridge.merge.unset_fields import META_FIELDS, unset_value
 from hudi_bridge.readers.parallel import iter_parallel, most_at_once
 from hudi_bridge.readers.request import RowRequest
@@ -26,7 +26,6 @@ from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.splits.query_plan import Split
 
 __all__ = [
-    "DELETE_OPERATIONS",
     "IS_DELETED_COLUMN",
     "META_COLUMNS",
     "META_FIELDS",

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
 from hudi_bridge.merge.ordering_fields import ordering_values
-from hudi_bridge.merge.rules import DELETE_OPERATIONS, IS_DELETED_COLUMN, MergeRule
+from hudi_bridge.merge.rules import IS_DELETED_COLUMN, MergeRule
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 
 _KEYS_AT_ONCE = 1 << 15
@@ -120,6 +120,11 @@ def data_records(
 ) -> LogRecords:
     """The records of a data block."""
     flagged, marked = _flagged_deletes(rows), _marked_deletes(rows, rule)
+    by_operation = _deletes_by_operation(rows, rule)
+    if rule.precedence.orders_as_0x:
+        marked = marked | by_operation
+    else:
+        flagged = flagged | by_operation
     is_delete = flagged | marked if rule.precedence.marked_in_logs else flagged
     ordering = tuple(ordering_values(name, rows) for name in rule.ordering_fields) if rule.uses_ordering else ()
     return LogRecords(
@@ -164,10 +169,14 @@ def _flagged_deletes(rows: pa.RecordBatch) -> Booleans:
     position = rows.schema.get_field_index(IS_DELETED_COLUMN)
     if position >= 0 and pa.types.is_boolean(rows.schema.field(position).type):
         flagged |= as_booleans(rows.column(position))
-    position = rows.schema.get_field_index(OPERATION_COLUMN)
-    if position >= 0:
-        flagged |= as_booleans(pc.is_in(rows.column(position), value_set=pa.array(DELETE_OPERATIONS)))
     return flagged
+
+
+def _deletes_by_operation(rows: pa.RecordBatch, rule: MergeRule) -> Booleans:
+    position = rows.schema.get_field_index(OPERATION_COLUMN)
+    if position < 0:
+        return np.zeros(rows.num_rows, dtype=np.bool_)
+    return as_booleans(pc.is_in(rows.column(position), value_set=pa.array(rule.precedence.delete_operations)))
 
 
 def _marked_deletes(rows: pa.RecordBatch, rule: MergeRule) -> Booleans:

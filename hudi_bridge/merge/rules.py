@@ -1,7 +1,7 @@
 """The merge rules of Hudi as data: which version of a record wins, what fills unset fields, what is a delete.
 
 Everything that merges reads ``PAYLOAD_RULES``: a new payload is a new entry. Under every rule, records of delete blocks
-and rows with ``_hoodie_is_deleted`` or an operation field of D or -U are deletes.
+and rows with ``_hoodie_is_deleted`` or an operation field that deletes (``Precedence.delete_operations``) are deletes.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,6 @@ from hudi_bridge.merge.ordering_fields import ordering_path
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 
 IS_DELETED_COLUMN = "_hoodie_is_deleted"
-DELETE_OPERATIONS = ("D", "-U")
 UNAVAILABLE_VALUE = "__debezium_unavailable_value"
 
 
@@ -63,6 +62,14 @@ class Precedence:
     marked_in_logs: bool
     orders_as_0x: bool = False
     source: str
+
+    @property
+    def delete_operations(self) -> tuple[str, ...]:
+        """The values of the operation field that make a log record a delete.
+
+        0.x takes only D for one, and only once the record has survived, as with a delete marker.
+        """
+        return ("D",) if self.orders_as_0x else ("D", "-U")
 
     @property
     def in_logs(self) -> InLogs:

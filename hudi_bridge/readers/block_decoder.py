@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.errors import CorruptLogFileError
+from hudi_bridge.config import OPERATION_FIELD_KEY
+from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.logformat.avro_columns import content_bounds, decode_avro_records
 from hudi_bridge.logformat.avro_cursors import Ints
 from hudi_bridge.logformat.block import LogBlock, parse_record_positions
@@ -23,6 +24,7 @@ from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.split_columns import plan_file_evolution, record_keys, with_path_columns, without_path_columns
 from hudi_bridge.schema.avro import AvroRecord, arrow_schema, parse_avro_schema
 from hudi_bridge.schema.evolve import Evolution
+from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 from hudi_bridge.splits.split import RealtimeFileSplit
 
 _PIECE_RECORDS = 1 << 15
@@ -220,6 +222,7 @@ class BlockDecoder:
         instant = block.instant_time or ""
         known = (block.schema_text or "", instant, of_keys)
         if known not in self._evolutions:
+            self._require_known_operations(block, file_schema)
             self._evolutions[known] = plan_file_evolution(
                 file_schema,
                 without_path_columns(self._key_schema, self._split) if of_keys else self._block_schema,
@@ -229,6 +232,20 @@ class BlockDecoder:
                 is_parquet=block.block_type is BlockType.PARQUET_DATA,
             )
         return self._evolutions[known]
+
+    def _require_known_operations(self, block: LogBlock, file_schema: pa.Schema) -> None:
+        """Refuses rows with the operation of a changelog in a table that does not have the column.
+
+        Among them are deletes. Writers do not record in the table that they write the column, and Hudi opens a data
+        file of each table to see.
+        """
+        context = self._split.context
+        if context.populates_meta_fields and OPERATION_COLUMN in set(file_schema.names) - set(context.schema.names):
+            raise UnsupportedTableError(
+                "changelog",
+                f"the column {OPERATION_COLUMN} in {block.path}",
+                f"such tables if the option {OPERATION_FIELD_KEY}=true is given",
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import ScanResult, live_blocks, scan_blocks
 from hudi_bridge.merge.arrays import Booleans
 from hudi_bridge.merge.log_records import LogRecords, selected
-from hudi_bridge.merge.rules import DELETE_OPERATIONS, IS_DELETED_COLUMN, MergeRule
+from hudi_bridge.merge.rules import IS_DELETED_COLUMN, MergeRule
 from hudi_bridge.readers.block_decoder import BlockDecoder
 from hudi_bridge.readers.log_record_scanner import log_memory_bytes, read_log_file
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
@@ -206,7 +206,7 @@ def _delete_text(row: pa.Table, rule: MergeRule, *, marked: bool) -> str | None:
     values = row.to_pylist()[0]
     if values.get(IS_DELETED_COLUMN) is True:
         return IS_DELETED_COLUMN
-    if values.get(OPERATION_COLUMN) in DELETE_OPERATIONS:
+    if values.get(OPERATION_COLUMN) in rule.precedence.delete_operations:
         return f"{OPERATION_COLUMN} {values[OPERATION_COLUMN]}"
     return " = ".join(rule.delete_marker) if marked and rule.delete_marker is not None else None
 

@@ -191,3 +191,18 @@ def test_rules_that_fill_from_the_base_alone_leave_log_versions_unmerged() -> No
     found = survivors(partial, upserts(partial, ("k", 1, "a1", "b1")), upserts(partial, ("k", 2, None, "b2")))
     assert rows_of(found) == {"k": (2, None, "b2")}
     assert found.unset["a"].tolist() == [True]
+
+
+def test_in_0x_only_d_deletes_and_only_once_it_has_survived() -> None:
+    schema = schema_with(ts=pa.int64(), _hoodie_operation=pa.string())
+    for precedence in (DEFAULT_PAYLOAD, OVERWRITE_LATEST):
+        older = rule(precedence)
+        first = upserts(older, ("late", 5, "D"), ("back", 5, "D"), ("b", 5, "U"), schema=schema)
+        second = upserts(older, ("late", 3, "U"), ("back", 6, "I"), ("b", 6, "-U"), schema=schema)
+        found = build_record_map([first, second], older, schema, {})
+        assert dict(zip(found.keys.to_pylist(), found.is_delete.tolist(), strict=True)) == {
+            "late": True,
+            "back": False,
+            "b": False,
+        }
+        assert found.marked.tolist() == [False, False, True]

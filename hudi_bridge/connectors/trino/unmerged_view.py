@@ -19,7 +19,6 @@ from hudi_bridge.connectors.trino.realtime_view import BASE, RealtimeView, named
 from hudi_bridge.connectors.trino.sql_text import Dialect, identifier, literal
 from hudi_bridge.connectors.trino.sql_types import ArrowType, decoded_type, from_decoded, stored_type
 from hudi_bridge.engines import (
-    DELETE_OPERATIONS,
     IS_DELETED_COLUMN,
     OPERATION_COLUMN,
     MergeRule,
@@ -127,7 +126,11 @@ class UnmergedView(RealtimeView):
         missing = f"fail({literal('a log record has no record key, in file slice ')} || CAST(r.place AS varchar))"
         key = key_of(context, {name: self._column(name) for name in context.key_columns})
         key = f"COALESCE({key}, CAST({missing} AS varchar))"
-        flagged, marked = self._flagged(), self._marked(rule)
+        flagged, marked, by_operation = self._flagged(), self._marked(rule), self._by_operation(rule)
+        if by_operation is not None and rule.precedence.orders_as_0x:
+            marked = f"({marked} OR {by_operation})"
+        elif by_operation is not None:
+            flagged = f"{flagged} OR {by_operation}"
         is_delete = f"{flagged} OR {marked}" if rule.precedence.marked_in_logs else flagged
         what = (
             f"CASE WHEN r.is_of_delete_block THEN CASE WHEN r.is_always THEN {UNORDERED_DELETE} ELSE {DELETE} END"
@@ -216,14 +219,17 @@ class UnmergedView(RealtimeView):
 
     def _flagged(self) -> str:
         """The condition that a decoded record says of itself that it is a delete."""
-        conditions = []
         names = self._schema.names
         if IS_DELETED_COLUMN in names and pa.types.is_boolean(self._schema.field(IS_DELETED_COLUMN).type):
-            conditions.append(f"COALESCE({self._column(IS_DELETED_COLUMN)}, FALSE)")
-        if OPERATION_COLUMN in names:
-            operations = ", ".join(map(literal, DELETE_OPERATIONS))
-            conditions.append(f"COALESCE({self._column(OPERATION_COLUMN)} IN ({operations}), FALSE)")
-        return " OR ".join(conditions) or "FALSE"
+            return f"COALESCE({self._column(IS_DELETED_COLUMN)}, FALSE)"
+        return "FALSE"
+
+    def _by_operation(self, rule: MergeRule) -> str | None:
+        """The condition that the operation of a decoded record deletes, None if records have no operation."""
+        if OPERATION_COLUMN not in self._schema.names:
+            return None
+        operations = ", ".join(map(literal, rule.precedence.delete_operations))
+        return f"COALESCE({self._column(OPERATION_COLUMN)} IN ({operations}), FALSE)"
 
     def _marked(self, rule: MergeRule) -> str:
         """The condition that a decoded record has the delete marker of the table."""

@@ -143,6 +143,44 @@ class Writer:
 
     def roll_back(self, instant: str) -> None:
         """Rolls back a completed instant with the write client, as the SQL procedure would upgrade the table."""
+        client = self._client("")
+        assert client.rollback(instant), f"{instant} was not rolled back"
+        client.close()
+
+    def write_records(self, schema: str, rows: Iterable[Sequence[Any]]) -> None:
+        """One commit of rows and their operations in a changelog through the write client, as Flink's writers do.
+
+        ``schema`` is Avro's as JSON; of its columns, the first three are the record key, the partition and the ordering
+        value. Each row ends with its operation.
+        """
+        java: Any = self.spark.sparkContext._jvm
+        hudi, avro = java.org.apache.hudi, java.org.apache.avro
+        parsed = avro.Schema.Parser().parse(schema)
+        records = java.java.util.ArrayList()
+        for key, partition, ordering, *others, operation in rows:
+            record = avro.generic.GenericData.Record(parsed)
+            for position, value in enumerate((key, partition, ordering, *others)):
+                record.put(position, value)
+            model = hudi.common.model
+            payload = model.DefaultHoodieRecordPayload(record, ordering)
+            kind = model.HoodieOperation.fromName(operation)
+            records.add(model.HoodieAvroRecord(model.HoodieKey(key, partition), payload, kind))
+        client = self._client(schema)
+        meta_client = java.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
+        meta_client = meta_client.setConf(self._storage_configuration()).setBasePath(str(self.path)).build()
+        instant = client.startCommit("deltacommit", meta_client)
+        context: Any = self.spark.sparkContext._jsc
+        written = client.upsert(context.parallelize(records, 1), instant)
+        assert client.commit(instant, written), f"{instant} was not committed"
+        client.close()
+
+    def _storage_configuration(self) -> Any:
+        java: Any = self.spark.sparkContext._jvm
+        context: Any = self.spark.sparkContext._jsc
+        return java.org.apache.hudi.storage.hadoop.HadoopStorageConfiguration(context.hadoopConfiguration())
+
+    def _client(self, schema: str) -> Any:
+        """The write client of the table."""
         java: Any = self.spark.sparkContext._jvm
         options = java.java.util.HashMap()
         # The client of 0.15 has no default for the payload class.
@@ -150,11 +188,9 @@ class Writer:
         for name, value in self.write_options(**{PAYLOAD: payload, "hoodie.write.auto.upgrade": "false"}).items():
             options.put(name, value)
         context: Any = self.spark.sparkContext._jsc
-        client = java.org.apache.hudi.DataSourceUtils.createHoodieClient(
-            context, "", str(self.path), self.name, options
+        return java.org.apache.hudi.DataSourceUtils.createHoodieClient(
+            context, schema, str(self.path), self.name, options
         )
-        assert client.rollback(instant), f"{instant} was not rolled back"
-        client.close()
 
     # The state of the table.
 

@@ -10,6 +10,7 @@ _MODULES = (
     *("versions", "merge_rules", "log_formats", "slices", "keys", "types", "evolution", "indexes", "kinds"),
     *("index_types", "concurrency", "services", "migrations", "sql", "partitions", "extremes", "modes"),
     "values",
+    "operations",
 )
 for _module in _MODULES:
     import_module(f"{__name__}.{_module}")
