@@ -15,7 +15,6 @@ from hudi_bridge.cli.read import column_names
 from hudi_bridge.cli.row_tests import row_condition
 from hudi_bridge.cli.session import table_name
 from hudi_bridge.cli.terminal import counting_rows, print_note
-from hudi_bridge.cli.values import Array, ArrowType, is_nested, to_json, values_as_text
 from hudi_bridge.differences.states import (
     AFTER,
     BEFORE,
@@ -30,6 +29,7 @@ from hudi_bridge.differences.states import (
 )
 from hudi_bridge.differences.table_difference import DifferenceCounts, TableDifference
 from hudi_bridge.display import counted
+from hudi_bridge.plain_values import Array, ArrowType, is_nested, to_json, values_as_text
 
 _VALUES = "values"
 _ARROW = "→"
