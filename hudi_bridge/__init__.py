@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from hudi_bridge.inspection_of_commits import inspect_commit, inspect_commit_files, inspect_commits
     from hudi_bridge.logformat.scan import SkippedBlocks
     from hudi_bridge.merge.custom_payload import RecordPayload
+    from hudi_bridge.replanning import OnFilesGone
     from hudi_bridge.schema.difference import SchemaChange, SchemaChangeKind
     from hudi_bridge.schema.file_columns import ColumnMapping, Outcome
     from hudi_bridge.schema.infer import SchemaAmbiguity, SchemaAmbiguityKind, SchemaProposal
@@ -107,6 +108,7 @@ __all__ = [
     "LogFileName",
     "MergeError",
     "MergeMode",
+    "OnFilesGone",
     "Outcome",
     "PartitionFieldKind",
     "PruningStep",
@@ -191,6 +193,7 @@ _HOMES = {
     "LogFileName": "hudi_bridge.splits.file_names",
     "MergeError": "hudi_bridge.errors",
     "MergeMode": "hudi_bridge.config",
+    "OnFilesGone": "hudi_bridge.replanning",
     "Outcome": "hudi_bridge.schema.file_columns",
     "PartitionFieldKind": "hudi_bridge.config",
     "PruningStep": "hudi_bridge.splits.plan_notes",

@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 from hudi_bridge.config import QueryType
 from hudi_bridge.dispatch import read_rows
 from hudi_bridge.display import counted, html_of_properties, html_of_rows
-from hudi_bridge.errors import QueryError
+from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.explanation import Explanation, explained
 from hudi_bridge.indexes.candidates import (
     RECORD_INDEX,
@@ -38,6 +38,7 @@ from hudi_bridge.readers.key_condition import RecordKey, spelled_keys, text_colu
 from hudi_bridge.readers.log_record_scanner import read_live_blocks
 from hudi_bridge.readers.parallel import iter_parallel, most_at_once
 from hudi_bridge.readers.request import RowRequest, column_names, referenced_columns
+from hudi_bridge.replanning import Replanning
 from hudi_bridge.splits.plan_notes import PlanNotes
 from hudi_bridge.splits.query_plan import QueryPlan, SnapshotPlan, Split
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
@@ -46,6 +47,7 @@ from hudi_bridge.store_reads import iter_from_store
 from hudi_bridge.timeline.plans import GroupId
 
 AnySplit = TypeVar("AnySplit", bound=Split)
+_Result = TypeVar("_Result")
 Columns = Sequence[str] | Mapping[str, pc.Expression] | None
 BatchGenerator = Generator[pa.RecordBatch, None, None]
 
@@ -60,10 +62,13 @@ class BatchScanner:
     Made by ``HudiDataset.scanner``.
     """
 
-    def __init__(self, schema: pa.Schema, read: Callable[[], BatchGenerator]) -> None:
+    def __init__(
+        self, schema: pa.Schema, read: Callable[[], BatchGenerator], replanning: Replanning | None = None
+    ) -> None:
         """A scan of the batches of ``read``, which have the given schema."""
         self._schema = schema
         self._read = read
+        self._replanning = replanning
 
     @property
     def projected_schema(self) -> pa.Schema:
@@ -77,7 +82,8 @@ class BatchScanner:
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The batches, as they are consumed."""
-        return pa.RecordBatchReader.from_batches(self._schema, self._read())
+        batches = self._read() if self._replanning is None else self._replanning.batches(self._read)
+        return pa.RecordBatchReader.from_batches(self._schema, batches)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The batches, as they are consumed."""
@@ -85,10 +91,13 @@ class BatchScanner:
 
     def to_table(self) -> pa.Table:
         """All rows."""
-        return self.to_reader().read_all()
+        return self._whole(lambda: pa.RecordBatchReader.from_batches(self._schema, self._read()).read_all())
 
     def head(self, num_rows: int) -> pa.Table:
         """The first rows to arrive; no more is read than they need."""
+        return self._whole(lambda: self._head(num_rows))
+
+    def _head(self, num_rows: int) -> pa.Table:
         rows, missing = [], num_rows
         with closing(self._read()) as batches:
             while missing > 0 and (batch := next(batches, None)) is not None:
@@ -98,7 +107,11 @@ class BatchScanner:
 
     def count_rows(self) -> int:
         """The number of rows."""
-        return sum(batch.num_rows for batch in self.to_batches())
+        return self._whole(lambda: sum(batch.num_rows for batch in self._read()))
+
+    def _whole(self, read: Callable[[], _Result]) -> _Result:
+        """The result of a read of which nothing is given out before its end."""
+        return read() if self._replanning is None else self._replanning.whole(read)
 
     def take(self, indices: Any) -> pa.Table:
         """Not offered: the rows of a merged table have no fixed order."""
@@ -141,6 +154,7 @@ class HudiDataset(ds.FileSystemDataset):
         record_index: RecordIndex | None = None,
         skipping: Skipping | None = None,
         key_index: KeyIndex | None = None,
+        planned_again: "Callable[[], HudiDataset] | None" = None,
     ) -> None:
         """A dataset for a plan; use the methods of ``HudiTable`` instead."""
         parquet = ds.ParquetFileFormat()
@@ -152,6 +166,7 @@ class HudiDataset(ds.FileSystemDataset):
         self._record_index = record_index
         self._skipping = skipping
         self._key_index = key_index
+        self._planned_again = planned_again
 
     def __reduce__(self) -> Any:
         raise TypeError("a HudiDataset holds open state; pickle its splits instead")
@@ -183,7 +198,7 @@ class HudiDataset(ds.FileSystemDataset):
 
     @property
     def instant(self) -> str:
-        """The instant as of which the table is read."""
+        """The instant as of which the table is read; a later one once a scan had to plan again."""
         return self._plan.instant
 
     @property
@@ -260,7 +275,7 @@ class HudiDataset(ds.FileSystemDataset):
         """
         request = RowRequest.of(self.schema, row_filter=self._combined(expression))
         indexes = self._record_index, self._skipping, self._key_index
-        return HudiDataset(self._storage, self._plan, request.row_filter, *indexes)
+        return HudiDataset(self._storage, self._plan, request.row_filter, *indexes, self._planned_again)
 
     def get(
         self,
@@ -282,8 +297,9 @@ class HudiDataset(ds.FileSystemDataset):
         spelled = {text for key in given for text in spelled_keys(key, self.context)}
         request = self._request(list(self.schema.names) if columns is None else list(column_names(columns)), None)
         request = replace(request, record_keys=text_column(spelled))
-        with closing(self._batches(request, use_threads=True, partition_path=partition_path)) as batches:
-            return pa.Table.from_batches(batches, pa.schema([self.schema.field(name) for name in request.columns]))
+        schema = pa.schema([self.schema.field(name) for name in request.columns])
+        read = partial(self._batches, request, use_threads=True, partition_path=partition_path)
+        return BatchScanner(schema, read, self._replanning).to_table()
 
     def scanner(  # type: ignore[override]
         self,
@@ -309,10 +325,10 @@ class HudiDataset(ds.FileSystemDataset):
         schema = pa.schema([self.schema.field(name) for name in names])
         read = partial(self._batches, request, use_threads=use_threads)
         if not isinstance(columns, Mapping):
-            return BatchScanner(schema, read)
+            return BatchScanner(schema, read, self._replanning)
         expressions = dict(columns)
         projected = _in_memory(schema.empty_table()).to_table(columns=expressions).schema
-        return BatchScanner(projected, lambda: _projected(read(), expressions))
+        return BatchScanner(projected, lambda: _projected(read(), expressions), self._replanning)
 
     def to_batches(  # type: ignore[override]
         self, columns: Columns = None, filter: pc.Expression | None = None, **options: Any
@@ -385,6 +401,20 @@ class HudiDataset(ds.FileSystemDataset):
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """All rows as an Arrow C stream."""
         return self.scanner().__arrow_c_stream__(requested_schema)
+
+    @property
+    def _replanning(self) -> Replanning | None:
+        return None if self._planned_again is None else Replanning(self._plan_again)
+
+    def _plan_again(self, error: HudiReadError) -> None:
+        """Take the plan of the newest state; raises the error if its columns are others than scans have promised."""
+        assert self._planned_again is not None
+        newer = self._planned_again()
+        if not newer.schema.equals(self.schema):
+            raise error
+        _LOG.info("%s: planned again as of %s: %s", self._storage.shown_path, newer.instant, error)
+        for name in ("_plan", "_record_index", "_skipping", "_key_index"):
+            setattr(self, name, getattr(newer, name))
 
     def _names(self, columns: Columns) -> list[str]:
         if columns is None:

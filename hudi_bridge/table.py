@@ -3,7 +3,7 @@
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.operations import operation
 from hudi_bridge.options import QUERY_TYPE_KEY
 from hudi_bridge.readers.key_condition import RecordKey
+from hudi_bridge.replanning import OnFilesGone
 from hudi_bridge.schema.infer import SchemaProposal
 from hudi_bridge.schema_history import (
     FileColumns,
@@ -216,33 +217,42 @@ class HudiTable:
         """The schema as of the newest commit."""
         return self._latest.schema(QueryType.SNAPSHOT)
 
-    def snapshot(self, as_of: InstantLike | None = None) -> "dataset.HudiDataset":
+    def snapshot(
+        self, as_of: InstantLike | None = None, *, on_files_gone: OnFilesGone | str = OnFilesGone.ERROR
+    ) -> "dataset.HudiDataset":
         """The true rows: base files merged with their logs, as of the newest commit or of an instant.
 
         ``as_of`` is an instant in one of Hudi's formats: ``2026-01-31``, ``2026-01-31 12:00:00[.000]``, or 14 or 17
         digits; or a ``date`` (midnight) or a ``datetime`` (to the millisecond). It is in the time zone of the timeline;
         a ``datetime`` with a time zone is converted.
 
+        Hudi's cleaner may remove files after the table was opened. A scan that needs one of them raises an error or,
+        with ``on_files_gone`` as ``replan``, plans again as of the commit that is newest then, up to three times; the
+        dataset's ``instant`` is that commit from then on. A scan that has given out rows, or of a table that has other
+        columns by then, raises the error nevertheless. So does ``splits``.
+
         Raises:
             InstantNotReadableError: files of that instant were removed, or an earlier write has not completed.
             QueryError: the format is not one of Hudi's, or the ``datetime`` has a time zone but the timeline is in the
-                unknown local time of the writers.
+                unknown local time of the writers; ``on_files_gone`` is unknown, or ``replan`` together with ``as_of``.
         """
-        return self._dataset(QueryType.SNAPSHOT, as_of)
+        return self._dataset(QueryType.SNAPSHOT, as_of, on_files_gone)
 
     @property
     def query_type(self) -> QueryType:
         """What ``query`` reads: by default the snapshot."""
         return self._state.options.query_type
 
-    def query(self, as_of: InstantLike | None = None) -> "dataset.HudiDataset":
+    def query(
+        self, as_of: InstantLike | None = None, *, on_files_gone: OnFilesGone | str = OnFilesGone.ERROR
+    ) -> "dataset.HudiDataset":
         """The rows that the table was opened for: ``snapshot`` or ``read_optimized``, by its ``query_type``.
 
         Raises:
             InstantNotReadableError: as for ``snapshot``.
             QueryError: as for ``snapshot``.
         """
-        return self._dataset(self.query_type, as_of)
+        return self._dataset(self.query_type, as_of, on_files_gone)
 
     def get(
         self,
@@ -251,12 +261,14 @@ class HudiTable:
         *,
         partition_path: str | None = None,
         as_of: InstantLike | None = None,
+        on_files_gone: OnFilesGone | str = OnFilesGone.ERROR,
     ) -> pa.Table:
         """The current rows of some record keys, in no particular order; a key without a row has none in the result.
 
         A key is as in ``_hoodie_record_key`` (for several fields, ``field:value,field:value``), the whole number of a
         key of one field, or a mapping with the values of all record key fields. ``columns`` are those to return, by
-        default all; ``partition_path`` limits the search to one partition; ``as_of`` is as for ``snapshot``.
+        default all; ``partition_path`` limits the search to one partition; ``as_of`` and ``on_files_gone`` are as for
+        ``snapshot``.
 
         Indexes find the files that may hold the keys. What was read of them is kept for later calls, also after
         ``refresh``, up to an eighth of the machine's memory.
@@ -265,7 +277,7 @@ class HudiTable:
             QueryError: a key does not fit the record key fields, or a column does not exist.
             InstantNotReadableError: files of that instant were removed, or an earlier write has not completed.
         """
-        return self.query(as_of).get(keys, columns, partition_path=partition_path)
+        return self.query(as_of, on_files_gone=on_files_gone).get(keys, columns, partition_path=partition_path)
 
     def record_locations(self, keys: Sequence[str]) -> pa.Table | None:
         """Where the record index of the metadata table says that records are now; None if it cannot tell.
@@ -276,13 +288,15 @@ class HudiTable:
         """
         return self._record_index.locations(keys) if self._state.options.data_skipping else None
 
-    def read_optimized(self, as_of: InstantLike | None = None) -> "dataset.HudiDataset":
+    def read_optimized(
+        self, as_of: InstantLike | None = None, *, on_files_gone: OnFilesGone | str = OnFilesGone.ERROR
+    ) -> "dataset.HudiDataset":
         """The rows of the base files only, without the changes in log files.
 
-        ``left_out_log_files()`` of the result is the number of log files that are not read. ``as_of`` is as for
-        ``snapshot``.
+        ``left_out_log_files()`` of the result is the number of log files that are not read. ``as_of`` and
+        ``on_files_gone`` are as for ``snapshot``.
         """
-        return self._dataset(QueryType.READ_OPTIMIZED, as_of)
+        return self._dataset(QueryType.READ_OPTIMIZED, as_of, on_files_gone)
 
     def incremental(self, after: InstantLike, up_to: InstantLike | None = None) -> "dataset.HudiDataset":
         """The rows written by commits in ``(after, up_to]``, in their latest state; rows deleted since are absent.
@@ -432,7 +446,32 @@ class HudiTable:
         """
         return examining.examine_state(self._state, deep=deep, now=now, limits=limits)
 
-    def _dataset(self, query_type: QueryType, as_of: InstantLike | None) -> "dataset.HudiDataset":
+    def _dataset(
+        self,
+        query_type: QueryType,
+        as_of: InstantLike | None,
+        on_files_gone: OnFilesGone | str = OnFilesGone.ERROR,
+    ) -> "dataset.HudiDataset":
+        if on_files_gone not in set(OnFilesGone):
+            raise QueryError("on_files_gone", repr(on_files_gone), " or ".join(OnFilesGone))
+        if on_files_gone == OnFilesGone.ERROR:
+            return self._planned(query_type, as_of)
+        if as_of is not None:
+            raise QueryError(
+                "on_files_gone", f"{on_files_gone} as of {as_of}", "no as_of: planned again for the newest"
+            )
+        return self._planned(query_type, None, lambda: self._planned_again(query_type))
+
+    def _planned_again(self, query_type: QueryType) -> "dataset.HudiDataset":
+        newer = self.refresh()
+        return newer.read_optimized() if query_type is QueryType.READ_OPTIMIZED else newer.snapshot()
+
+    def _planned(
+        self,
+        query_type: QueryType,
+        as_of: InstantLike | None,
+        planned_again: "Callable[[], dataset.HudiDataset] | None" = None,
+    ) -> "dataset.HudiDataset":
         planner = self._planner(as_of)
         # Record index and secondary index say where records are now.
         is_newest = planner.state.instant == self._state.instant
@@ -443,6 +482,7 @@ class HudiTable:
             record_index=self._record_index if is_newest else None,
             skipping=self._skipping if is_newest else self._skipping_by_files,
             key_index=self._key_index,
+            planned_again=planned_again,
         )
 
     @cached_property

@@ -54,6 +54,7 @@ PUBLIC = {
     "LogFileName",
     "MergeError",
     "MergeMode",
+    "OnFilesGone",
     "Outcome",
     "PartitionFieldKind",
     "PruningStep",

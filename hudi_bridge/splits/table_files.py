@@ -295,8 +295,10 @@ class TableFiles:
 
         What was removed between the listing of the timeline and those of folders would go unnoticed.
         """
-        state, self._checked_listings = self._state, self._listings.count
+        state, listings = self._state, self._listings.count
         validate_not_cleaned(state, TableState.load(state.storage, state.config, state.options))
+        # Only now: after a failure, the next query must not take the same listings for complete.
+        self._checked_listings = listings
 
     def _indexed(self, files: pa.Table) -> tuple[PlainSlices, Mapping[str, list[FileInfo]]]:
         """The slices of groups with base files alone, and by partition the files of the other groups."""
