@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const ROWS = 50;
+  const ROWS = 25;
   const byId = (id) => document.getElementById(id);
 
   const element = (name, text, className) => {
