@@ -95,6 +95,7 @@ class HudiTable:
         ``options`` have Hudi's names. They supply what tables of Hudi 0.x do not record:
         ``hoodie.payload.delete.field`` and ``.marker``, ``hoodie.datasource.write.record.merger.impls``. For tables
         that both 0.x and 1.x have written, ``hudi_bridge.read.as.release`` names the release whose rules apply.
+        ``hudi_bridge.bootstrap.source`` is the folder of the files that the table was bootstrapped from, to read them.
         With ``hoodie.metadata.enable`` as ``false``, files are listed in storage, not found in the metadata table.
         ``hoodie.datasource.query.type`` (``snapshot`` or ``read_optimized``) is what ``query`` reads, by default what a
         catalog says of the name, such as ``orders_ro``.

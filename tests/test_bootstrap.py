@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.table import StaticTable
 
 from hudi_bridge import (
     CorruptBaseFileError,
@@ -23,8 +24,15 @@ from hudi_bridge import (
     slice_delta,
 )
 from hudi_bridge.connectors.duckdb import attach
+from hudi_bridge.connectors.iceberg.publish import publish_table
+from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
+from hudi_bridge.connectors.lakes.merge_settings import MergeSettings
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.trino.publish import publish_log_records
 from hudi_bridge.options import BOOTSTRAP_SOURCE_KEY
 from hudi_bridge.splits.bootstrap import INDEX_PATH
+from hudi_bridge.storage import Storage
 from tests.compare import differences
 from tests.golden_cases import GoldenQuery, golden_bootstrapped
 
@@ -141,9 +149,10 @@ def test_a_split_is_all_that_a_worker_needs() -> None:
 
 def test_engines_do_not_read_base_files_with_meta_columns_only() -> None:
     for split in dataset(METADATA).splits():
+        (piece,) = split.slices
         with slice_delta(split) as delta:
             base = delta.base_file
-            if base is not None and isinstance(split, RealtimeFileSplit) and split.source_path is not None:
+            if base is not None and piece.source_path is not None:
                 assert base.reason_unreadable() == "it is no Parquet file with all columns"
                 with pytest.raises(UnsupportedTableError):
                     _ = base.footer
@@ -157,6 +166,34 @@ def test_duckdb(name: str) -> None:
         assert not differences(answer(query), connection.sql("FROM trips").to_arrow_table())
         counted = connection.sql("SELECT count(*) FROM trips WHERE part = 'a'").fetchall()
         assert counted == [(answer(query).filter(pc.field("part") == "a").num_rows,)]
+
+
+@pytest.mark.parametrize("client", [None, IcebergClient.PRESTO])
+@pytest.mark.parametrize("name", SNAPSHOTS)
+def test_iceberg(name: str, client: IcebergClient | None, tmp_path: Path) -> None:
+    query = QUERIES[name]
+    published = publish_table(
+        Storage.open(str(query.table)),
+        Scratch.open(str(tmp_path)),
+        locations=Locations(),
+        builds=1,
+        merging=MergeSettings(options=options(query), payloads={}),
+        rewriting=Rewriting(client=client),
+    )
+    rows = StaticTable.from_metadata(published.metadata_location).scan().to_arrow()
+    assert not differences(answer(query), rows)
+
+
+def test_trino_gets_the_rows_of_slices_that_it_cannot_read(tmp_path: Path) -> None:
+    table = HudiTable.open(METADATA.table, options=options(METADATA))
+    published = publish_log_records(table, str(tmp_path))
+    assert published.publication.why_whole == "it is no Parquet file with all columns"
+
+
+def test_the_versions_of_a_record_begin_in_the_source() -> None:
+    table = HudiTable.open(METADATA.table, options=options(METADATA))
+    (group,) = table.history_of("k012").file_groups
+    assert [version.row["name"].to_pylist() for version in group.versions] == [["n12-1"], ["n12-2"]]
 
 
 def test_a_source_that_is_gone(copy: Path) -> None:

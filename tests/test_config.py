@@ -202,7 +202,6 @@ def test_the_timestamp_key_generator_makes_timestamp_fields(tmp_path: Path) -> N
         ({"hoodie__table__base__file__format": "ORC"}, "base file format"),
         ({"hoodie__table__ro__file__format": "HFILE"}, "base file format"),
         ({"hoodie__table__multiple__base__file__formats__enable": "true"}, "base file format"),
-        ({"hoodie__bootstrap__base__path": "/source"}, "table layout"),
         ({"hoodie__record__merge__mode": "LUCK"}, "record merge mode"),
         ({"hoodie__table__partition__fields": "a:MOON"}, "partition field kind"),
     ],

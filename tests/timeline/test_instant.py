@@ -129,6 +129,11 @@ def test_query_instants(text: str, expected: str) -> None:
     assert parse_query_instant(text, TimelineTimezone.UTC) == expected
 
 
+@pytest.mark.parametrize("text", ["00000000000001", "00000000000002"])
+def test_instants_of_a_bootstrap_are_no_times(text: str) -> None:
+    assert parse_query_instant(text, TimelineTimezone.UTC) == text
+
+
 def test_an_instant_of_seconds_takes_in_its_whole_second() -> None:
     parsed = parse_query_instant("20240102030405", LOCAL)
     assert parsed >= "20240102030405"

@@ -24,6 +24,7 @@ from hudi_bridge.connectors.iceberg.name_mapping import complete, mapped_ids, na
 from hudi_bridge.connectors.iceberg.partitioning import WITHOUT_PARTITION
 from hudi_bridge.connectors.iceberg.rewriting import IcebergClient
 from hudi_bridge.connectors.iceberg.snapshot import IcebergSnapshot
+from hudi_bridge.timeline.instant import time_of
 
 _TIME_DIGITS = 17
 
@@ -149,11 +150,11 @@ def _log(
 
 
 def epoch_ms(instant: str, timezone: TimelineTimezone) -> int:
-    """The time of an instant in milliseconds since the epoch, 0 for the instant before the first commit.
+    """The time of an instant in milliseconds since the epoch, 0 for one that is no time, as before the first commit.
 
     A timeline in local time is read in the time zone of this machine.
     """
-    if not int(instant):
+    if time_of(instant[:_TIME_DIGITS]) is None:
         return 0
     seconds, millis = instant[:14], instant[14:_TIME_DIGITS].ljust(3, "0")
     moment = datetime.strptime(seconds, "%Y%m%d%H%M%S")  # noqa: DTZ007 - the next line sets the time zone
