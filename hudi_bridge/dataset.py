@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hudi_bridge.config import QueryType
-from hudi_bridge.dispatch import read_rows
+from hudi_bridge.dispatch import read_rows, with_small_ones_together
 from hudi_bridge.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.explanation import Explanation, explained
@@ -533,7 +533,8 @@ class HudiDataset(ds.FileSystemDataset):
             at_once = _look_ups_at_once(splits)
         context = current_context()
         read = partial(read_rows, self._storage, request=request, use_threads=alone, at_once=at_once, context=context)
-        sources = [partial(read, split) for split in splits]
+        together = with_small_ones_together(self._storage, splits, request, at_once)
+        sources = [partial(read, split) for split in together]
         return iter_parallel(sources, use_threads=use_threads, at_once=at_once)
 
 

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import islice
 from typing import Any, Protocol, Self
 from weakref import WeakSet
 
@@ -19,6 +20,7 @@ from hudi_bridge.readers.base_only import BaseFileReader
 from hudi_bridge.readers.realtime_compacted import RealtimeCompactedReader
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.row_groups import ReadExtent
+from hudi_bridge.readers.slices_together import SlicesTogether, SmallSlices, are_read_together, is_small, small_groups
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from hudi_bridge.splits.query_plan import Split
 from hudi_bridge.splits.split import RealtimeFileSplit
@@ -148,13 +150,34 @@ def reading_error(storage: Storage, split: Split) -> HudiReadError | None:
     return None
 
 
+def with_small_ones_together(
+    storage: Storage, splits: Sequence[Split], request: RowRequest, at_once: int
+) -> list[Split | SmallSlices]:
+    """The same slices, with local small ones grouped; ``at_once`` of the results are read at the same time."""
+    if not storage.is_local or not splits or not are_read_together(request, splits[0].context):
+        return list(splits)
+    small = [split for split in splits if isinstance(split, RealtimeFileSplit) and is_small(split)]
+    others = [split for split in splits if not isinstance(split, RealtimeFileSplit) or not is_small(split)]
+    pieces = iter(small)
+    groups = [SmallSlices(slices=tuple(islice(pieces, size))) for size in small_groups(len(small), at_once)]
+    return [*groups, *others]
+
+
 def reader_for(
-    storage: Storage, split: Split, request: RowRequest, *, use_threads: bool = True, at_once: int = 1
+    storage: Storage, split: Split | SmallSlices, request: RowRequest, *, use_threads: bool = True, at_once: int = 1
 ) -> BatchReader:
     """The reader of a split; with ``use_threads``, it uses several cores.
 
     ``at_once`` splits that are read at the same time share the memory for logs.
     """
+    if isinstance(split, SmallSlices):
+        return SlicesTogether(
+            storage,
+            split,
+            request,
+            lambda piece: _slice_reader(storage, piece, request, use_threads=use_threads, at_once=at_once).batches(),
+            at_once=at_once,
+        )
     if isinstance(split, ChangeSplit):
         open_slice = partial(reader_for, storage, use_threads=use_threads, at_once=at_once)
         return ChangeReader(storage, split, request, open_slice, at_once)
@@ -165,7 +188,7 @@ def reader_for(
 
 def read_rows(
     storage: Storage,
-    split: Split,
+    split: Split | SmallSlices,
     *,
     request: RowRequest,
     use_threads: bool,

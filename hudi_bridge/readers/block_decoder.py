@@ -1,6 +1,6 @@
 """Decodes the blocks of the log files of a split."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -92,6 +92,32 @@ class BlockDecoder:
             piece = slice(start, start + most)
             yield self._records(block, datums.between(piece), positions if positions is None else positions[piece])
 
+    def likeness(self, block: LogBlock) -> Hashable:
+        """Equal for blocks that can be decoded ``together``, in equal partitions; None for one decoded alone."""
+        if block.block_type is not BlockType.AVRO_DATA:
+            return None
+        instant = "" if self._split.context.schema_history is None else block.instant_time
+        return block.schema_text, block.is_partial, instant
+
+    def together(self, blocks: Sequence[LogBlock]) -> tuple[LogRecords, list[int]]:
+        """The records of blocks of equal ``likeness``, one block after another, and the number of records of each.
+
+        They have no positions. Errors name the first of the blocks: decode them one by one to find out which it is.
+
+        Raises:
+            CorruptLogFileError: the content is not what its header says.
+        """
+        datums = [self.datums(block) for block in blocks]
+        starts = np.cumsum([0, *(one.data.size for one in datums)])
+        joined = Datums(
+            data=datums[0].data if len(datums) == 1 else pa.py_buffer(b"".join(one.data for one in datums)),
+            starts=np.concatenate([one.starts + start for one, start in zip(datums, starts[:-1], strict=True)]),
+            ends=np.concatenate([one.ends + start for one, start in zip(datums, starts[:-1], strict=True)]),
+            keys=None,
+        )
+        rows = self._stored_datums(blocks[0], joined, of_keys=False)
+        return self._data(blocks[0], rows, None, None), list(map(len, datums))
+
     def keys(self, block: LogBlock) -> Column:
         """The record keys of a data block.
 
@@ -116,7 +142,7 @@ class BlockDecoder:
         return keys
 
     def _positions(self, block: LogBlock, records: int) -> Positions | None:
-        return parse_record_positions(block, self._split.base_instant_time, records)
+        return positions_in(self._split, block, records)
 
     def _data(
         self, block: LogBlock, stored: pa.RecordBatch, positions: Positions | None, wanted: Booleans | None
@@ -246,6 +272,15 @@ class BlockDecoder:
                 f"the column {OPERATION_COLUMN} in {block.path}",
                 f"such tables if the option {OPERATION_FIELD_KEY}=true is given",
             )
+
+
+def positions_in(split: RealtimeFileSplit, block: LogBlock, records: int) -> Positions | None:
+    """The positions of so many records of a block in the base file of a split; None if the block does not tell.
+
+    Raises:
+        CorruptLogFileError: the positions cannot be read.
+    """
+    return parse_record_positions(block, split.base_instant_time, records)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

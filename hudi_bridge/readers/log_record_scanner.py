@@ -67,7 +67,7 @@ class LogScan:
         blocks = live.blocks
         self.instants = live.instants
         """The instants of all blocks, as in ``LiveBlocks``."""
-        decoded_bytes = sum(map(_decoded_bytes, blocks))
+        decoded_bytes = sum(map(bytes_when_decoded, blocks))
         self._kept: tuple[LogBlock, ...] | None = blocks
         self.parts = 1
         """The number of parts to merge one at a time, so that the records of each fit into the memory for logs."""
@@ -134,7 +134,7 @@ class LogScan:
         return build_record_map(list(decoded), self._rule, schema, self._split.context.defaults)
 
 
-def _decoded_bytes(block: LogBlock) -> int:
+def bytes_when_decoded(block: LogBlock) -> int:
     """Estimates the decoded size of a block in bytes; Parquet and HFile blocks are compressed."""
     match block.block_type:
         case BlockType.AVRO_DATA | BlockType.DELETE:

@@ -175,7 +175,8 @@ def test_log_records_are_let_go_of_when_their_split_is_read(tmp_path: Path) -> N
         table.log_file(at(1), [table.data_block(at(1), [row("k", 1, "x")])], file_id=f"f{number}-0")
     table.commit(at(1))
     alive = []
-    for _ in table.open().snapshot().to_batches(use_threads=False):
+    # A filter has each slice read by itself.
+    for _ in table.open().snapshot().to_batches(filter=pc.field("id") > "", use_threads=False):
         gc.collect()
         alive.append(sum(isinstance(one, LogRecordMap) for one in gc.get_objects()))
     assert len(alive) == 4

@@ -1,0 +1,310 @@
+"""Reads small file slices of one table several at a time, as if they were one.
+
+What a step costs besides the rows, such as a call of Arrow or NumPy, would be most of the time for each of them alone.
+Base rows and log records of all slices are concatenated; the number of the slice makes record keys distinct, since
+equal keys of different file groups have nothing to do with one another.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, repeat, zip_longest
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.errors import HudiReadError
+from hudi_bridge.logformat.block import LogBlock
+from hudi_bridge.logformat.parquet import PARQUET_ERRORS
+from hudi_bridge.merge.arrays import Column, Positions
+from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
+from hudi_bridge.merge.log_records import LogRecordMap, LogRecords
+from hudi_bridge.merge.ordering_fields import ordering_values
+from hudi_bridge.merge.record_map import build_record_map
+from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, OpenBaseFile
+from hudi_bridge.readers.block_decoder import BlockDecoder, positions_in
+from hudi_bridge.readers.key_matches import matched_columns
+from hudi_bridge.readers.log_record_scanner import bytes_when_decoded, log_memory_bytes, read_live_blocks
+from hudi_bridge.readers.merge_in_parts import log_rows, merged_rows
+from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.small_base_file import SmallBaseFile
+from hudi_bridge.readers.split_columns import record_keys
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.storage import Storage
+
+MOST_TOGETHER = 32
+_MOST_FILE_BYTES = 1 << 20
+"""The size of a small base file, and of small logs of a slice."""
+_MOST_BYTES = 1 << 22
+"""The bytes of base rows and log records that are merged at once, about."""
+_ERRORS = (HudiReadError, pa.ArrowException, *PARQUET_ERRORS)
+"""What is wrong with one of the slices; it is read alone to say what."""
+
+_PARQUET = ".parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallSlices:
+    """Small file slices of one plan that are read together."""
+
+    slices: tuple[RealtimeFileSplit, ...]
+
+    @property
+    def context(self) -> ReadContext:
+        """What all slices share."""
+        return self.slices[0].context
+
+
+def are_read_together(request: RowRequest, context: ReadContext) -> bool:
+    """Whether a request may be answered for several small slices at a time: one for all rows."""
+    rule = context.merge_rule
+    if request.row_filter is not None or request.record_keys is not None or context.commit_times is not None:
+        return False
+    return rule is None or rule.payload is None
+
+
+def is_small(split: RealtimeFileSplit) -> bool:
+    """Whether a slice may be read together with others; if its base file decompresses to much, it is read alone."""
+    if split.base_path is not None and not (split.base_path.endswith(_PARQUET) and split.base_size_bytes):
+        return False
+    return max(split.base_size_bytes, split.log_size_bytes) <= _MOST_FILE_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OpenSlice:
+    """A slice with what was read of it."""
+
+    split: RealtimeFileSplit
+    base: SmallBaseFile | None
+    blocks: tuple[LogBlock, ...]
+    log_bytes: int
+
+    @property
+    def base_rows(self) -> int:
+        return 0 if self.base is None else self.base.num_rows
+
+    @property
+    def is_by_position(self) -> bool | None:
+        """Whether the records of all blocks seem to have positions in the base file; None without records."""
+        instant = self.split.base_instant_time
+        known = [block.record_positions and block.base_file_instant_of_positions == instant for block in self.blocks]
+        return all(known) if known else None
+
+    @property
+    def size_bytes(self) -> int:
+        return self.log_bytes + (0 if self.base is None else self.base.size_bytes)
+
+    def is_like(self, other: "_OpenSlice") -> bool:
+        """Whether the base files have the same columns, and both slices the same partition values."""
+        if self.split.path_values != other.split.path_values:
+            return False
+        if self.base is None or other.base is None:
+            return self.base is other.base
+        # Columns with ids mean what they meant as of the instant of the file.
+        has_ids = self.split.context.schema_history is not None
+        if has_ids and self.split.base_instant_time != other.split.base_instant_time:
+            return False
+        return self.base.arrow_schema.equals(other.base.arrow_schema)
+
+
+class SlicesTogether:
+    """Reads small slices; ``alone`` reads one of them in the ordinary way, for ``at_once`` and others as there.
+
+    Holds a few megabytes of rows in memory. ``batches`` can be called again.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        slices: SmallSlices,
+        request: RowRequest,
+        alone: Callable[[RealtimeFileSplit], Iterator[pa.RecordBatch]],
+        *,
+        at_once: int = 1,
+    ) -> None:
+        context = slices.context
+        self._storage = storage
+        self._splits = slices.slices
+        self._context = context
+        self._request = request
+        self._alone = alone
+        self._log_memory_bytes = log_memory_bytes(context, at_once)
+        self.schema = pa.schema([context.schema.field(name) for name in request.columns])
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The merged rows, in no particular order."""
+        waiting: list[_OpenSlice] = []
+        for split in self._splits:
+            opened = self._opened(split)
+            if opened is None or not _fits(opened, waiting):
+                yield from self._rows_or_alone(waiting)
+                waiting = []
+            if opened is None:
+                yield from self._alone(split)
+            else:
+                waiting.append(opened)
+        yield from self._rows_or_alone(waiting)
+
+    def _opened(self, split: RealtimeFileSplit) -> _OpenSlice | None:
+        """The slice with its files read; None if it has to be read alone."""
+        try:
+            base = None if split.base_path is None else SmallBaseFile(self._storage, split.base_path)
+            has_logs = self._context.merge_rule is not None and split.log_paths
+            blocks = read_live_blocks(self._storage, split).blocks if has_logs else ()
+        except _ERRORS:
+            return None
+        opened = _OpenSlice(split=split, base=base, blocks=blocks, log_bytes=sum(map(bytes_when_decoded, blocks)))
+        is_large = opened.base_rows > ROWS_PER_BATCH or opened.size_bytes > _MOST_BYTES
+        return None if is_large or opened.log_bytes > self._log_memory_bytes else opened
+
+    def _rows_or_alone(self, slices: Sequence[_OpenSlice]) -> Iterator[pa.RecordBatch]:
+        if not slices:
+            return
+        try:
+            found = list(self._rows(slices))
+        except _ERRORS:
+            for piece in slices:
+                yield from self._alone(piece.split)
+            return
+        yield from found
+
+    def _rows(self, slices: Sequence[_OpenSlice]) -> Iterator[pa.RecordBatch]:
+        rule = self._context.merge_rule
+        if rule is None or not any(piece.blocks for piece in slices):
+            yield from self._base_rows(slices, self._request.needed, None)
+            return
+        columns = rule.columns_to_read(self._request.needed, self._context.schema)
+        merging = _Merging(slices, rule, columns)
+        yield from self._base_rows(slices, columns, merging)
+        for rows in log_rows(merging.merger, columns):
+            yield self._request.apply(rows)
+
+    def _base_rows(
+        self, slices: Sequence[_OpenSlice], columns: tuple[str, ...], merging: "_Merging | None"
+    ) -> Iterator[pa.RecordBatch]:
+        first = slices[0].split
+        if first.base_path is None or not any(piece.base_rows for piece in slices):
+            return
+        with OpenBaseFile.open(self._storage, first, first.base_path, use_threads=False) as base:
+            wanted = base.view(columns)
+            if merging is None:
+                yield from wanted.passing(_stored(slices, wanted.file_columns), self._request)
+                return
+            matched = base.view(merging.matched_columns)
+            stored = _stored(slices, (*matched.file_columns, *wanted.file_columns))
+            matches = merging.matches(matched.evolve(stored))
+            if merging.is_by_position and wanted.has_columns_of(keys := base.view(self._context.key_columns)):
+                merging.check(matches, keys, stored)
+            yield from wanted.passing(stored, self._request, without=merging.merger.superseded(matches))
+            for rows in merged_rows(wanted, stored, matches, merging.merger):
+                yield self._request.apply(rows)
+
+
+class _Merging:
+    """The merge of some slices whose base rows are concatenated."""
+
+    def __init__(self, slices: Sequence[_OpenSlice], rule: MergeRule, columns: tuple[str, ...]) -> None:
+        self._slices = slices
+        self._rule = rule
+        self._context = slices[0].split.context
+        self._decoder = BlockDecoder(slices[0].split, rule, columns)
+        self._row_starts = list(accumulate((piece.base_rows for piece in slices), initial=0))
+        records = self._log_records()
+        self.merger = FileSliceMerger(records, rule, self._context.defaults)
+        self.is_by_position = records.base_positions is not None
+        if not self.is_by_position and any(piece.is_by_position for piece in slices):
+            # Where a base file has several rows of one key, it matters how they are matched.
+            raise ValueError("positions that do not fit")
+        self.matched_columns = matched_columns(rule, self._context, by_position=self.is_by_position)
+
+    def matches(self, rows: pa.RecordBatch) -> KeyMatches:
+        """The matches of all base rows, with ``matched_columns``."""
+        fields = self._rule.ordering_fields if self._rule.orders_base else ()
+        ordering = [ordering_values(name, rows) for name in fields]
+        if self.is_by_position:
+            return self.merger.match_positions(0, rows.num_rows, ordering)
+        numbers = np.repeat(np.arange(len(self._slices)), np.diff(self._row_starts))
+        return self.merger.match(self._distinct(record_keys(rows, self._context), numbers), ordering)
+
+    def check(self, matches: KeyMatches, view: BaseFileColumns, stored: pa.RecordBatch) -> None:
+        """Verify matches by position by record key.
+
+        Raises:
+            ValueError: a log record has a position that is that of another key.
+        """
+        chosen = stored.select(list(view.file_columns)).take(pa.array(matches.rows, pa.int64()))
+        numbers = np.searchsorted(self._row_starts, matches.rows, side="right") - 1
+        keys = self._distinct(record_keys(view.evolve(chosen), self._context), numbers)
+        if not keys.equals(self.merger.log_records.keys.take(pa.array(matches.records, pa.int64()))):
+            raise ValueError("positions of other record keys")
+
+    def _log_records(self) -> LogRecordMap:
+        decoded: list[LogRecords] = []
+        # The first blocks of all slices, then the second ones: in each slice, blocks keep their order.
+        for blocks in zip_longest(*(piece.blocks for piece in self._slices)):
+            alike: dict[Hashable, list[int]] = {}
+            for number, block in enumerate(blocks):
+                if block is not None:
+                    alike.setdefault(self._decoder.likeness(block) or number, []).append(number)
+            decoded += [self._decoded(numbers, [blocks[number] for number in numbers]) for numbers in alike.values()]
+        return build_record_map(decoded, self._rule, self._decoder.schema, self._context.defaults)
+
+    def _decoded(self, numbers: Sequence[int], blocks: Sequence[LogBlock]) -> LogRecords:
+        """The records of alike blocks of the slices with these numbers."""
+        if self._decoder.likeness(blocks[0]) is None:
+            (block,) = blocks
+            records = self._decoder.decode(block)
+            counts = [len(records.keys)]
+        else:
+            records, counts = self._decoder.together(blocks)
+        positions = list(map(self._positions, numbers, blocks, counts))
+        known = [some for some in positions if some is not None]
+        return replace(
+            records,
+            keys=self._distinct(records.keys, np.repeat(np.array(numbers), counts)),
+            base_positions=np.concatenate(known) if len(known) == len(positions) else None,
+        )
+
+    def _positions(self, number: int, block: LogBlock, records: int) -> Positions | None:
+        piece = self._slices[number]
+        positions = positions_in(piece.split, block, records)
+        if positions is None or not (positions < piece.base_rows).all():
+            return None
+        return positions + self._row_starts[number]
+
+    def _distinct(self, keys: Column, numbers: Positions) -> Column:
+        """The keys, each with the number of its slice."""
+        if len(self._slices) == 1:
+            return keys
+        prefixes = pa.array([f"{number}/" for number in range(len(self._slices))])
+        of_keys: Column = prefixes.take(pa.array(numbers, pa.int64()))
+        return pc.binary_join_element_wise(of_keys, keys, "")  # type: ignore[call-overload,no-any-return]
+
+
+def _fits(opened: _OpenSlice, waiting: Sequence[_OpenSlice]) -> bool:
+    """Whether a slice can be read with those that wait."""
+    together = (*waiting, opened)
+    if sum(piece.size_bytes for piece in together) > _MOST_BYTES:
+        return False
+    if len({piece.is_by_position for piece in together} - {None}) > 1:
+        return False
+    return sum(piece.base_rows for piece in together) <= ROWS_PER_BATCH and together[0].is_like(opened)
+
+
+def _stored(slices: Sequence[_OpenSlice], columns: Sequence[str]) -> pa.RecordBatch:
+    """The base rows of all slices with columns of the files."""
+    names = tuple(dict.fromkeys(columns))
+    batches = [batch for piece in slices if piece.base is not None for batch in piece.base.batches(names)]
+    stored: pa.RecordBatch = pa.concat_batches(batches)  # type: ignore[attr-defined]
+    return stored
+
+
+def small_groups(sizes: int, cores: int) -> Iterator[int]:
+    """How many of so many small slices to read together, one time after another: few at first, so that rows come."""
+    most = min(MOST_TOGETHER, max(1, -(-sizes // (2 * cores))))
+    ramp = (size for doubled in accumulate(repeat(2), lambda a, b: a * b, initial=1) for size in repeat(doubled, cores))
+    while sizes > 0:
+        size = min(sizes, most, next(ramp))
+        yield size
+        sizes -= size
