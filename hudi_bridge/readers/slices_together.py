@@ -22,13 +22,13 @@ from hudi_bridge.merge.log_records import LogRecordMap, LogRecords
 from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, OpenBaseFile
+from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns
+from hudi_bridge.readers.base_formats.small_parquet import SmallParquetFile
 from hudi_bridge.readers.block_decoder import BlockDecoder, positions_in
 from hudi_bridge.readers.key_matches import matched_columns
 from hudi_bridge.readers.log_record_scanner import bytes_when_decoded, log_memory_bytes, read_live_blocks
 from hudi_bridge.readers.merge_in_parts import log_rows, merged_rows
 from hudi_bridge.readers.request import RowRequest
-from hudi_bridge.readers.small_base_file import SmallBaseFile
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
@@ -66,6 +66,8 @@ def are_read_together(request: RowRequest, context: ReadContext) -> bool:
 
 def is_small(split: RealtimeFileSplit) -> bool:
     """Whether a slice may be read together with others; if its base file decompresses to much, it is read alone."""
+    if split.source_path is not None:
+        return False
     if split.base_path is not None and not (split.base_path.endswith(_PARQUET) and split.base_size_bytes):
         return False
     return max(split.base_size_bytes, split.log_size_bytes) <= _MOST_FILE_BYTES
@@ -76,7 +78,7 @@ class _OpenSlice:
     """A slice with what was read of it."""
 
     split: RealtimeFileSplit
-    base: SmallBaseFile | None
+    base: SmallParquetFile | None
     blocks: tuple[LogBlock, ...]
     log_bytes: int
 
@@ -149,7 +151,7 @@ class SlicesTogether:
     def _opened(self, split: RealtimeFileSplit) -> _OpenSlice | None:
         """The slice with its files read; None if it has to be read alone."""
         try:
-            base = None if split.base_path is None else SmallBaseFile(self._storage, split.base_path)
+            base = None if split.base_path is None else SmallParquetFile(self._storage, split, split.base_path)
             has_logs = self._context.merge_rule is not None and split.log_paths
             blocks = read_live_blocks(self._storage, split).blocks if has_logs else ()
         except _ERRORS:
@@ -183,22 +185,21 @@ class SlicesTogether:
     def _base_rows(
         self, slices: Sequence[_OpenSlice], columns: tuple[str, ...], merging: "_Merging | None"
     ) -> Iterator[pa.RecordBatch]:
-        first = slices[0].split
-        if first.base_path is None or not any(piece.base_rows for piece in slices):
+        base = slices[0].base
+        if base is None or not any(piece.base_rows for piece in slices):
             return
-        with OpenBaseFile.open(self._storage, first, first.base_path, use_threads=False) as base:
-            wanted = base.view(columns)
-            if merging is None:
-                yield from wanted.passing(_stored(slices, wanted.file_columns), self._request)
-                return
-            matched = base.view(merging.matched_columns)
-            stored = _stored(slices, (*matched.file_columns, *wanted.file_columns))
-            matches = merging.matches(matched.evolve(stored))
-            if merging.is_by_position and wanted.has_columns_of(keys := base.view(self._context.key_columns)):
-                merging.check(matches, keys, stored)
-            yield from wanted.passing(stored, self._request, without=merging.merger.superseded(matches))
-            for rows in merged_rows(wanted, stored, matches, merging.merger):
-                yield self._request.apply(rows)
+        wanted = base.view(columns)
+        if merging is None:
+            yield from wanted.passing(_stored(slices, wanted.file_columns), self._request)
+            return
+        matched = base.view(merging.matched_columns)
+        stored = _stored(slices, (*matched.file_columns, *wanted.file_columns))
+        matches = merging.matches(matched.evolve(stored))
+        if merging.is_by_position and wanted.has_columns_of(keys := base.view(self._context.key_columns)):
+            merging.check(matches, keys, stored)
+        yield from wanted.passing(stored, self._request, without=merging.merger.superseded(matches))
+        for rows in merged_rows(wanted, stored, matches, merging.merger):
+            yield self._request.apply(rows)
 
 
 class _Merging:
@@ -295,7 +296,7 @@ def _fits(opened: _OpenSlice, waiting: Sequence[_OpenSlice]) -> bool:
 def _stored(slices: Sequence[_OpenSlice], columns: Sequence[str]) -> pa.RecordBatch:
     """The base rows of all slices with columns of the files."""
     names = tuple(dict.fromkeys(columns))
-    batches = [batch for piece in slices if piece.base is not None for batch in piece.base.batches(names)]
+    batches = [batch for piece in slices if piece.base is not None for batch in piece.base.rows(names)]
     stored: pa.RecordBatch = pa.concat_batches(batches)  # type: ignore[attr-defined]
     return stored
 

@@ -92,7 +92,7 @@ def test_an_abandoned_iterator_closes_the_file(table: TableWriter, monkeypatch: 
     del batches
     gc.collect()
     assert closed == [split.base_path]
-    for _ in table.open().snapshot().to_batches():
+    for _ in table.open().snapshot().to_batches(filter=pc.field("id") > ""):
         break
     gc.collect()
     assert closed == [split.base_path] * 2

@@ -14,9 +14,9 @@ from hudi_bridge import HudiTable, dispatch
 from hudi_bridge.dispatch import BatchReader, reader_for, with_small_ones_together
 from hudi_bridge.errors import CorruptBaseFileError, DataFileGoneError, HudiReadError
 from hudi_bridge.readers import slices_together
+from hudi_bridge.readers.base_formats.small_parquet import SmallParquetFile
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.slices_together import MOST_TOGETHER, SmallSlices, small_groups
-from hudi_bridge.readers.small_base_file import SmallBaseFile
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 from tests.compare import differences
@@ -182,13 +182,19 @@ def test_a_base_file_is_read_without_its_bloom_filter(table: TableWriter, filter
     pq.write_table(
         rows.replace_schema_metadata({BLOOM_FILTER: "A" * filter_bytes, "other": "kept"}), path, store_schema=False
     )
-    file = SmallBaseFile(slices_of(table.folder)[0].context.open_storage(), path.name)
-    assert pa.Table.from_batches(file.batches(["id", "value"])).to_pydict() == rows.to_pydict()
-    assert file.footer_bytes < 2_000
+    split = slices_of(table.folder)[0]
+    with SmallParquetFile(split.context.open_storage(), split, path.name) as file:
+        assert pa.Table.from_batches(file.rows(["id", "value"])).to_pydict() == rows.to_pydict()
+        (batch,) = file.batches(0, ["value"], 10)
+        assert batch.to_pydict() == rows.select(["value"]).to_pydict()
+        assert 0 < file.stored_bytes(0, ["id"]) < file.stored_bytes(0, ["id", "value"])
+        assert sum(file.leaf_bytes(0, rows.schema.names)) == file.size_bytes
+        assert file.footer.serialized_size < 2_000
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1\0\0\0\0PAR1", b"PAR1" + b"\xff" * 8 + b"PAR1", bytes(100)])
 def test_what_is_no_parquet_is_refused(table: TableWriter, content: bytes) -> None:
     (table.folder / "any.parquet").write_bytes(content)
+    split = slices_of(table.folder)[0]
     with pytest.raises((CorruptBaseFileError, OSError, ValueError)):
-        SmallBaseFile(slices_of(table.folder)[0].context.open_storage(), "any.parquet")
+        SmallParquetFile(split.context.open_storage(), split, "any.parquet")

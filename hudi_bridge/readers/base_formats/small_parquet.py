@@ -3,13 +3,15 @@
 Hudi keeps a bloom filter of several hundred kilobytes in each footer, which would be most of what a small file costs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.logformat.parquet import footer_mismatch
+from hudi_bridge.readers.base_file import OpenBaseFile
+from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
 _MAGIC = b"PAR1"
@@ -21,10 +23,10 @@ _CONTINUATION_BIT = 0x80
 _MAX_LENGTH_BYTES = 5
 
 
-class SmallBaseFile:
-    """A base file in memory."""
+class SmallParquetFile(OpenBaseFile):
+    """A Parquet base file in memory."""
 
-    def __init__(self, storage: Storage, path: str) -> None:
+    def __init__(self, storage: Storage, split: RealtimeFileSplit, path: str) -> None:
         """Reads the file.
 
         Raises:
@@ -33,24 +35,50 @@ class SmallBaseFile:
             PARQUET_ERRORS: the footer cannot be decoded.
             StorageError: the file cannot be read.
         """
-        self._path = path
         self._file = pq.ParquetFile(
             pa.BufferReader(_without_bloom_filter(storage.read_buffer(path), path)),
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=True,
         )
-        self._footer = self._file.metadata
-        if wrong := footer_mismatch(self._footer):
+        self.footer = self._file.metadata
+        if wrong := footer_mismatch(self.footer):
             raise CorruptBaseFileError(path, None, *wrong)
-        groups = map(self._footer.row_group, range(self._footer.num_row_groups))
+        groups = [self.footer.row_group(number) for number in range(self.footer.num_row_groups)]
+        super().__init__(split, path, self._file.schema_arrow, [group.num_rows for group in groups])
+        self.num_rows = self.footer.num_rows
         self.size_bytes = sum(group.total_byte_size for group in groups)
         """The bytes of all columns, decompressed."""
-        self.footer_bytes: int = self._footer.serialized_size
-        self.num_rows = self._footer.num_rows
-        self.arrow_schema: pa.Schema = self._file.schema_arrow.remove_metadata()
 
-    def batches(self, columns: Sequence[str]) -> list[pa.RecordBatch]:
-        """The rows with some of the top-level columns, as stored.
+    def close(self) -> None:
+        """Let go of the content."""
+        self._file.close(force=True)
+
+    def stored_bytes(self, row_group: int, columns: Iterable[str]) -> int:
+        """The stored size of some top-level columns in a row group."""
+        return sum(chunk.total_compressed_size for chunk in self._chunks(row_group, columns))
+
+    def leaf_bytes(self, row_group: int, columns: Iterable[str]) -> Iterator[int]:
+        """The size without compression of each leaf of some top-level columns in a row group."""
+        return (chunk.total_uncompressed_size for chunk in self._chunks(row_group, columns))
+
+    def _chunks(self, row_group: int, columns: Iterable[str]) -> Iterator[pq.ColumnChunkMetaData]:
+        wanted, group = set(columns), self.footer.row_group(row_group)
+        for chunk in map(group.column, range(group.num_columns)):
+            if not wanted.isdisjoint((chunk.path_in_schema, chunk.path_in_schema.partition(".")[0])):
+                yield chunk
+
+    def batches(
+        self,
+        row_group: int,
+        columns: Sequence[str],
+        rows_per_batch: int,
+        then: int | None = None,  # noqa: ARG002 - all is in memory
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of one row group; PARQUET_ERRORS if they cannot be decoded."""
+        return self._file.iter_batches(rows_per_batch, row_groups=[row_group], columns=list(columns), use_threads=False)
+
+    def rows(self, columns: Sequence[str]) -> list[pa.RecordBatch]:
+        """All rows with some of the top-level columns, as stored.
 
         Raises:
             CorruptBaseFileError: the number of rows is not that of the footer.
@@ -60,7 +88,7 @@ class SmallBaseFile:
         rows = sum(batch.num_rows for batch in found)
         # A damaged page may end a column early without an error.
         if rows != self.num_rows:
-            raise CorruptBaseFileError(self._path, None, f"{rows} rows", f"{self.num_rows}, as the footer says")
+            raise CorruptBaseFileError(self.path, None, f"{rows} rows", f"{self.num_rows}, as the footer says")
         return found
 
 
