@@ -76,6 +76,8 @@ def _offsets_in_turn(view: memoryview, offset: int, count: int, path: str, block
 
 def _offsets_by_chains(view: memoryview, offset: int, count: int) -> Ints | None:
     """The same as ``_offsets_in_turn``; None if the lengths cannot be read like this."""
+    if count < _MIN_CHAINS * _RECORDS_OF_CHAIN:
+        return None
     first = _first_lengths(view, offset)
     low, high = max(1, min(first, default=0) // 2), max(0, max(first, default=0) * 2)
     chains = min(count // _RECORDS_OF_CHAIN, (len(view) - offset) // (2 * (high + _LENGTH.size)), _MAX_CHAINS)

@@ -4,6 +4,7 @@ Hudi keeps a bloom filter of several hundred kilobytes in each footer, which wou
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,10 +17,14 @@ from hudi_bridge.storage import Storage
 
 _MAGIC = b"PAR1"
 _LENGTH_BYTES = 4
+_END_BYTES = _LENGTH_BYTES + len(_MAGIC)
 # A KeyValue in Thrift's compact protocol: a field with the key, its length before it, and a field with the value, which
 # begins with its length.
 _BLOOM_FILTER = b"\x18\x1borg.apache.hudi.bloomfilter\x18"
 _CONTINUATION_BIT = 0x80
+_HEAD_BYTES = 1 << 14
+"""Of the footer, what is read at once with the data before it."""
+_TAIL_BYTES = 1 << 12
 _MAX_LENGTH_BYTES = 5
 
 
@@ -36,7 +41,7 @@ class SmallParquetFile(OpenBaseFile):
             StorageError: the file cannot be read.
         """
         self._file = pq.ParquetFile(
-            pa.BufferReader(_without_bloom_filter(storage.read_buffer(path), path)),
+            pa.BufferReader(_content(storage, path)),
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=True,
         )
@@ -92,30 +97,44 @@ class SmallParquetFile(OpenBaseFile):
         return found
 
 
-def _without_bloom_filter(content: pa.Buffer, path: str) -> pa.Buffer:
-    """The same Parquet file with an empty bloom filter; as it is if there is not exactly one."""
-    view = memoryview(content)
-    end = len(view) - _LENGTH_BYTES - len(_MAGIC)
-    length = int.from_bytes(view[max(0, end) : end + _LENGTH_BYTES], "little")
-    start = end - length
-    if start < len(_MAGIC) or view[-len(_MAGIC) :] != _MAGIC:
-        raise CorruptBaseFileError(path, None, "no footer", "a readable Parquet file")
-    footer = bytes(view[start:end])
-    value = footer.find(_BLOOM_FILTER) + len(_BLOOM_FILTER)
-    if value < len(_BLOOM_FILTER) or footer.find(_BLOOM_FILTER, value) >= 0:
-        return content
-    after = _end_of_text(footer, value)
-    if after > len(footer):
-        return content
-    shorter = footer[:value] + b"\0" + footer[after:]
-    ending = (shorter, len(shorter).to_bytes(_LENGTH_BYTES, "little"), _MAGIC)
-    return pa.py_buffer(b"".join((view[:start], *ending)))
+def _content(storage: Storage, path: str) -> bytes:
+    """The content of a Parquet file without what its bloom filter holds, if that is large."""
+    with storage.open_input(path) as opened:
+        file: Any = opened  # the stubs lack read_at's second argument
+        size: int = file.size()
+        tail: bytes = file.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
+        start = size - _END_BYTES - int.from_bytes(tail[-_END_BYTES : -len(_MAGIC)], "little")
+        if start < len(_MAGIC) or not tail.endswith(_MAGIC):
+            raise CorruptBaseFileError(path, None, "no footer", "a readable Parquet file")
+        # What the footer says of columns and row groups comes first.
+        head: bytes = file.read_at(min(size, start + _HEAD_BYTES), 0)
+        shorter = _without_bloom_filter(head, start, tail, size)
+        if shorter is not None or len(head) == size:
+            return shorter or head
+        rest: bytes = file.read_at(size - len(head), len(head))
+        return head + rest
 
 
-def _end_of_text(footer: bytes, position: int) -> int:
+def _without_bloom_filter(head: bytes, footer_start: int, tail: bytes, size: int) -> bytes | None:
+    """A file of a size with an empty bloom filter, from its head and tail; None unless one filter is all between them.
+
+    The text by which it is found may be anywhere, such as in a record key. If it is in two places, none is changed.
+    """
+    value = head.find(_BLOOM_FILTER, footer_start) + len(_BLOOM_FILTER)
+    if value < len(_BLOOM_FILTER):
+        return None
+    after = _end_of_text(head, value) - (size - len(tail))
+    rest = tail[after:-_END_BYTES]
+    if after < 0 or not rest or _BLOOM_FILTER in rest:
+        return None
+    footer = head[footer_start:value] + b"\0" + rest
+    return b"".join((head[:footer_start], footer, len(footer).to_bytes(_LENGTH_BYTES, "little"), _MAGIC))
+
+
+def _end_of_text(head: bytes, position: int) -> int:
     """Where a text ends that begins with its length, as a varint."""
     length = shift = 0
-    for byte in footer[position : position + _MAX_LENGTH_BYTES]:
+    for byte in head[position : position + _MAX_LENGTH_BYTES]:
         length |= (byte & ~_CONTINUATION_BIT) << shift
         position, shift = position + 1, shift + 7
         if byte < _CONTINUATION_BIT:
