@@ -1,16 +1,39 @@
 """The catalog of Iceberg tables: what the service has of each Hudi table below its roots."""
 
 import hashlib
+from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.iceberg.table_snapshots import Published, SnapshotSettings, TableSnapshots
+from hudi_bridge.connectors.iceberg.planned_snapshots import PlannedSnapshots
+from hudi_bridge.connectors.iceberg.scan_requests import ScanRequest
+from hudi_bridge.connectors.iceberg.served_table import Published, ServedTable, SnapshotSettings
+from hudi_bridge.connectors.iceberg.table_snapshots import TableSnapshots
 from hudi_bridge.connectors.lakes.merge_settings import MergingByTable
-from hudi_bridge.connectors.lakes.names import parse_table_name
+from hudi_bridge.connectors.lakes.names import TableName, parse_table_name
 from hudi_bridge.connectors.lakes.roots import Namespace, Roots
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.errors import TableNotFoundError
 from hudi_bridge.storage import Storage
+
+_PLANNED = "_planned"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTable:
+    """The scans of one table, newest or as of an instant."""
+
+    snapshots: PlannedSnapshots
+    as_of: str | None
+
+    def load(self) -> Published:
+        """The columns and snapshots, as ``PlannedSnapshots.load`` tells them."""
+        return self.snapshots.load(self.as_of)
+
+    def plan(self, request: ScanRequest) -> dict[str, Any]:
+        """A plan of a scan, as ``PlannedSnapshots.plan`` returns it."""
+        return self.snapshots.plan(self.as_of, request)
 
 
 class Catalog:
@@ -23,6 +46,7 @@ class Catalog:
         self._merging = merging
         self._lock = Lock()
         self._snapshots: dict[tuple[str, QueryType], TableSnapshots] = {}
+        self._planned: dict[tuple[str, QueryType], PlannedSnapshots] = {}
 
     def load(self, namespace: Namespace, name: str) -> Published:
         """The current state of a table, or the state that its name asks for (``parse_table_name``).
@@ -31,14 +55,17 @@ class Catalog:
             TableNotFoundError: the table does not exist.
             HudiReadError: the table cannot be read.
         """
-        own = self.roots.find(namespace, name)
-        if own is not None:
-            return self._snapshots_of(own, QueryType.SNAPSHOT).load()
-        asked = parse_table_name(name)
-        found = self.roots.find(namespace, asked.table)
-        if found is None:
-            raise TableNotFoundError(".".join((*namespace, name)), "there is no table of that name")
-        return self._snapshots_of(found, asked.query_type).load(asked.as_of)
+        storage, asked = self._asked(namespace, name)
+        return self._snapshots_of(storage, asked.query_type).load(asked.as_of)
+
+    def planned(self, namespace: Namespace, name: str) -> "PlannedTable":
+        """The scans of a table, or of the state that its name asks for.
+
+        Raises:
+            TableNotFoundError: the table does not exist.
+        """
+        storage, asked = self._asked(namespace, name)
+        return PlannedTable(self._planned_of(storage, asked.query_type), asked.as_of)
 
     def has_table(self, namespace: Namespace, name: str) -> bool:
         """Whether the name is that of a table, with or without a suffix for the query type or the instant."""
@@ -54,6 +81,17 @@ class Catalog:
         if found is not None:
             self._snapshots_of(found, QueryType.SNAPSHOT).follow()
 
+    def _asked(self, namespace: Namespace, name: str) -> tuple[Storage, TableName]:
+        """The table that a name means, and what it asks for. A table that has the whole name comes first."""
+        own = self.roots.find(namespace, name)
+        if own is not None:
+            return own, TableName(table=name, query_type=QueryType.SNAPSHOT, as_of=None)
+        asked = parse_table_name(name)
+        found = self.roots.find(namespace, asked.table)
+        if found is None:
+            raise TableNotFoundError(".".join((*namespace, name)), "there is no table of that name")
+        return found, asked
+
     def _snapshots_of(self, storage: Storage, query_type: QueryType) -> TableSnapshots:
         with self._lock:
             key = (storage.table_path, query_type)
@@ -62,6 +100,20 @@ class Catalog:
                 scratch, merging = self._scratch.below(folder), self._merging.of(storage)
                 self._snapshots[key] = TableSnapshots(storage, query_type, scratch, self._settings, merging)
             return self._snapshots[key]
+
+    def _planned_of(self, storage: Storage, query_type: QueryType) -> PlannedSnapshots:
+        with self._lock:
+            key = (storage.table_path, query_type)
+            if key not in self._planned:
+                served = ServedTable(
+                    storage=storage,
+                    query_type=query_type,
+                    settings=self._settings,
+                    merging=self._merging.of(storage),
+                )
+                scratch = self._scratch.below(f"{scratch_name(storage, query_type)}{_PLANNED}")
+                self._planned[key] = PlannedSnapshots(served, scratch)
+            return self._planned[key]
 
 
 def scratch_name(storage: Storage, query_type: QueryType) -> str:

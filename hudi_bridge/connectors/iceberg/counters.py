@@ -12,6 +12,7 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "request_seconds_total": ("counter", "Time spent on requests by operation."),
     "snapshots_built_total": ("counter", "Snapshots of tables that were built."),
     "snapshots_reused_total": ("counter", "Loads of tables that had not changed."),
+    "scans_planned_total": ("counter", "Scans that were planned for clients."),
     "slices_built_total": ("counter", "File slices of which data files were read."),
     "slices_reused_total": ("counter", "File slices that had not changed when a snapshot was built."),
     "build_seconds_total": ("counter", "Time spent on file slices."),

@@ -117,24 +117,31 @@ def _schema_id(snapshot: IcebergSnapshot, schemas: Sequence[Schema]) -> int:
 
 
 def _snapshot(location: str, snapshot: IcebergSnapshot, schema_id: int) -> Snapshot:
-    summary = {
-        "hudi.instant": snapshot.instant,
+    name = snapshot.manifest_list
+    # Clients that plan scans themselves fail on the manifest list that is not there, and see why in its name.
+    counts = {} if name is None else _counts(snapshot)
+    summary = {"hudi.instant": snapshot.instant} | counts
+    listed = name or f"scans-of-{snapshot.snapshot_id}-are-planned-by-the-service.avro"
+    return Snapshot.model_validate(
+        {
+            "snapshot-id": snapshot.snapshot_id,
+            "sequence-number": snapshot.snapshot_id,
+            "timestamp-ms": snapshot.timestamp_ms,
+            "manifest-list": f"{location}/{METADATA}/{listed}",
+            "summary": Summary(Operation.OVERWRITE, **summary),
+            "schema-id": schema_id,
+        }
+    )
+
+
+def _counts(snapshot: IcebergSnapshot) -> dict[str, str]:
+    return {
         "total-data-files": str(snapshot.data_files),
         "total-delete-files": str(snapshot.delete_files),
         "total-position-deletes": str(snapshot.position_deletes),
         "total-equality-deletes": "0",
         "total-records": str(snapshot.rows),
     }
-    return Snapshot.model_validate(
-        {
-            "snapshot-id": snapshot.snapshot_id,
-            "sequence-number": snapshot.snapshot_id,
-            "timestamp-ms": snapshot.timestamp_ms,
-            "manifest-list": f"{location}/{METADATA}/{snapshot.manifest_list}",
-            "summary": Summary(Operation.OVERWRITE, **summary),
-            "schema-id": schema_id,
-        }
-    )
 
 
 def _log(

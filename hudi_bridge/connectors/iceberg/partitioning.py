@@ -23,9 +23,13 @@ _EPOCH = date(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partitioning:
-    """The partition columns of a snapshot; none if the Iceberg table is unpartitioned."""
+    """The partition columns of a snapshot; none if the Iceberg table is unpartitioned.
+
+    Without ``nulls``, files whose rows have no value in a partition column have no partition.
+    """
 
     names: tuple[str, ...]
+    nulls: bool = True
 
     def spec(self, schema: Schema) -> PartitionSpec:
         """The spec of files that have a partition."""
@@ -43,6 +47,8 @@ class Partitioning:
         """The partition of a slice's file, in Iceberg's form; None if it has none. ``stored`` is the file's schema."""
         values = dict(split.partition_values)
         if not self.names or not values.keys() >= set(self.names):
+            return None
+        if not self.nulls and not all(values[name].is_valid for name in self.names):
             return None
         known = in_path_and_file(split, stored, footer)
         if not all(known.get(name, False) for name in self.names):

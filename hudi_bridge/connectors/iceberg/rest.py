@@ -8,13 +8,15 @@ import hmac
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import BoundedSemaphore
 from typing import Any
 from urllib.parse import unquote_plus
 
 import pyarrow as pa
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -23,9 +25,16 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hudi_bridge.connectors.iceberg.answers import error_answer, reason_of
-from hudi_bridge.connectors.iceberg.catalog import Catalog
+from hudi_bridge.connectors.iceberg.catalog import Catalog, PlannedTable
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.http_limits import KnownHost
+from hudi_bridge.connectors.iceberg.planned_snapshots import NoSuchPlanError
+from hudi_bridge.connectors.iceberg.scan_requests import (
+    MOST_BYTES,
+    IncrementalScanError,
+    parse_scan_request,
+    parse_task_request,
+)
 from hudi_bridge.connectors.lakes.roots import Namespace
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError, UnsupportedTableError
 
@@ -34,8 +43,19 @@ _MOST_LOADS = 32
 _FIRST_ERROR, _FIRST_SERVER_ERROR = 400, 500
 _LOG = logging.getLogger(__name__)
 
-_NAMESPACE = "/v1/namespaces/{namespace}"
+_PLACES = {"namespaces": 3, "tables": 5}
+"""Where names are in a path without a prefix."""
+_NO_PLAN = {
+    "fetchScanTasks": "NoSuchPlanTaskException",
+    "fetchPlanningResult": "NoSuchPlanIdException",
+    "cancelPlanning": "NoSuchPlanIdException",
+}
+PLANNED = "planned"
+"""The warehouse, and then the prefix of paths, of clients whose scans the service plans."""
+
+_NAMESPACE = "/namespaces/{namespace}"
 _TABLE = _NAMESPACE + "/tables/{table}"
+_PLAN = _TABLE + "/plan"
 _ENDPOINTS = (
     "GET /v1/{prefix}/namespaces",
     "GET /v1/{prefix}/namespaces/{namespace}",
@@ -49,7 +69,14 @@ _ENDPOINTS = (
 
 With them, clients would look for a view with the table's name first, and report metrics after each scan.
 """
+_PLANNING_ENDPOINTS = (
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan",
+    "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id}",
+    "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id}",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/tasks",
+)
 _OVERRIDES = {"rest-metrics-reporting-enabled": "false"}
+_PLANNING_MODE = {"scan-planning-mode": "server"}
 
 
 class _CatalogError(Exception):
@@ -68,15 +95,12 @@ def create_app(catalog: Catalog, counters: Counters, token: str | None = None) -
     routes = [
         # Metrics have the names of the routes; those of the catalog are the operations of the specification.
         Route("/v1/config", service.config, name="getConfig"),
-        Route("/v1/namespaces", service.namespaces, name="listNamespaces"),
-        Route(_NAMESPACE, service.namespace, methods=["HEAD"], name="namespaceExists"),
-        Route(_NAMESPACE, service.namespace, name="loadNamespaceMetadata"),
-        Route(_NAMESPACE + "/tables", service.tables, name="listTables"),
-        Route(_TABLE, service.has_table, methods=["HEAD"], name="tableExists"),
-        Route(_TABLE, service.table, name="loadTable"),
-        Route(_TABLE + "/metrics", _take_metrics, methods=["POST"], name="reportMetrics"),
-        Route(_NAMESPACE + "/views", service.views, name="listViews"),
-        Route(_NAMESPACE + "/views/{view}", service.view, name="loadView"),
+        *_catalog_routes("/v1", service),
+        *_catalog_routes(f"/v1/{PLANNED}", service),
+        Route(f"/v1/{PLANNED}{_PLAN}", service.plan, methods=["POST"], name="planTableScan"),
+        Route(f"/v1/{PLANNED}{_PLAN}/{{plan}}", service.cancel_plan, methods=["DELETE"], name="cancelPlanning"),
+        Route(f"/v1/{PLANNED}{_PLAN}/{{plan}}", service.plan_result, name="fetchPlanningResult"),
+        Route(f"/v1/{PLANNED}{_TABLE}/tasks", service.scan_tasks, methods=["POST"], name="fetchScanTasks"),
         Route("/metrics", service.metrics, name="metrics"),
         Route("/health", _health, name="health"),
     ]
@@ -96,6 +120,21 @@ def create_app(catalog: Catalog, counters: Counters, token: str | None = None) -
     return Starlette(routes=routes, exception_handlers=handlers, middleware=middleware)
 
 
+def _catalog_routes(version: str, service: "_Service") -> list[Route]:
+    """The routes of the catalog below ``/v1``, or below ``/v1`` and a prefix."""
+    return [
+        Route(version + "/namespaces", service.namespaces, name="listNamespaces"),
+        Route(version + _NAMESPACE, service.namespace, methods=["HEAD"], name="namespaceExists"),
+        Route(version + _NAMESPACE, service.namespace, name="loadNamespaceMetadata"),
+        Route(version + _NAMESPACE + "/tables", service.tables, name="listTables"),
+        Route(version + _TABLE, service.has_table, methods=["HEAD"], name="tableExists"),
+        Route(version + _TABLE, service.table, name="loadTable"),
+        Route(version + _TABLE + "/metrics", _take_metrics, methods=["POST"], name="reportMetrics"),
+        Route(version + _NAMESPACE + "/views", service.views, name="listViews"),
+        Route(version + _NAMESPACE + "/views/{view}", service.view, name="loadView"),
+    ]
+
+
 class _Service:
     """The request handlers. They are not coroutines: Starlette runs them in threads, and a table that is being built
     does not block other requests.
@@ -106,8 +145,14 @@ class _Service:
         self._counters = counters
         self._loads = BoundedSemaphore(_MOST_LOADS)
 
-    def config(self, _: Request) -> Response:
-        return JSONResponse({"defaults": {}, "overrides": _OVERRIDES, "endpoints": list(_ENDPOINTS)})
+    def config(self, request: Request) -> Response:
+        overrides, endpoints = _OVERRIDES, list(_ENDPOINTS)
+        if request.query_params.get("warehouse") == PLANNED:
+            overrides, endpoints = (
+                overrides | _PLANNING_MODE | {"prefix": PLANNED},
+                endpoints + list(_PLANNING_ENDPOINTS),
+            )
+        return JSONResponse({"defaults": {}, "overrides": overrides, "endpoints": endpoints})
 
     def namespaces(self, request: Request) -> Response:
         parent = request.query_params.get("parent")
@@ -130,15 +175,48 @@ class _Service:
         return Response(status_code=204)
 
     def table(self, request: Request) -> Response:
+        is_planned = _is_planned(request)
+        with self._loading():
+            names = _namespace(request), _table(request)
+            published = self._catalog.planned(*names).load() if is_planned else self._catalog.load(*names)
+        location, config = json.dumps(published.location), json.dumps(_PLANNING_MODE if is_planned else {})
+        body = f'{{"metadata-location":{location},"metadata":{published.metadata},"config":{config}}}'
+        return Response(body, media_type="application/json")
+
+    async def plan(self, request: Request) -> Response:
+        asked = parse_scan_request(await _body(request))
+        return await self._in_thread(lambda: self._planned(request).plan(asked))
+
+    async def scan_tasks(self, request: Request) -> Response:
+        task = parse_task_request(await _body(request))
+        return await self._in_thread(lambda: self._planned(request).snapshots.tasks(task))
+
+    def plan_result(self, request: Request) -> Response:
+        with self._loading():
+            return JSONResponse(self._planned(request).snapshots.result(request.path_params["plan"]))
+
+    def cancel_plan(self, request: Request) -> Response:
+        self._planned(request).snapshots.cancel(request.path_params["plan"])
+        return Response(status_code=204)
+
+    def _planned(self, request: Request) -> PlannedTable:
+        return self._catalog.planned(_namespace(request), _table(request))
+
+    async def _in_thread(self, planned: Callable[[], dict[str, Any]]) -> Response:
+        def answer() -> Response:
+            with self._loading():
+                return JSONResponse(planned())
+
+        return await run_in_threadpool(answer)
+
+    @contextmanager
+    def _loading(self) -> Iterator[None]:
         if not self._loads.acquire(blocking=False):
             raise _CatalogError(503, "ServiceUnavailableException", f"{_MOST_LOADS} tables are being loaded already")
         try:
-            published = self._catalog.load(_namespace(request), _table(request))
+            yield
         finally:
             self._loads.release()
-        location = json.dumps(published.location)
-        body = f'{{"metadata-location":{location},"metadata":{published.metadata},"config":{{}}}}'
-        return Response(body, media_type="application/json")
 
     def views(self, request: Request) -> Response:
         self._namespace(request)
@@ -156,6 +234,10 @@ class _Service:
         self._counters.add("errors_total", labels=f'error="{kind}"')
         if isinstance(error, TableNotFoundError):
             status, kind, message = 404, "NoSuchTableException", error.reason
+        elif isinstance(error, NoSuchPlanError):
+            status, kind = 404, _NO_PLAN[_operation(request.scope)]
+        elif isinstance(error, IncrementalScanError):
+            status, kind = 406, "UnsupportedOperationException"
         elif isinstance(error, QueryError | UnsupportedTableError):
             status, kind = 400, "BadRequestException"
         elif isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
@@ -186,19 +268,39 @@ async def _health(_: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
+async def _body(request: Request) -> bytes:
+    """The body of a request.
+
+    Raises:
+        QueryError: it is longer than ``MOST_BYTES``.
+    """
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > MOST_BYTES:
+            raise QueryError("body of the request", "a longer one", f"at most {MOST_BYTES:,} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _is_planned(request: Request) -> bool:
+    return request.url.path.startswith(f"/v1/{PLANNED}/")
+
+
 def _namespace(request: Request) -> Namespace:
-    return tuple(_part_of_path(request, _NAMESPACE.count("/")).split(_SEPARATOR))
+    return tuple(_part_of_path(request, "namespaces").split(_SEPARATOR))
 
 
 def _table(request: Request) -> str:
-    return _part_of_path(request, _TABLE.count("/"))
+    return _part_of_path(request, "tables")
 
 
-def _part_of_path(request: Request, position: int) -> str:
-    """A decoded part of the path; Java clients encode a space as a plus sign, as in a form."""
+def _part_of_path(request: Request, kind: str) -> str:
+    """The decoded part of the path after ``kind``; Java clients encode a space as a plus sign, as in a form."""
     parts = request.scope["raw_path"].decode("ascii", "replace").split("/")
     if len(parts) != request.url.path.count("/") + 1:
         raise HTTPException(404)
+    position = _PLACES[kind] + _is_planned(request)
     return unquote_plus(parts[position])
 
 

@@ -16,7 +16,7 @@ from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.http_limits import RequestTimeoutProtocol, is_loopback
 from hudi_bridge.connectors.iceberg.rest import create_app
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
-from hudi_bridge.connectors.iceberg.table_snapshots import SnapshotSettings
+from hudi_bridge.connectors.iceberg.served_table import SnapshotSettings
 from hudi_bridge.connectors.lakes.merge_settings import MergingByTable
 from hudi_bridge.connectors.lakes.roots import Roots
 from hudi_bridge.connectors.publishing.locations import Locations

@@ -50,7 +50,11 @@ _ROWS_PER_GROUP = 131_072
 
 @dataclass(frozen=True, kw_only=True)
 class SliceBuilder:
-    """Builds the files of the slices of one snapshot; the memory for logs is divided by ``at_once``."""
+    """Builds the files of the slices of one snapshot; the memory for logs is divided by ``at_once``.
+
+    With ``mapped``, base files that have other columns than these, given as dotted paths, are rewritten. It is for
+    clients whose name mapping was made before the base files were looked at.
+    """
 
     storage: Storage
     scratch: Scratch
@@ -60,6 +64,7 @@ class SliceBuilder:
     partitioning: Partitioning
     at_once: int
     rewriting: Rewriting
+    mapped: frozenset[str] | None = None
 
     @cached_property
     def _identity(self) -> str:
@@ -71,6 +76,7 @@ class SliceBuilder:
             self.columns.mapping.model_dump_json(),
             self.partitioning,
             self.rewriting,
+            *(() if self.mapped is None else (sorted(self.mapped),)),
             self.locations.uri(self.storage),
             self.locations.uri(self.scratch.storage),
         )
@@ -100,6 +106,8 @@ class SliceBuilder:
     def _base_data_file(self, split: RealtimeFileSplit, base: StoredBaseFile) -> DataFile | None:
         """The base file as a data file; None unless clients read it as Hudi does."""
         if reason_to_rewrite(split, base, self.columns, rewrites_lists=self.rewriting.lists) is not None:
+            return None
+        if self.mapped is not None and not all(path in self.mapped for path, _ in base.fields()):
             return None
         if self.rewriting.client is IcebergClient.PRESTO and why_presto_misreads(base, self.columns) is not None:
             return None

@@ -51,6 +51,10 @@ class SliceCache:
             if not self._known[key]:
                 del self._known[key]
 
+    def own_files(self) -> set[str]:
+        """The names of the files in the scratch folder that the entries in memory have."""
+        return {name for known in self._known.values() for files in known.values() for name in files.own_files}
+
     def forget_without(self, present: frozenset[str]) -> None:
         """Drop entries with data files that are not ``present``, also those that are read from disk later."""
         self._present = present

@@ -25,7 +25,8 @@ class IcebergSnapshot:
     ``state`` is a hash of what the snapshot was made from: the timeline, the table properties, and the settings.
     ``manifest_list``, ``manifests`` and ``own_files``, the data files that were written, are file names; ``slices`` are
     the names of ``SliceFiles``. ``stored_paths`` are the columns of all base files that clients read. ``client`` is the
-    one that the snapshot was written for, if any. ``notes`` say which clients misread the snapshot.
+    one that the snapshot was written for, if any. ``notes`` say which clients misread the snapshot. Without a manifest
+    list, the service plans scans of the snapshot, and nothing is counted.
     """
 
     instant: str
@@ -33,7 +34,7 @@ class IcebergSnapshot:
     timestamp_ms: int
     columns: Columns
     spec: PartitionSpec
-    manifest_list: str
+    manifest_list: str | None
     manifests: tuple[str, ...]
     slices: tuple[str, ...]
     own_files: tuple[str, ...]

@@ -18,6 +18,7 @@ from hudi_bridge.connectors.iceberg.name_mapping import Ids
 from hudi_bridge.connectors.iceberg.partitioning import Partitioning, partitioning_of
 from hudi_bridge.connectors.iceberg.presto import schema_for_presto
 from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
+from hudi_bridge.connectors.iceberg.served_table import ServedTable
 from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
 from hudi_bridge.connectors.iceberg.slice_cache import SliceCache
 from hudi_bridge.connectors.iceberg.snapshot import IcebergSnapshot
@@ -29,6 +30,22 @@ from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 from hudi_bridge.table import HudiTable
+
+
+def snapshot_builder(served: ServedTable, scratch: Scratch) -> "SnapshotBuilder":
+    """The builder of a table, which writes to a scratch folder."""
+    settings = served.settings
+    return SnapshotBuilder(
+        storage=served.storage,
+        scratch=scratch,
+        locations=settings.locations,
+        builders=settings.builders,
+        at_once=settings.at_once,
+        counters=settings.counters,
+        roots=settings.roots,
+        slices=SliceCache(scratch),
+        rewriting=settings.rewriting,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,20 +71,9 @@ class SnapshotBuilder:
         """
         splits = [split for split in dataset.splits() if isinstance(split, RealtimeFileSplit)]
         table.require_files_of(dataset.instant)
-        self._require_within_roots(splits)
-        context = dataset.context
-        columns = columns_of(self._shown(dataset.schema), column_ids(context), known_ids)
-        partitioning = self._partitioning(table.config.partition_fields, dataset.schema)
-        builder = SliceBuilder(
-            storage=self.storage,
-            scratch=self.scratch,
-            locations=self.locations,
-            context=context,
-            columns=columns,
-            partitioning=partitioning,
-            at_once=self.at_once,
-            rewriting=self.rewriting,
-        )
+        self.require_within_roots(splits)
+        builder = self.slice_builder(table, dataset, known_ids)
+        columns, partitioning = builder.columns, builder.partitioning
         files = self.slices.files_of(splits, builder, self.builders, self.counters)
         spec = partitioning.spec(columns.schema)
         writer = ManifestWriter(
@@ -97,6 +103,24 @@ class SnapshotBuilder:
             notes=notes_on(dataset.schema, files, partitioning.names, self.rewriting),
         )
 
+    def slice_builder(self, table: HudiTable, dataset: HudiDataset, known_ids: Ids) -> SliceBuilder:
+        """The builder of the slices of a dataset of the table; no data file is read for it.
+
+        Raises:
+            UnsupportedTableError: a column has a type that Iceberg lacks, or the table has no columns.
+        """
+        context = dataset.context
+        return SliceBuilder(
+            storage=self.storage,
+            scratch=self.scratch,
+            locations=self.locations,
+            context=context,
+            columns=columns_of(self._shown(dataset.schema), column_ids(context), known_ids),
+            partitioning=self._partitioning(table.config.partition_fields, dataset.schema),
+            at_once=self.at_once,
+            rewriting=self.rewriting,
+        )
+
     def _partitioning(self, partition_fields: tuple[str, ...], schema: pa.Schema) -> Partitioning:
         if self.rewriting.client is IcebergClient.PRESTO:
             # Presto reads partition columns as null from files that have no partition. Bounds tell it what to skip.
@@ -109,7 +133,12 @@ class SnapshotBuilder:
             return schema_for_presto(schema, cut_times=self.rewriting.cut_times)
         return schema
 
-    def _require_within_roots(self, splits: Sequence[RealtimeFileSplit]) -> None:
+    def require_within_roots(self, splits: Sequence[RealtimeFileSplit]) -> None:
+        """Raises UnsupportedTableError if a data file lies elsewhere than below the roots.
+
+        Raises:
+            UnsupportedTableError: a link leads out of the roots.
+        """
         if self.roots is None or not self.storage.is_local:
             return
         for path in (path for split in splits for path in (split.base_path, *split.log_paths) if path is not None):

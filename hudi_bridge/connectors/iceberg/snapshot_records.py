@@ -33,9 +33,8 @@ class PresentFiles:
 
     def has_all_of(self, snapshot: IcebergSnapshot) -> bool:
         """Whether all files of a snapshot exist."""
-        return self.data.issuperset(snapshot.own_files) and self.metadata.issuperset(
-            (snapshot.manifest_list, *snapshot.manifests)
-        )
+        metadata = {snapshot.manifest_list, *snapshot.manifests}
+        return self.data.issuperset(snapshot.own_files) and self.metadata.issuperset(metadata)
 
 
 class SnapshotRecords:

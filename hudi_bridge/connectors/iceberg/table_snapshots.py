@@ -11,76 +11,37 @@ were made from, so that complete files are reused after a crash.
 """
 
 import contextlib
-import hashlib
 import logging
 import math
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
-from dataclasses import dataclass, field
-from pathlib import Path
 from threading import Lock
 
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.manifests import METADATA
-from hudi_bridge.connectors.iceberg.metadata import epoch_ms, table_metadata
-from hudi_bridge.connectors.iceberg.rewriting import Rewriting
-from hudi_bridge.connectors.iceberg.slice_builder import DATA, FORMAT
-from hudi_bridge.connectors.iceberg.slice_cache import SLICES, SliceCache
-from hudi_bridge.connectors.iceberg.snapshot import IcebergSnapshot
-from hudi_bridge.connectors.iceberg.snapshot_builder import SnapshotBuilder
+from hudi_bridge.connectors.iceberg.served_table import (
+    TABLE_METADATA,
+    Published,
+    PublishedMetadata,
+    ServedTable,
+    SnapshotSettings,
+)
+from hudi_bridge.connectors.iceberg.slice_builder import DATA
+from hudi_bridge.connectors.iceberg.slice_cache import SLICES
+from hudi_bridge.connectors.iceberg.snapshot_builder import snapshot_builder
 from hudi_bridge.connectors.iceberg.snapshot_records import TABLES, PresentFiles, SnapshotRecords
 from hudi_bridge.connectors.lakes.merge_settings import MergeSettings
-from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.orphan_files import remove_orphan_files
 from hudi_bridge.connectors.publishing.scratch import UNFINISHED, Scratch
-from hudi_bridge.engines import identity
 from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError
 from hudi_bridge.operations import operation
 from hudi_bridge.storage import Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike
 
-_TABLE_METADATA = ".metadata.json"
 _MOST_TRIES = 3
 _CHECK_SECONDS = 60.0
 """How often a remote scratch folder is checked for missing files; a local one is checked on each load."""
-_MOST_PUBLISHED = 16
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotSettings:
-    """How snapshots are built, and how long they are kept.
-
-    ``builders`` builds up to ``at_once`` slices of all tables in parallel. With ``roots``, data files must lie below
-    one of them when links are resolved. The newest ``keep`` snapshots are listed. Unused files are kept for
-    ``keep_seconds``, so that running queries can finish.
-    """
-
-    locations: Locations
-    builders: Executor
-    at_once: int
-    counters: Counters
-    roots: tuple[Path, ...] | None = None
-    keep: int = 20
-    keep_seconds: float = 3600.0
-    rewriting: Rewriting = field(default_factory=Rewriting)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
-    """What a client gets: the metadata of a table as JSON, and the name and the URI of the metadata file.
-
-    ``notes`` say which clients misread the newest snapshot.
-    """
-
-    instant: str
-    metadata: str
-    name: str
-    location: str
-    notes: tuple[str, ...]
 
 
 class TableSnapshots:
@@ -101,24 +62,15 @@ class TableSnapshots:
         """
         scratch.require_outside(storage)
         self._storage = storage
-        self._query_type = query_type
         self._scratch = scratch
         self._settings = settings
-        self._merging = merging or MergeSettings()
+        self._served = ServedTable(
+            storage=storage, query_type=query_type, settings=settings, merging=merging or MergeSettings()
+        )
         self._lock = Lock()
         self._snapshots = SnapshotRecords(scratch)
-        self._builder = SnapshotBuilder(
-            storage=storage,
-            scratch=scratch,
-            locations=settings.locations,
-            builders=settings.builders,
-            at_once=settings.at_once,
-            counters=settings.counters,
-            roots=settings.roots,
-            slices=SliceCache(scratch),
-            rewriting=settings.rewriting,
-        )
-        self._published: dict[str, Published] = {}
+        self._builder = snapshot_builder(self._served, scratch)
+        self._published = PublishedMetadata(self._served, scratch)
         self._checked = -math.inf
 
     def load(self, as_of: InstantLike | None = None) -> Published:
@@ -130,7 +82,7 @@ class TableSnapshots:
         with self._lock:
             for remaining in reversed(range(_MOST_TRIES)):
                 try:
-                    return self._load(self._open(), as_of)
+                    return self._load(self._served.open(), as_of)
                 except (DataFileGoneError, InstantNotReadableError):
                     # The cleaner was faster, and there is a newer instant now.
                     if as_of is not None or not remaining:
@@ -143,7 +95,7 @@ class TableSnapshots:
         Raises:
             HudiReadError: the table cannot be read.
         """
-        commits = [commit.requested_time for commit in self._open().timeline.commits()]
+        commits = [commit.requested_time for commit in self._served.open().timeline.commits()]
         newest = max(
             (snapshot.instant for snapshot in self._snapshots.all() if snapshot.instant <= max(commits, default="")),
             default=None,
@@ -156,15 +108,12 @@ class TableSnapshots:
                         self.load(commit)
         self.load()
 
-    def _open(self) -> HudiTable:
-        return HudiTable.of(self._storage, self._merging.options, self._merging.payloads)
-
     def _load(self, table: HudiTable, as_of: InstantLike | None) -> Published:
         # Taken before snapshots are dropped: columns keep their ids when a snapshot is rebuilt.
         known_ids = self._snapshots.ids()
         self._forget_missing_files()
-        dataset = table.read_optimized(as_of) if self._query_type is QueryType.READ_OPTIMIZED else table.snapshot(as_of)
-        state = self._state(table, dataset.instant)
+        dataset = self._served.dataset(table, as_of)
+        state = self._served.state(table, dataset.instant)
         snapshot = self._snapshots.get(dataset.instant)
         is_known = snapshot is not None and snapshot.state == state
         if snapshot is None or not is_known:
@@ -174,7 +123,7 @@ class TableSnapshots:
         self._settings.counters.add("snapshots_reused_total" if is_known else "snapshots_built_total")
         listed = [snapshot] if as_of is not None else self._snapshots.up_to(snapshot.instant, self._settings.keep)
         self._snapshots.use(listed)
-        published = self._publish(table, listed)
+        published = self._published.of(table, listed)
         if not is_known:
             self._remove_unused()
         return published
@@ -196,60 +145,22 @@ class TableSnapshots:
         self._builder.slices.forget_without(present.data)
         for name in self._builder.manifests.keys() - present.metadata:
             del self._builder.manifests[name]
-        self._published = {key: one for key, one in self._published.items() if one.name in present.tables}
-
-    def _state(self, table: HudiTable, instant: str) -> str:
-        """A hash of what a snapshot is made from; no data file is read for it."""
-        settings = (self._settings.locations, self._settings.rewriting, self._merging)
-        return identity(FORMAT, table.config, table.timeline.instants, instant, *settings)
-
-    def _publish(self, table: HudiTable, snapshots: Sequence[IcebergSnapshot]) -> Published:
-        key = repr([(snapshot.instant, snapshot.state) for snapshot in snapshots])
-        if key not in self._published:
-            location = self._settings.locations.uri(self._scratch.storage)
-            properties = {
-                "hudi.table": self._settings.locations.uri(self._storage),
-                "hudi.query-type": self._query_type.value,
-                # Clients that expire snapshots must not remove base files, which are Hudi's.
-                "gc.enabled": "false",
-            }
-            metadata = table_metadata(location, snapshots, self._retained(table), properties=properties)
-            text = metadata.model_dump_json()
-            name = f"{snapshots[-1].instant}-{hashlib.sha256(text.encode()).hexdigest()[:16]}{_TABLE_METADATA}"
-            self._scratch.write(f"{TABLES}/{name}", text.encode())
-            self._published[key] = Published(
-                instant=snapshots[-1].instant,
-                metadata=text,
-                name=name,
-                location=f"{location}/{TABLES}/{name}",
-                notes=snapshots[-1].notes,
-            )
-            for oldest in list(self._published)[:-_MOST_PUBLISHED]:
-                del self._published[oldest]
-        return self._published[key]
-
-    def _retained(self, table: HudiTable) -> Iterator[tuple[str, int]]:
-        """The instants that the table can be read as of, with their times in milliseconds."""
-        earliest = table.earliest_readable_instant or ""
-        for commit in table.timeline.commits():
-            if commit.requested_time >= earliest:
-                yield commit.requested_time, epoch_ms(commit.requested_time, table.config.timeline_timezone)
+        self._published.keep_present(present.tables)
 
     def _remove_unused(self) -> None:
         self._snapshots.refresh()
         self._snapshots.drop(self._settings.keep, self._settings.keep_seconds)
         snapshots = self._snapshots.all()
         instants = {snapshot.instant for snapshot in snapshots}
-        self._published = {key: one for key, one in self._published.items() if one.instant in instants}
+        self._published.keep_instants(instants)
         slices = {name for snapshot in snapshots for name in snapshot.slices}
         manifests = {name for snapshot in snapshots for name in snapshot.manifests}
-        lists = {snapshot.manifest_list for snapshot in snapshots}
-        published = {one.name for one in self._published.values()}
+        lists = {snapshot.manifest_list for snapshot in snapshots if snapshot.manifest_list is not None}
         needed = {
             DATA: ({name for snapshot in snapshots for name in snapshot.own_files}, (".parquet", UNFINISHED)),
             SLICES: ({f"{name}.json" for name in slices}, (".json", UNFINISHED)),
             METADATA: (manifests | lists, (".avro", UNFINISHED)),
-            TABLES: (published, (_TABLE_METADATA, UNFINISHED)),
+            TABLES: (self._published.names(), (TABLE_METADATA, UNFINISHED)),
         }
         removed = remove_orphan_files(self._scratch, needed, self._settings.keep_seconds)
         self._settings.counters.add("files_removed_total", removed)

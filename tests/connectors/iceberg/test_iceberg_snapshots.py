@@ -17,7 +17,8 @@ from pyiceberg.table import StaticTable
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
-from hudi_bridge.connectors.iceberg.table_snapshots import Published, SnapshotSettings, TableSnapshots
+from hudi_bridge.connectors.iceberg.served_table import Published, SnapshotSettings
+from hudi_bridge.connectors.iceberg.table_snapshots import TableSnapshots
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.errors import CorruptLogFileError, QueryError, UnsupportedTableError

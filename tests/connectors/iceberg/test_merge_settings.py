@@ -12,7 +12,8 @@ from pyiceberg.table import StaticTable
 from hudi_bridge import RecordPayload
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.counters import Counters
-from hudi_bridge.connectors.iceberg.table_snapshots import SnapshotSettings, TableSnapshots
+from hudi_bridge.connectors.iceberg.served_table import SnapshotSettings
+from hudi_bridge.connectors.iceberg.table_snapshots import TableSnapshots
 from hudi_bridge.connectors.lakes.merge_settings import MergeSettings, MergingByTable
 from hudi_bridge.connectors.lakes.roots import Roots
 from hudi_bridge.connectors.publishing.locations import Locations

@@ -1,0 +1,145 @@
+"""A Hudi table as the service reads it, and the table metadata that its clients get."""
+
+import hashlib
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hudi_bridge.config import QueryType
+from hudi_bridge.connectors.iceberg.counters import Counters
+from hudi_bridge.connectors.iceberg.metadata import epoch_ms, table_metadata
+from hudi_bridge.connectors.iceberg.rewriting import Rewriting
+from hudi_bridge.connectors.iceberg.slice_builder import FORMAT
+from hudi_bridge.connectors.iceberg.snapshot import IcebergSnapshot
+from hudi_bridge.connectors.iceberg.snapshot_records import TABLES
+from hudi_bridge.connectors.lakes.merge_settings import MergeSettings
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.engines import identity
+from hudi_bridge.storage import Storage
+from hudi_bridge.table import HudiTable
+from hudi_bridge.timeline.instant import InstantLike
+
+TABLE_METADATA = ".metadata.json"
+_MOST_PUBLISHED = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotSettings:
+    """How snapshots are built, and how long they are kept.
+
+    ``builders`` builds up to ``at_once`` slices of all tables in parallel. With ``roots``, data files must lie below
+    one of them when links are resolved. The newest ``keep`` snapshots are listed. Unused files are kept for
+    ``keep_seconds``, so that running queries can finish.
+    """
+
+    locations: Locations
+    builders: Executor
+    at_once: int
+    counters: Counters
+    roots: tuple[Path, ...] | None = None
+    keep: int = 20
+    keep_seconds: float = 3600.0
+    rewriting: Rewriting = field(default_factory=Rewriting)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What a client gets: the metadata of a table as JSON, and the name and the URI of the metadata file.
+
+    ``notes`` say which clients misread the newest snapshot.
+    """
+
+    instant: str
+    metadata: str
+    name: str
+    location: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedTable:
+    """One table for one query type, read with some settings."""
+
+    storage: Storage
+    query_type: QueryType
+    settings: SnapshotSettings
+    merging: MergeSettings
+
+    def open(self) -> HudiTable:
+        """The table in its newest state.
+
+        Raises:
+            HudiReadError: the table cannot be read.
+        """
+        return HudiTable.of(self.storage, self.merging.options, self.merging.payloads)
+
+    def dataset(self, table: HudiTable, as_of: InstantLike | None) -> HudiDataset:
+        """The rows of the query type, newest or as of an instant.
+
+        Raises:
+            HudiReadError: the table cannot be read as of the instant.
+        """
+        return table.read_optimized(as_of) if self.query_type is QueryType.READ_OPTIMIZED else table.snapshot(as_of)
+
+    def state(self, table: HudiTable, instant: str) -> str:
+        """A hash of what a snapshot is made from; no data file is read for it."""
+        settings = (self.settings.locations, self.settings.rewriting, self.merging)
+        return identity(FORMAT, table.config, table.timeline.instants, instant, *settings)
+
+    def retained(self, table: HudiTable) -> Iterator[tuple[str, int]]:
+        """The instants that the table can be read as of, with their times in milliseconds."""
+        earliest = table.earliest_readable_instant or ""
+        for commit in table.timeline.commits():
+            if commit.requested_time >= earliest:
+                yield commit.requested_time, epoch_ms(commit.requested_time, table.config.timeline_timezone)
+
+
+class PublishedMetadata:
+    """The table metadata that clients have been given, as files of a scratch folder; not thread-safe."""
+
+    def __init__(self, served: ServedTable, scratch: Scratch) -> None:
+        self._served = served
+        self._scratch = scratch
+        self._published: dict[str, Published] = {}
+
+    def of(self, table: HudiTable, snapshots: Sequence[IcebergSnapshot]) -> Published:
+        """The metadata of some snapshots, ordered by instant; the file is written unless it is there."""
+        key = repr([(snapshot.instant, snapshot.state) for snapshot in snapshots])
+        if key not in self._published:
+            locations = self._served.settings.locations
+            location = locations.uri(self._scratch.storage)
+            properties = {
+                "hudi.table": locations.uri(self._served.storage),
+                "hudi.query-type": self._served.query_type.value,
+                # Clients that expire snapshots must not remove base files, which are Hudi's.
+                "gc.enabled": "false",
+            }
+            metadata = table_metadata(location, snapshots, self._served.retained(table), properties=properties)
+            text = metadata.model_dump_json()
+            name = f"{snapshots[-1].instant}-{hashlib.sha256(text.encode()).hexdigest()[:16]}{TABLE_METADATA}"
+            self._scratch.write(f"{TABLES}/{name}", text.encode())
+            self._published[key] = Published(
+                instant=snapshots[-1].instant,
+                metadata=text,
+                name=name,
+                location=f"{location}/{TABLES}/{name}",
+                notes=snapshots[-1].notes,
+            )
+            for oldest in list(self._published)[:-_MOST_PUBLISHED]:
+                del self._published[oldest]
+        return self._published[key]
+
+    def names(self) -> set[str]:
+        """The names of the files."""
+        return {one.name for one in self._published.values()}
+
+    def keep_present(self, names: Collection[str]) -> None:
+        """Forget all files but those with these names."""
+        self._published = {key: one for key, one in self._published.items() if one.name in names}
+
+    def keep_instants(self, instants: Collection[str]) -> None:
+        """Forget the metadata of which the newest snapshot is of none of these instants."""
+        self._published = {key: one for key, one in self._published.items() if one.instant in instants}
