@@ -4,12 +4,14 @@ Only these commands import the connector, which is slow and needs its own extra.
 """
 
 import os
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from hudi_bridge.catalogs.uris import open_catalog
 from hudi_bridge.cli import options
 from hudi_bridge.cli.log_lines import LogFormat, LogLevel, log_to_standard_error
 from hudi_bridge.cli.names_of_tables import folder_of
@@ -22,10 +24,13 @@ from hudi_bridge.cli.opening import (
 )
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.config import QueryType
+from hudi_bridge.connectors.lakes.catalog_tables import CatalogTables
 from hudi_bridge.connectors.lakes.merge_settings import MergeSettings, MergingByTable
 from hudi_bridge.connectors.lakes.roots import Roots
+from hudi_bridge.connectors.lakes.tables import TablesByName
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.errors import QueryError
 from hudi_bridge.storage import Storage
 
 serve_app = typer.Typer(no_args_is_help=True, help="Serve tables to engines, live.")
@@ -86,6 +91,16 @@ def serve_iceberg(
         list[str] | None,
         typer.Option(metavar="NAME=PATH", help="A table by name: sales.orders=s3://bucket/orders.", show_default=False),
     ] = None,
+    from_catalog: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="URI",
+            help="In place of folders, the Hudi tables of a catalog: hive://HOST:PORT, glue://REGION or "
+            "rest:https://HOST/PATH.",
+            show_default=False,
+        ),
+    ] = None,
     scratch: Annotated[
         str,
         typer.Option(metavar="FOLDER", help="The path or URI of a folder to write to, which clients can read."),
@@ -129,11 +144,11 @@ def serve_iceberg(
     """Show every Hudi table as a live Iceberg table, through an Iceberg REST catalog."""
     server, rewriting = _connector("server"), _connector("rewriting").Rewriting
     log_to_standard_error(log_format, log_level)
-    roots = Roots.of(root or [], table or [], parse_storage_options(storage_option))
+    tables = _tables(root or [], table or [], from_catalog, parse_storage_options(storage_option))
     service = server.IcebergService(
         server.ServiceOptions(
-            roots=roots,
-            merging=MergingByTable.parse(option or [], load_payloads(payload), roots.find_by_name),
+            tables=tables,
+            merging=MergingByTable.parse(option or [], load_payloads(payload), tables.find_by_name),
             rewriting=rewriting.of(lists=rewrite_lists, above_percent=rewrite_above),
             scratch=Scratch.open(scratch),
             locations=Locations.of(tuple(locate or ())),
@@ -148,6 +163,16 @@ def serve_iceberg(
     )
     print_note(f"Iceberg REST catalog at {service.url}; Ctrl-C ends it")
     service.run()
+
+
+def _tables(
+    roots: list[str], tables: list[str], catalog: str | None, storage_options: Mapping[str, str]
+) -> TablesByName:
+    if catalog is None:
+        return Roots.of(roots, tables, storage_options)
+    if roots or tables:
+        raise QueryError("--from", "folders or tables as well", "a catalog alone")
+    return CatalogTables(open_catalog(catalog), storage_options)
 
 
 def publish_iceberg(

@@ -104,3 +104,14 @@ def test_a_missing_extra_is_named(
     outcome = hudi_bridge("publish", "iceberg", story, "--to", str(tmp_path / "x"))
     assert outcome.code == 1
     assert "pip install 'hudi-bridge[iceberg]'" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [(("{tmp}", "--from", "hive://metastore"), "a catalog alone"), (("--from", "{tmp}"), "expected hive://HOST:PORT")],
+)
+def test_serve_refuses_a_catalog(hudi_bridge: Call, tmp_path: Path, options: tuple[str, ...], message: str) -> None:
+    filled = [option.format(tmp=tmp_path) for option in options]
+    outcome = hudi_bridge("serve", "iceberg", *filled, "--scratch", str(tmp_path / "scratch"))
+    assert outcome.code == 2
+    assert message in outcome.err

@@ -34,7 +34,8 @@ from hudi_bridge.connectors.duckdb.sql_text import quote_identifier
 from hudi_bridge.connectors.duckdb.statement_names import Chain, name_chains, parse_name
 from hudi_bridge.connectors.lakes.merge_settings import MergingByTable
 from hudi_bridge.connectors.lakes.names import parse_table_name
-from hudi_bridge.connectors.lakes.roots import DEFAULT_NAMESPACE, Namespace, Roots, is_table
+from hudi_bridge.connectors.lakes.roots import Roots, is_table
+from hudi_bridge.connectors.lakes.tables import DEFAULT_NAMESPACE, Namespace
 from hudi_bridge.display import html_of_properties
 from hudi_bridge.engines import MergeStore, RecordPayload
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError

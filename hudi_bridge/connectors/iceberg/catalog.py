@@ -1,7 +1,7 @@
-"""The catalog of Iceberg tables: what the service has of each Hudi table below its roots."""
+"""The catalog of Iceberg tables: what the service has of each Hudi table."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
@@ -12,7 +12,7 @@ from hudi_bridge.connectors.iceberg.served_table import Published, ServedTable, 
 from hudi_bridge.connectors.iceberg.table_snapshots import TableSnapshots
 from hudi_bridge.connectors.lakes.merge_settings import MergingByTable
 from hudi_bridge.connectors.lakes.names import TableName, parse_table_name
-from hudi_bridge.connectors.lakes.roots import Namespace, Roots
+from hudi_bridge.connectors.lakes.tables import Namespace, TablesByName
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.errors import TableNotFoundError
 from hudi_bridge.storage import Storage
@@ -37,10 +37,12 @@ class PlannedTable:
 
 
 class Catalog:
-    """The tables below the roots; snapshots are built on request."""
+    """Tables by name; snapshots are built on request."""
 
-    def __init__(self, roots: Roots, scratch: Scratch, settings: SnapshotSettings, merging: MergingByTable) -> None:
-        self.roots = roots
+    def __init__(
+        self, tables: TablesByName, scratch: Scratch, settings: SnapshotSettings, merging: MergingByTable
+    ) -> None:
+        self.tables = tables
         self._scratch = scratch
         self._settings = settings
         self._merging = merging
@@ -69,7 +71,7 @@ class Catalog:
 
     def has_table(self, namespace: Namespace, name: str) -> bool:
         """Whether the name is that of a table, with or without a suffix for the query type or the instant."""
-        return any(self.roots.find(namespace, one) is not None for one in (name, parse_table_name(name).table))
+        return any(self.tables.look_up(namespace, one) is not None for one in (name, parse_table_name(name).table))
 
     def follow(self, namespace: Namespace, name: str) -> None:
         """Build snapshots of all commits of a table since its newest snapshot.
@@ -77,20 +79,22 @@ class Catalog:
         Raises:
             HudiReadError: the table cannot be read.
         """
-        found = self.roots.find(namespace, name)
+        found = self.tables.look_up(namespace, name)
         if found is not None:
-            self._snapshots_of(found, QueryType.SNAPSHOT).follow()
+            self._snapshots_of(found.storage, found.query_type).follow()
 
     def _asked(self, namespace: Namespace, name: str) -> tuple[Storage, TableName]:
         """The table that a name means, and what it asks for. A table that has the whole name comes first."""
-        own = self.roots.find(namespace, name)
+        own = self.tables.look_up(namespace, name)
         if own is not None:
-            return own, TableName(table=name, query_type=QueryType.SNAPSHOT, as_of=None)
+            return own.storage, TableName(table=name, query_type=own.query_type, as_of=None)
         asked = parse_table_name(name)
-        found = self.roots.find(namespace, asked.table)
+        found = self.tables.look_up(namespace, asked.table)
         if found is None:
             raise TableNotFoundError(".".join((*namespace, name)), "there is no table of that name")
-        return found, asked
+        # What is read optimized stays so, as of any instant.
+        is_snapshot = asked.query_type is QueryType.SNAPSHOT
+        return found.storage, replace(asked, query_type=found.query_type) if is_snapshot else asked
 
     def _snapshots_of(self, storage: Storage, query_type: QueryType) -> TableSnapshots:
         with self._lock:
@@ -98,7 +102,7 @@ class Catalog:
             if key not in self._snapshots:
                 folder = scratch_name(storage, query_type)
                 scratch, merging = self._scratch.below(folder), self._merging.of(storage)
-                self._snapshots[key] = TableSnapshots(storage, query_type, scratch, self._settings, merging)
+                self._snapshots[key] = TableSnapshots(storage, query_type, scratch, self._settings_of(storage), merging)
             return self._snapshots[key]
 
     def _planned_of(self, storage: Storage, query_type: QueryType) -> PlannedSnapshots:
@@ -108,12 +112,15 @@ class Catalog:
                 served = ServedTable(
                     storage=storage,
                     query_type=query_type,
-                    settings=self._settings,
+                    settings=self._settings_of(storage),
                     merging=self._merging.of(storage),
                 )
                 scratch = self._scratch.below(f"{scratch_name(storage, query_type)}{_PLANNED}")
                 self._planned[key] = PlannedSnapshots(served, scratch)
             return self._planned[key]
+
+    def _settings_of(self, storage: Storage) -> SnapshotSettings:
+        return replace(self._settings, roots=self.tables.real_paths_of(storage))
 
 
 def scratch_name(storage: Storage, query_type: QueryType) -> str:

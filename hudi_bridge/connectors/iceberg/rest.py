@@ -35,7 +35,7 @@ from hudi_bridge.connectors.iceberg.scan_requests import (
     parse_scan_request,
     parse_task_request,
 )
-from hudi_bridge.connectors.lakes.roots import Namespace
+from hudi_bridge.connectors.lakes.tables import Namespace
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError, UnsupportedTableError
 
 _SEPARATOR = "\x1f"
@@ -157,16 +157,16 @@ class _Service:
     def namespaces(self, request: Request) -> Response:
         parent = request.query_params.get("parent")
         above = tuple(parent.split(_SEPARATOR)) if parent else ()
-        if above and not self._catalog.roots.has_namespace(above):
+        if above and not self._catalog.tables.has_namespace(above):
             raise _no_namespace(above)
-        return JSONResponse({"namespaces": self._catalog.roots.namespaces(above)})
+        return JSONResponse({"namespaces": self._catalog.tables.namespaces(above)})
 
     def namespace(self, request: Request) -> Response:
         return JSONResponse({"namespace": self._namespace(request), "properties": {}})
 
     def tables(self, request: Request) -> Response:
         namespace = self._namespace(request)
-        names = self._catalog.roots.table_names(namespace)
+        names = self._catalog.tables.table_names(namespace)
         return JSONResponse({"identifiers": [{"namespace": namespace, "name": name} for name in names]})
 
     def has_table(self, request: Request) -> Response:
@@ -230,7 +230,7 @@ class _Service:
 
     def table_error_response(self, request: Request, error: Exception) -> Response:
         status, kind, text = 500, type(error).__name__, str(error)
-        message = self._catalog.roots.without_paths(text)
+        message = self._catalog.tables.without_paths(text)
         self._counters.add("errors_total", labels=f'error="{kind}"')
         if isinstance(error, TableNotFoundError):
             status, kind, message = 404, "NoSuchTableException", error.reason
@@ -254,7 +254,7 @@ class _Service:
 
     def _namespace(self, request: Request) -> Namespace:
         levels = _namespace(request)
-        if not self._catalog.roots.has_namespace(levels):
+        if not self._catalog.tables.has_namespace(levels):
             raise _no_namespace(levels)
         return levels
 

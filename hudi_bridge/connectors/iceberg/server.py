@@ -18,7 +18,7 @@ from hudi_bridge.connectors.iceberg.rest import create_app
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.served_table import SnapshotSettings
 from hudi_bridge.connectors.lakes.merge_settings import MergingByTable
-from hudi_bridge.connectors.lakes.roots import Roots
+from hudi_bridge.connectors.lakes.tables import TablesByName
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.connectors.publishing.scratch_lock import locked
@@ -32,7 +32,7 @@ _LOG = logging.getLogger(__name__)
 class ServiceOptions:
     """Options of a service. Times are in seconds; without ``watch_seconds``, nothing is built ahead of requests."""
 
-    roots: Roots
+    tables: TablesByName
     scratch: Scratch
     locations: Locations
     host: str
@@ -88,12 +88,11 @@ class IcebergService:
                 builders=builders,
                 at_once=options.builds,
                 counters=self.counters,
-                roots=options.roots.real_paths,
                 keep=options.keep,
                 keep_seconds=options.keep_seconds,
                 rewriting=options.rewriting,
             )
-            catalog = Catalog(options.roots, options.scratch, settings, options.merging)
+            catalog = Catalog(options.tables, options.scratch, settings, options.merging)
             config = uvicorn.Config(
                 create_app(catalog, self.counters, options.token),
                 http=RequestTimeoutProtocol,
@@ -153,7 +152,7 @@ def watch(catalog: Catalog, seconds: float | None, ended: Event) -> None:
     """Build snapshots of all tables, again every ``seconds``; tables that fail are logged and skipped."""
     failures = _Failures()
     while not ended.is_set():
-        for namespace, name in catalog.roots.walk(failures.note):
+        for namespace, name in catalog.tables.walk(failures.note):
             if ended.is_set():
                 return
             table = ".".join((*namespace, name))

@@ -10,18 +10,17 @@ Symbolic links that lead out of the roots are ignored.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import Self
 
+from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.lakes.names import is_visible_folder_name
+from hudi_bridge.connectors.lakes.tables import DEFAULT_NAMESPACE, FoundTable, Namespace
 from hudi_bridge.errors import QueryError, TableNotFoundError
 from hudi_bridge.masking import masked
 from hudi_bridge.storage import PathLike, Storage, StorageOptions
 
-DEFAULT_NAMESPACE = ("default",)
 _PROPERTIES = ".hoodie/hoodie.properties"
 _MOST_LEVELS = 16
-
-Namespace: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +64,10 @@ class Roots:
         local = (one for one in (*self.folders, *self.tables.values()) if one.is_local)
         return tuple(Path(one.root).resolve() for one in local)
 
+    def real_paths_of(self, table: Storage) -> tuple[Path, ...]:  # noqa: ARG002 - the same for all tables
+        """The local roots with links resolved, which hold all files of all tables."""
+        return self.real_paths
+
     def namespaces(self, parent: Namespace) -> list[Namespace]:
         """The direct children of a namespace; top-level namespaces for ``()``."""
         found = {name[: len(parent) + 1] for name, _ in self.tables if name[: len(parent)] == parent != name}
@@ -93,6 +96,11 @@ class Roots:
         for folder in self._folders_of(namespace):
             found |= set(_folder_names(folder))
         return sorted(found)
+
+    def look_up(self, namespace: Namespace, table: str) -> FoundTable | None:
+        """As ``find``, with the query type that the name stands for."""
+        found = self.find(namespace, table)
+        return None if found is None else FoundTable(found, QueryType.SNAPSHOT)
 
     def find(self, namespace: Namespace, table: str) -> Storage | None:
         """The table with this name, or else the only one whose name differs in case alone; None if there is none."""

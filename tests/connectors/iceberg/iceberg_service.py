@@ -19,7 +19,7 @@ from hudi_bridge.connectors.publishing.scratch import Scratch
 
 def service_options(scratch: Path, roots: Sequence[Path], tables: Sequence[str] = (), **changes: Any) -> ServiceOptions:
     usual: dict[str, Any] = {
-        "roots": Roots.of([str(root) for root in roots], list(tables)),
+        "tables": Roots.of([str(root) for root in roots], list(tables)),
         "scratch": Scratch.open(str(scratch)),
         "locations": Locations(),
         "host": "127.0.0.1",
