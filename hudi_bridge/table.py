@@ -31,6 +31,7 @@ from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.operations import operation
 from hudi_bridge.options import QUERY_TYPE_KEY
 from hudi_bridge.readers.key_condition import RecordKey
+from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.replanning import OnFilesGone
 from hudi_bridge.schema.infer import SchemaProposal
 from hudi_bridge.schema_history import (
@@ -59,10 +60,12 @@ if TYPE_CHECKING:
     from hudi_bridge import dataset
     from hudi_bridge import doctor as examining
     from hudi_bridge.differences import table_difference
+    from hudi_bridge.trace import version_search
 else:
     dataset = LaterModule("hudi_bridge.dataset")
     examining = LaterModule("hudi_bridge.doctor")
     table_difference = LaterModule("hudi_bridge.differences.table_difference")
+    version_search = LaterModule("hudi_bridge.trace.version_search")
 
 
 _LOG = logging.getLogger(__name__)
@@ -432,6 +435,30 @@ class HudiTable:
         """
         # The story also tells of files that no index has: those of writes that did not complete.
         return trace_record(SplitPlanner(self._state_as_of(as_of)), record_key, partition_path)
+
+    def find_versions(
+        self,
+        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
+        columns: Sequence[str] | None = None,
+        *,
+        partition_path: str | None = None,
+        as_of: InstantLike | None = None,
+    ) -> pa.RecordBatchReader:
+        """The versions of records that pass a filter, also those that lost or do not count, in no particular order.
+
+        They are the rows of base files and the records of log files that ``history_of`` searches for one key. The
+        columns are ``partition_path``, ``record_key`` as ``history_of`` takes it, and ``row``, a struct of ``columns``,
+        by default all. A column that a partial update leaves out is null. ``partition_path`` limits the search to one
+        partition; ``as_of`` is as for ``snapshot``.
+
+        Raises:
+            QueryError: a column or the filter does not fit the table.
+            InstantNotReadableError: files of that instant were removed, or an earlier write has not completed.
+        """
+        planner = SplitPlanner(self._state_as_of(as_of))
+        request = RowRequest.of(planner.schema(QueryType.SNAPSHOT), columns, filter)
+        schema = version_search.found_schema(planner.schema(QueryType.SNAPSHOT), request.columns)
+        return pa.RecordBatchReader.from_batches(schema, version_search.find_versions(planner, request, partition_path))
 
     def doctor(
         self, *, deep: bool = False, now: InstantLike | None = None, limits: "examining.Limits | None" = None

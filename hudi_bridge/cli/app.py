@@ -78,7 +78,7 @@ _COMMANDS = {
     "trace": CommandPlace(
         module="hudi_bridge.cli.trace",
         name="trace",
-        help="Show all versions of a record, why each wins or loses, and the resulting row.",
+        help="Show all versions of a record, with their values, why each wins or loses, and the resulting row.",
     ),
     "doctor": CommandPlace(
         module="hudi_bridge.cli.doctor",

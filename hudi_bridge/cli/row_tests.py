@@ -9,6 +9,7 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_bridge.cli.rows_session import pushed_filter, rows_where
 from hudi_bridge.cli.session import connection_in_utc
@@ -19,9 +20,13 @@ from hudi_bridge.readers.request import referenced_columns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCondition:
-    """A condition, and the columns that it needs; threads take turns."""
+    """A condition, and the columns that it needs; threads take turns.
+
+    ``row_filter`` is what Arrow can tell of it: all rows that meet the condition pass.
+    """
 
     columns: tuple[str, ...]
+    row_filter: pc.Expression | None
     _connection: duckdb.DuckDBPyConnection
     _lock: Lock
     _name: str
@@ -55,4 +60,11 @@ def row_condition(dataset: HudiDataset, name: str, condition: str) -> Iterator[R
     used = {*asked, *(() if row_filter is None else referenced_columns(row_filter, schema))}
     columns = tuple(column for column in schema.names if column in used)
     with connection_in_utc() as connection:
-        yield RowCondition(columns=columns, _connection=connection, _lock=Lock(), _name=name, _condition=condition)
+        yield RowCondition(
+            columns=columns,
+            row_filter=row_filter,
+            _connection=connection,
+            _lock=Lock(),
+            _name=name,
+            _condition=condition,
+        )

@@ -3,9 +3,11 @@
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Annotated, Any
 
+import pyarrow as pa
 import typer
 from rich.console import Console
 from rich.padding import Padding
@@ -14,10 +16,16 @@ from rich.text import Text
 from hudi_bridge.cli import options
 from hudi_bridge.cli.opening import note_empty_past, open_table
 from hudi_bridge.cli.output import Destination, Format, write
+from hudi_bridge.cli.row_tests import row_condition
+from hudi_bridge.cli.session import table_name
 from hudi_bridge.cli.terminal import escape_control, print_note
+from hudi_bridge.errors import QueryError
 from hudi_bridge.plain_values import is_nested, to_json, values_as_text
+from hudi_bridge.schema.meta_columns import META_COLUMNS
+from hudi_bridge.table import HudiTable
 from hudi_bridge.trace.base_search import BaseCheck
-from hudi_bridge.trace.record_history import FileGroupHistory, RecordHistory
+from hudi_bridge.trace.record_history import FileGroupHistory, RecordHistory, history_schema
+from hudi_bridge.trace.version_search import PARTITION_PATH, RECORD_KEY, ROW
 from hudi_bridge.trace.versions import RecordVersion, UnreadablePlace, ordering_text, value_text
 
 _WIDTH_IN_PIPE = 80
@@ -29,8 +37,23 @@ _Line = tuple[int, Text]
 
 def trace(
     table: options.Table,
-    key: Annotated[str, typer.Argument(metavar="KEY", help="The record key, as in _hoodie_record_key.")],
+    key: Annotated[
+        str | None,
+        typer.Argument(metavar="KEY", help="The record key, as in _hoodie_record_key.", show_default=False),
+    ] = None,
     *,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SQL",
+            help="Instead of KEY: all records of which any version meets this, also one that has lost.",
+            show_default=False,
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="With --where: at most this many records.")] = 10,
+    values: Annotated[
+        bool, typer.Option("--values", help="Show all values of each version, not only those that the row has not.")
+    ] = False,
     partition: Annotated[
         str | None, typer.Option(metavar="PATH", help="Search this partition only.", show_default=False)
     ] = None,
@@ -42,45 +65,82 @@ def trace(
     output: options.OutputFile = None,
     no_clobber: options.NoClobber = False,
 ) -> None:
-    """Show all versions of a record, why each wins or loses, and the resulting row.
+    """Show all versions of a record, with their values, why each wins or loses, and the resulting row.
 
-    The exit code is 1 if the key is not found.
+    The exit code is 1 if no record is found.
     """
+    if (key is None) == (where is None):
+        raise QueryError("KEY", "none" if key is None else "a key and --where", "a record key, or --where SQL")
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
     opened = open_table(table, option, payload, storage_option)
-    history = opened.history_of(key, partition_path=partition, as_of=as_of)
+    records = [(partition, key)] if key is not None else _records_where(opened, str(where), partition, as_of, limit + 1)
+    histories = [
+        opened.history_of(str(one), partition_path=path, as_of=as_of) for path, one in records[: max(1, limit)]
+    ]
     if destination.format is not Format.TABLE:
-        write(history.to_table().to_reader(), destination)
-    elif history.file_groups:
-        _print_history(history)
-    if not history.file_groups:
-        for line in _search_lines(history):
-            print_note(line)
-        note_empty_past(opened, as_of)
-        raise typer.Exit(1)
+        schema = history_schema(opened.snapshot(as_of).schema)
+        tables = [history.to_table() for history in histories]
+        write(pa.concat_tables([schema.empty_table(), *tables]).to_reader(), destination)
+    else:
+        _print_histories([history for history in histories if history.file_groups], all_values=values)
+    if len(records) > len(histories):
+        print_note(f"further records meet the condition: --limit {limit} tells of the first that were found")
+    if any(history.file_groups for history in histories):
+        return
+    for line in _search_lines(histories[0]) if histories else ["no version of any record meets the condition"]:
+        print_note(line)
+    note_empty_past(opened, as_of)
+    raise typer.Exit(1)
 
 
-def _print_history(history: RecordHistory) -> None:
+def _records_where(
+    table: HudiTable, condition: str, partition: str | None, as_of: str | None, most: int
+) -> list[tuple[str | None, str | None]]:
+    """The first partitions and keys of records of which a version meets a condition."""
+    found: dict[tuple[str | None, str | None], None] = {}
+    with row_condition(table.snapshot(as_of), table_name(table), condition) as test:
+        reader = table.find_versions(test.row_filter, test.columns, partition_path=partition, as_of=as_of)
+        with closing(reader):
+            for batch in reader:
+                structs: Any = batch.column(ROW)
+                passes = test.passes(pa.record_batch(structs.flatten(), names=list(test.columns)))
+                kept = batch.select([PARTITION_PATH, RECORD_KEY]).filter(pa.array(passes))
+                found |= dict.fromkeys(zip(*(column.to_pylist() for column in kept.columns), strict=True))
+                if len(found) >= most:
+                    break
+    return sorted(list(found)[:most], key=str)
+
+
+def _print_histories(histories: Sequence[RecordHistory], *, all_values: bool) -> None:
+    for number, history in enumerate(histories):
+        if number:
+            Console().print()
+        _print_history(history, all_values=all_values)
+
+
+def _print_history(history: RecordHistory, *, all_values: bool) -> None:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH_IN_PIPE
     console = Console(width=width, highlight=False)
     console.print(_text(f"{history.record_key} as of {history.instant}", "bold"))
     console.print(_text(f"merged by {history.rule}", "dim"))
     for group in history.file_groups:
         console.print()
-        for indent, line in _group_lines(group):
+        for indent, line in _group_lines(group, all_values=all_values):
             console.print(Padding(line, (0, 0, 0, indent), expand=False))
 
 
-def _group_lines(group: FileGroupHistory) -> Iterator[_Line]:
+def _group_lines(group: FileGroupHistory, *, all_values: bool) -> Iterator[_Line]:
     yield 0, _text(f"partition {group.partition_path or '(none)'}, file group {group.file_id}", "bold")
     for number, version in enumerate(group.versions, start=1):
         yield from _version_lines(f"{number:>2}", version, "green" if number == group.winner else "")
+        yield from _values_lines(version, group.result, all_values=all_values)
         for verdict in group.verdict_texts(number):
             yield _INDENT, _text(verdict)
     if group.uncounted:
         yield 0, _text("does not count:", "bold")
     for uncounted in group.uncounted:
         yield from _version_lines(" -", uncounted.version, "dim")
+        yield from _values_lines(uncounted.version, group.result, all_values=all_values)
         yield _INDENT, _text(uncounted.reason)
     if group.unreadable:
         yield 0, _text("unreadable, may have held the record:", "bold")
@@ -103,6 +163,25 @@ def _version_lines(mark: str, version: RecordVersion, style: str) -> Iterator[_L
         yield _INDENT, _text(f"block {version.block_number} at byte {version.offset:,}", "dim")
 
 
+def _values_lines(version: RecordVersion, result: pa.Table, *, all_values: bool) -> Iterator[_Line]:
+    """The values that a version carries and the resulting row has not, or all of them, without Hudi's own columns."""
+    names = [name for name in version.carried if name not in META_COLUMNS]
+    carried = _shown_values(version.row.select(names)) if names else {}
+    kept = {} if all_values or not result.num_rows else _shown_values(result.slice(0, 1))
+    parts = [f"{name} {text}" for name, text in carried.items() if kept.get(name) != text]
+    if parts:
+        yield _INDENT, _text(f"values: {', '.join(parts)}")
+
+
+def _shown_values(row: pa.Table) -> dict[str, str]:
+    """The values of a table of one row, as texts."""
+    values = {field.name: values_as_text(row.column(field.name).combine_chunks())[0] for field in row.schema}
+    return {
+        name: to_json(value) if is_nested(row.schema.field(name).type) and value is not None else value_text(value)
+        for name, value in values.items()
+    }
+
+
 def _result_lines(group: FileGroupHistory) -> Iterator[_Line]:
     if not group.result.num_rows:
         ending = f"no row: {group.winner} deletes the record" if group.winner else "no row"
@@ -112,11 +191,9 @@ def _result_lines(group: FileGroupHistory) -> Iterator[_Line]:
     is_mixed = len(set(sources.values())) > 1
     yield 0, _text("the row:" if group.result.num_rows == 1 else f"{group.result.num_rows} rows, the first:", "bold")
     widest = max(map(len, group.result.schema.names))
-    for field in group.result.schema:
-        (value,) = values_as_text(group.result.column(field.name).slice(0, 1).combine_chunks())
-        shown = to_json(value) if is_nested(field.type) and value is not None else value_text(value)
-        source = f"  (from {sources[field.name]})" if is_mixed else ""
-        yield _INDENT, _text(f"{field.name:<{widest}}  {shown}{source}")
+    for name, shown in _shown_values(group.result.slice(0, 1)).items():
+        source = f"  (from {sources[name]})" if is_mixed else ""
+        yield _INDENT, _text(f"{name:<{widest}}  {shown}{source}")
 
 
 def _search_lines(history: RecordHistory) -> Iterator[str]:

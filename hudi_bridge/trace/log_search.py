@@ -57,9 +57,9 @@ def find_log_versions(
         CorruptLogFileError: a log file of the split is damaged in a way that Hudi does not skip.
         DataFileGoneError: a log file of the split no longer exists.
     """
-    scans = {path: _scan(storage, split, path) for path in split.log_paths}
+    scans = {path: scan_log(storage, split, path) for path in split.log_paths}
     live = live_blocks(scans.values(), latest_instant=split.latest_instant, is_valid=split.context.is_committed).blocks
-    others, unreadable = _scan_others(storage, split, other_paths)
+    others, unreadable = scan_other_logs(storage, split, other_paths)
     scans |= others
     for scan in scans.values():
         unreadable += [UnreadablePlace(path=bad.path, offset=bad.offset, reason=bad.reason) for bad in scan.corrupt]
@@ -82,19 +82,21 @@ def find_log_versions(
     )
 
 
-def _scan(storage: Storage, split: RealtimeFileSplit, path: str) -> ScanResult:
+def scan_log(storage: Storage, split: RealtimeFileSplit, path: str) -> ScanResult:
+    """The blocks of a log file of a split; raises like ``find_log_versions``."""
     on_disk = split.log_size_bytes > log_memory_bytes(split.context)
     return scan_blocks(read_log_file(storage, split, path, on_disk=on_disk), path)
 
 
-def _scan_others(
+def scan_other_logs(
     storage: Storage, split: RealtimeFileSplit, paths: Sequence[str]
 ) -> tuple[dict[str, ScanResult], list[UnreadablePlace]]:
+    """The blocks of log files that do not count, without files that are gone, and the files that cannot be read."""
     scans = {}
     unreadable = []
     for path in paths:
         try:
-            scans[path] = _scan(storage, split, path)
+            scans[path] = scan_log(storage, split, path)
         except DataFileGoneError:
             continue  # The rollback of an unfinished write may remove its files at any time.
         except HudiReadError as error:
@@ -147,6 +149,13 @@ class _KeySearch:
         chosen = self._is_of_key(records)
         return selected(records, chosen) if chosen.any() else None
 
+    def records_of_uncounted(self, block: LogBlock) -> LogRecords | None:
+        """As ``complete_records``, but with the columns that merging needs if others cannot be read."""
+        try:
+            return self.complete_records(block)
+        except HudiReadError:
+            return self.records(block)
+
     def _stores_keys_as_text(self, block: LogBlock) -> bool:
         """Whether the block has the UTF-8 bytes of its record keys, uncompressed."""
         match block.block_type:
@@ -187,7 +196,7 @@ class _KeySearch:
                 continue
             reason = _reason_not_counted(position, self._blocks, self._split.context)
             try:
-                records = self.records(block)
+                records = self.records_of_uncounted(block)
             except HudiReadError as error:
                 undecodable.append(UnreadablePlace(path=block.path, offset=block.offset, reason=f"{reason}; {error}"))
                 continue

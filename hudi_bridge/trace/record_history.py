@@ -12,6 +12,7 @@ from hudi_bridge.trace.verdicts import Verdict
 from hudi_bridge.trace.versions import RecordVersion, UncountedVersion, UnreadablePlace, ordering_text
 
 _HISTORY_COLUMNS: Mapping[str, Any] = {
+    "record_key": pa.string(),
     "partition_path": pa.string(),
     "file_id": pa.string(),
     "number": pa.int32(),
@@ -26,8 +27,9 @@ _HISTORY_COLUMNS: Mapping[str, Any] = {
     "path": pa.string(),
     "block_number": pa.int32(),
     "offset": pa.int64(),
+    "absent": pa.list_(pa.string()),
 }
-HISTORY_SCHEMA = pa.schema(_HISTORY_COLUMNS)
+_ROW = "row"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,10 +118,32 @@ class RecordHistory:
         """One row per version; in each file group, versions that do not count come last.
 
         ``number`` is null for versions that do not count. ``verdict`` is the result of comparing a version with earlier
-        ones, or the reason why it does not count. ``wins`` marks the version that remains.
+        ones, or the reason why it does not count. ``wins`` marks the version that remains. ``row`` has the values of a
+        version, null in a delete block; ``absent`` names the columns that it does not carry, which are null there.
         """
-        rows = [row for group in self.file_groups for row in _version_rows(group)]
-        return pa.Table.from_pylist(rows, schema=HISTORY_SCHEMA)
+        found = [row for group in self.file_groups for row in _version_rows(group)]
+        facts = pa.Table.from_pylist([{"record_key": self.record_key, **row} for row, _ in found], history_schema(None))
+        rows: Any = [_image(version, self.schema) for _, version in found]
+        kind: Any = pa.struct(list(self.schema))
+        images = pa.chunked_array(rows, kind)
+        return facts.append_column(history_schema(self.schema).field(_ROW), images)
+
+
+def history_schema(columns: pa.Schema | None) -> pa.Schema:
+    """The columns of a history as a table; with ``columns``, those of the record, also ``row``."""
+    facts = [pa.field(name, kind) for name, kind in _HISTORY_COLUMNS.items()]
+    return pa.schema(facts if columns is None else [*facts, pa.field(_ROW, pa.struct(list(columns)))])
+
+
+def _image(version: RecordVersion, schema: pa.Schema) -> "pa.StructArray":
+    """The values of a version as a struct of a record's columns."""
+    fields = list(schema)
+    if not version.row.num_rows:
+        return pa.nulls(1, pa.struct(fields))
+    carried: Any = {name: version.row.column(name).combine_chunks() for name in version.carried}
+    columns = [carried[field.name] if field.name in carried else pa.nulls(1, field.type) for field in fields]
+    columns = [one.chunk(0) if isinstance(one, pa.ChunkedArray) else one for one in columns]
+    return pa.StructArray.from_arrays(columns, fields=fields)
 
 
 def _verdict_text(number: int, verdict: Verdict) -> str:
@@ -133,14 +157,16 @@ def _verdict_text(number: int, verdict: Verdict) -> str:
     return f"{'replaces' if wins else 'loses to'} {other}: {verdict.reason}{filled}"
 
 
-def _version_rows(group: FileGroupHistory) -> Iterator[Mapping[str, Any]]:
+def _version_rows(group: FileGroupHistory) -> Iterator[tuple[Mapping[str, Any], RecordVersion]]:
     for number, version in enumerate(group.versions, start=1):
         wins = number == group.winner
         verdict = "; ".join(group.verdict_texts(number))
-        yield _version_row(group, version) | {"number": number, "counts": True, "wins": wins, "verdict": verdict}
+        columns = {"number": number, "counts": True, "wins": wins, "verdict": verdict}
+        yield _version_row(group, version) | columns, version
     for uncounted in group.uncounted:
         columns = _version_row(group, uncounted.version)
-        yield columns | {"number": None, "counts": False, "wins": False, "verdict": uncounted.reason}
+        columns |= {"number": None, "counts": False, "wins": False, "verdict": uncounted.reason}
+        yield columns, uncounted.version
 
 
 def _version_row(group: FileGroupHistory, version: RecordVersion) -> dict[str, Any]:
@@ -155,4 +181,9 @@ def _version_row(group: FileGroupHistory, version: RecordVersion) -> dict[str, A
         "path": version.path,
         "block_number": version.block_number,
         "offset": version.offset,
+        "absent": _absent(group, version) if version.row.num_rows else None,
     }
+
+
+def _absent(group: FileGroupHistory, version: RecordVersion) -> list[str]:
+    return [name for name in group.result.schema.names if name not in version.carried]

@@ -4,7 +4,6 @@ The resulting row is merged by the functions that merge whole file slices.
 """
 
 import re
-from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +15,14 @@ from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.split_columns import record_keys
-from hudi_bridge.splits.file_names import parse_log_file_name
-from hudi_bridge.splits.partitions import partition_guarantee, partition_values
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
-from hudi_bridge.storage import FileInfo, Storage
+from hudi_bridge.storage import Storage
 from hudi_bridge.threads import map_in_threads
-from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.trace.base_search import BaseRows, base_versions, find_base_rows
 from hudi_bridge.trace.log_search import LogVersions, find_log_versions
 from hudi_bridge.trace.record_history import FileGroupHistory, RecordHistory
+from hudi_bridge.trace.slices import slices_to_search
 from hudi_bridge.trace.verdicts import MergeOutcome, compare_versions
 
 _GROUPS_AT_ONCE = 4
@@ -51,7 +48,7 @@ def trace_record(planner: SplitPlanner, record_key: str, partition_path: str | N
     storage, rule = planner.state.storage, context.merge_rule
     # Before the first commit there are no columns, and so no keys, but log files of later commits may exist.
     has_columns = len(context.schema) > 0
-    slices = _slices(planner, partition_path and partition_path.strip("/")) if has_columns else []
+    slices = slices_to_search(planner, partition_path) if has_columns else []
     searched = map_in_threads(lambda group: _trace_group(storage, rule, record_key, *group), slices, _GROUPS_AT_ONCE)
     return RecordHistory(
         record_key=record_key,
@@ -59,63 +56,6 @@ def trace_record(planner: SplitPlanner, record_key: str, partition_path: str | N
         rule=_rule_text(rule),
         schema=context.schema,
         searched_file_groups=tuple(searched),
-    )
-
-
-def _slices(planner: SplitPlanner, partition_path: str | None) -> list[tuple[RealtimeFileSplit, tuple[str, ...]]]:
-    """The splits of the snapshot, each with the log files of its file group that the snapshot does not read.
-
-    A file group that has only such log files is a split without files.
-    """
-    context = planner.context(QueryType.SNAPSHOT)
-    only = None
-    if partition_path is not None:
-        values = partition_values(partition_path, planner.state.config, context.schema, context.path_columns)
-        only = partition_guarantee(values) if values else None
-    splits = {(split.partition_path, split.file_id): split for split in planner.splits(QueryType.SNAPSHOT, only)}
-    others: dict[GroupId, list[str]] = {group: [] for group in splits}
-    for path in planner.files.partitions(QueryType.SNAPSHOT, context.schema, only):
-        for file_id, log_path in _uncounted_log_files(planner.files.in_partition(path), context):
-            others.setdefault((path, file_id), []).append(log_path)
-    slices = []
-    for group in sorted(others):
-        if partition_path is None or group[0] == partition_path:
-            split = splits.get(group) or _empty_split(group, planner)
-            # In older layouts, log files written after a pending compaction have its instant, and are read.
-            slices.append((split, tuple(path for path in others[group] if path not in split.log_paths)))
-    return slices
-
-
-def _uncounted_log_files(files: Iterable[FileInfo], context: ReadContext) -> list[tuple[str, str]]:
-    """File ids and paths of log files that, by their names, a snapshot does not read, in log file order.
-
-    Log files of earlier file slices are not included: their records are in a base file.
-    """
-    names = ((parse_log_file_name(info.name), info.path) for info in files if info.name.startswith("."))
-    found = [
-        (name, path)
-        for name, path in names
-        if name is not None
-        and not name.is_cdc
-        and (name.instant_time > context.latest_instant or not context.is_committed(name.instant_time))
-    ]
-    found.sort(key=lambda item: item[0].sort_key)
-    return [(name.file_id, path) for name, path in found]
-
-
-def _empty_split(group: GroupId, planner: SplitPlanner) -> RealtimeFileSplit:
-    context = planner.context(QueryType.SNAPSHOT)
-    values = partition_values(group[0], planner.state.config, context.schema, context.path_columns)
-    return RealtimeFileSplit(
-        context=context,
-        partition_path=group[0],
-        partition_values=values or (),
-        file_id=group[1],
-        base_instant_time="",
-        base_path=None,
-        log_paths=(),
-        base_size_bytes=0,
-        log_size_bytes=0,
     )
 
 

@@ -48,6 +48,12 @@ class RecordVersion:
         return "partial update" if self.is_partial else "log row"
 
     @property
+    def carried(self) -> tuple[str, ...]:
+        """The columns that the version has values of: none in a delete block, in a partial update those it sets."""
+        names = self.row.schema.names if self.row.num_rows else ()
+        return tuple(name for name in names if name not in self.absent)
+
+    @property
     def commit_time(self) -> str | None:
         """The commit that last wrote the row; None for a delete block and in a table without meta columns."""
         if not self.row.num_rows or COMMIT_TIME_COLUMN not in self.row.schema.names:
@@ -58,7 +64,9 @@ class RecordVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncountedVersion:
-    """A version that a snapshot does not see, and the reason; its ``row`` has only the columns that merging needs.
+    """A version that a snapshot does not see, and the reason.
+
+    Its ``row`` has only the columns that merging needs if its block has others that cannot be read.
 
     Part of a ``FileGroupHistory``.
     """

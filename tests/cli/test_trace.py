@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Outcome
-from tests.golden_cases import golden_table
+from tests.golden_cases import golden_table, golden_trips
 from tests.table_writer import TableWriter, at
 
 Call = Callable[..., Outcome]
@@ -19,6 +19,7 @@ merged by event time, ordered by ts
 partition q, file group f7e866b2-d9b8-4cdb-92c0-b49803331801-0
  1  base row        20261121133525945  ordering 10
     f7e866b2-d9b8-4cdb-92c0-b49803331801-0_0-2873-5243_20261121133525945.parquet
+    values: ts 10, val base
  2  delete          20261121133533117  no ordering  by delete block
     .f7e866b2-d9b8-4cdb-92c0-b49803331801-0_20261121133533117.log.1_1-2955-5398
     block 1 at byte 0
@@ -150,3 +151,46 @@ def test_before_the_first_commit_there_is_no_record_and_it_is_said(hudi_bridge: 
     assert outcome.code == 1
     assert "k00067 is not in the table as of 20200101000000000; searched 0 file groups" in outcome.err
     assert "the first commit on the timeline is 20261121133031439" in outcome.err
+
+
+def test_a_record_is_found_by_a_value_that_has_lost(hudi_bridge: Call) -> None:
+    trips = str(golden_trips() / "trips")
+    outcome = hudi_bridge("trace", trips, "--where", "fare = 1 AND city = 'nyc'", "--format", "table")
+    assert outcome.code == 0
+    assert outcome.text.startswith("trip-7 as of ")
+    assert "\n    values: fare 1.0, ts 15\n    loses to 2" in outcome.text
+    assert hudi_bridge("trace", trips, "--where", "fare = 1", "--partition", "sf").code == 1
+    facts = hudi_bridge("trace", trips, "--where", "fare = 1", "--format", "json").text.splitlines()
+    assert [json.loads(line)["row"]["fare"] for line in facts] == [12.0, 27.0, 1.0]
+
+
+def test_all_values_are_shown_on_demand(hudi_bridge: Call) -> None:
+    outcome = hudi_bridge("trace", str(golden_trips() / "trips"), "trip-7", "--values", "--format", "table")
+    assert "values: id trip-7, rider rider-2, fare 27.0, ts 20, city nyc" in outcome.text.replace("\n    ", " ")
+
+
+def test_as_many_records_as_wanted(hudi_bridge: Call) -> None:
+    trips = str(golden_trips() / "trips")
+    outcome = hudi_bridge("trace", trips, "--where", "city = 'sf'", "--limit", "2", "--format", "table")
+    assert sum(" as of " in line for line in outcome.text.splitlines()) == 2
+    assert "--limit 2" in outcome.err
+    whole = hudi_bridge("trace", trips, "--where", "city = 'sf'", "--format", "table")
+    assert sum(" as of " in line for line in whole.text.splitlines()) > 2
+    assert whole.err == ""
+
+
+def test_no_record_meets_a_condition(hudi_bridge: Call) -> None:
+    trips = str(golden_trips() / "trips")
+    for condition in ("fare = 12345", "1 = 2"):
+        outcome = hudi_bridge("trace", trips, "--where", condition, "--format", "table")
+        assert (outcome.code, outcome.text) == (1, "")
+        assert "no version of any record" in outcome.err
+    outcome = hudi_bridge("trace", trips, "--where", "fare = 12345", "--format", "csv")
+    assert (outcome.code, len(outcome.text.splitlines())) == (1, 1)
+
+
+@pytest.mark.parametrize("arguments", [[], ["trip-7", "--where", "fare = 1"], ["--where", "none = 1"]])
+def test_a_key_or_a_condition(hudi_bridge: Call, arguments: list[str]) -> None:
+    outcome = hudi_bridge("trace", str(golden_trips() / "trips"), *arguments)
+    assert (outcome.code in (1, 2), outcome.text) == (True, "")
+    assert outcome.err

@@ -21,7 +21,7 @@ from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import BaseFileColumns
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.trace.base_search import BaseCheck
-from hudi_bridge.trace.record_history import HISTORY_SCHEMA, FileGroupHistory, RecordHistory
+from hudi_bridge.trace.record_history import FileGroupHistory, RecordHistory, history_schema
 from hudi_bridge.trace.versions import RecordVersion
 from tests.compare import differences
 from tests.golden_cases import golden_table
@@ -107,7 +107,7 @@ def check_story(
         if rule is not None:
             check_replay(group, rule)
     facts = history.to_table()
-    assert facts.schema == HISTORY_SCHEMA
+    assert facts.schema == history_schema(history.schema)
     assert pc.sum(facts["counts"]).as_py() == sum(len(group.versions) for group in history.file_groups) or not len(
         facts
     )
