@@ -167,6 +167,7 @@ class HudiDataset(ds.FileSystemDataset):
         self._skipping = skipping
         self._key_index = key_index
         self._planned_again = planned_again
+        self._replanning = None if planned_again is None else Replanning(self._plan_again)
 
     def __reduce__(self) -> Any:
         raise TypeError("a HudiDataset holds open state; pickle its splits instead")
@@ -401,10 +402,6 @@ class HudiDataset(ds.FileSystemDataset):
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """All rows as an Arrow C stream."""
         return self.scanner().__arrow_c_stream__(requested_schema)
-
-    @property
-    def _replanning(self) -> Replanning | None:
-        return None if self._planned_again is None else Replanning(self._plan_again)
 
     def _plan_again(self, error: HudiReadError) -> None:
         """Take the plan of the newest state; raises the error if its columns are others than scans have promised."""

@@ -232,8 +232,8 @@ class HudiTable:
 
         Hudi's cleaner may remove files after the table was opened. A scan that needs one of them raises an error or,
         with ``on_files_gone`` as ``replan``, plans again as of the commit that is newest then, up to three times; the
-        dataset's ``instant`` is that commit from then on. A scan that has given out rows, or of a table that has other
-        columns by then, raises the error nevertheless. So does ``splits``.
+        dataset's ``instant`` is that commit from then on. Once a scan has given out rows, the instant stays, and the
+        error is raised nevertheless; so it is if the table has other columns by then, and by ``splits``.
 
         Raises:
             InstantNotReadableError: files of that instant were removed, or an earlier write has not completed.

@@ -10,6 +10,7 @@ from hudi_bridge.cli.names_of_tables import path_of
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.replanning import OnFilesGone
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import parse_query_instant
 
@@ -38,7 +39,13 @@ def open_table(
 
 
 def open_query(
-    table: HudiTable, *, read_optimized: bool, as_of: str | None, after: str | None, up_to: str | None
+    table: HudiTable,
+    *,
+    read_optimized: bool,
+    as_of: str | None,
+    after: str | None,
+    up_to: str | None,
+    on_files_gone: OnFilesGone = OnFilesGone.ERROR,
 ) -> "HudiDataset":
     """The rows that ``--read-optimized``, ``--as-of``, ``--after`` and ``--up-to`` ask for, by default the newest.
 
@@ -50,9 +57,12 @@ def open_query(
         raise QueryError("--up-to", repr(up_to), "--after as well, where the range begins")
     if after is not None and (read_optimized or as_of is not None):
         raise QueryError("--after", repr(after), "a range without --read-optimized and --as-of")
+    if on_files_gone is OnFilesGone.REPLAN and (after is not None or as_of is not None):
+        raise QueryError("--on-files-gone", on_files_gone, "it without --as-of and --after, which say what to read")
     if after is not None:
         return table.incremental(after, up_to)
-    return table.read_optimized(as_of) if read_optimized else table.query(as_of)
+    read = table.read_optimized if read_optimized else table.query
+    return read(as_of, on_files_gone=on_files_gone)
 
 
 def note_empty_past(table: HudiTable, as_of: str | None) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from hudi_bridge.cli.output import Format
+from hudi_bridge.replanning import OnFilesGone
 
 Table = Annotated[
     str,
@@ -42,6 +43,13 @@ UpTo = Annotated[
     str | None,
     typer.Option(
         "--up-to", metavar="TIME", help="With --after: only rows of commits up to this time.", show_default=False
+    ),
+]
+FilesGone = Annotated[
+    OnFilesGone,
+    typer.Option(
+        "--on-files-gone",
+        help="What to do if the cleaner has removed files before the first row: fail, or read the newest state.",
     ),
 ]
 FormatChoice = Annotated[

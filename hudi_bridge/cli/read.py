@@ -13,6 +13,7 @@ from hudi_bridge.cli.session import table_name
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import QueryError
+from hudi_bridge.replanning import OnFilesGone
 
 
 def read(
@@ -25,6 +26,7 @@ def read(
     as_of: options.AsOf = None,
     after: options.After = None,
     up_to: options.UpTo = None,
+    on_files_gone: options.FilesGone = OnFilesGone.ERROR,
     option: options.Option = None,
     payload: options.Payload = None,
     storage_option: options.StorageOption = None,
@@ -35,11 +37,18 @@ def read(
     """Read the rows of the newest snapshot, or with --after those that later commits have written."""
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
     opened = open_table(table, option, payload, storage_option)
-    dataset = open_query(opened, read_optimized=read_optimized, as_of=as_of, after=after, up_to=up_to)
+    dataset = open_query(
+        opened,
+        read_optimized=read_optimized,
+        as_of=as_of,
+        after=after,
+        up_to=up_to,
+        on_files_gone=on_files_gone,
+    )
     note_empty_past(opened, as_of)
     if left_out := dataset.left_out_log_files():
         print_note(f"read optimized: changes in {left_out:,} log {'file' if left_out == 1 else 'files'} are left out")
-    look = rows_look(opened)
+    look, instant = rows_look(opened), dataset.instant
     names = column_names(columns, dataset)
     schema = pa.schema([dataset.schema.field(name) for name in names])
     if where is None:
@@ -52,6 +61,8 @@ def read(
                 rows_where(name, names, where),
                 lambda rows: write_rows(_with_schema(rows, schema), destination, limit=limit, look=look),
             )
+    if dataset.instant != instant:
+        print_note(f"files were gone: read as of {dataset.instant} instead of {instant}")
     if after is not None:
         print_note(f"the range that follows begins with --after {dataset.next_after}")
     if limit is None and not read_optimized and (damaged := dataset.skipped_log_blocks().corrupt):

@@ -14,13 +14,14 @@ import pytest
 from pyarrow import csv
 from rich.cells import cell_len
 
-from hudi_bridge import HudiTable
+from hudi_bridge import HudiDataset, HudiTable
 from hudi_bridge.cli.sinks import UnwritableFileError, open_sink
 from tests.cli.conftest import COMMAND, ROOT, Counters, Outcome
 from tests.compare import differences
 from tests.golden_cases import golden_case, golden_table
 from tests.table_writer import TableWriter, at
 from tests.test_golden import QUERIES, answer_of
+from tests.test_replanning import Compacted
 
 Call = Callable[..., Outcome]
 
@@ -30,6 +31,31 @@ def test_csv_keeps_every_value(hudi_bridge: Call, story: str) -> None:
     outcome = hudi_bridge("read", story)
     options = csv.ConvertOptions(column_types=rows.schema, strings_can_be_null=True, quoted_strings_can_be_null=False)
     assert differences(rows, csv.read_csv(io.BytesIO(outcome.out), convert_options=options)) == []
+
+
+@pytest.mark.parametrize("where", [[], ["--where", "ts <= (SELECT max(ts) FROM t)"]], ids=["all", "where"])
+def test_files_that_go_before_the_first_row(
+    hudi_bridge: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: list[str]
+) -> None:
+    table = Compacted(tmp_path / "t")
+
+    def go_then(dataset: HudiDataset) -> int:
+        list(dataset.splits())
+        table.compact()
+        return 0
+
+    monkeypatch.setattr(HudiDataset, "left_out_log_files", go_then)
+    command = ["read", str(tmp_path / "t"), "--format", "csv", "--columns", "value", *where]
+    assert "the file is gone" in hudi_bridge(*command).err
+    outcome = hudi_bridge(*command, "--on-files-gone", "replan")
+    assert outcome.text.splitlines()[1:] == ['"3"', '"3"']
+    assert f"read as of {at(9)} instead of {at(6)}" in outcome.err
+
+
+@pytest.mark.parametrize("chosen", [["--as-of", "2026-01-31"], ["--after", "earliest"]])
+def test_what_was_asked_for_is_not_planned_again(hudi_bridge: Call, story: str, chosen: list[str]) -> None:
+    outcome = hudi_bridge("read", story, "--on-files-gone", "replan", *chosen)
+    assert (outcome.code, "--on-files-gone" in outcome.err) == (2, True)
 
 
 @pytest.mark.parametrize("where", [[], ["--where", "true"]], ids=["all", "where"])
