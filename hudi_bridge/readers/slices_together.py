@@ -5,6 +5,7 @@ Base rows and log records of all slices are concatenated; the number of the slic
 equal keys of different file groups have nothing to do with one another.
 """
 
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, repeat, zip_longest
@@ -38,6 +39,8 @@ _MOST_FILE_BYTES = 1 << 20
 """The size of a small base file, and of small logs of a slice."""
 _MOST_BYTES = 1 << 22
 """The bytes of base rows and log records that are merged at once, about."""
+_BATCH_BYTES = 1 << 17
+"""The bytes of a batch that is not joined with the next one: a copy of larger ones costs more than it gains."""
 _ERRORS = (HudiReadError, pa.ArrowException, *PARQUET_ERRORS)
 """What is wrong with one of the slices; it is read alone to say what."""
 
@@ -190,16 +193,25 @@ class SlicesTogether:
             return
         wanted = base.view(columns)
         if merging is None:
-            yield from wanted.passing(_stored(slices, wanted.file_columns), self._request)
+            for stored in _stored(slices, wanted.file_columns):
+                yield from wanted.passing(stored, self._request)
             return
-        matched = base.view(merging.matched_columns)
-        stored = _stored(slices, (*matched.file_columns, *wanted.file_columns))
-        matches = merging.matches(matched.evolve(stored))
-        if merging.is_by_position and wanted.has_columns_of(keys := base.view(self._context.key_columns)):
-            merging.check(matches, keys, stored)
-        yield from wanted.passing(stored, self._request, without=merging.merger.superseded(matches))
-        for rows in merged_rows(wanted, stored, matches, merging.merger):
-            yield self._request.apply(rows)
+        matched, keys = base.view(merging.matched_columns), base.view(self._context.key_columns)
+        parts = deque(_stored(slices, (*matched.file_columns, *wanted.file_columns)))
+        checks = merging.is_by_position and wanted.has_columns_of(keys)
+        names = list(dict.fromkeys((*matched.file_columns, *(keys.file_columns if checks else ()))))
+        rows: pa.RecordBatch = pa.concat_batches([part.select(names) for part in parts])  # type: ignore[attr-defined]
+        matches = merging.matches(matched.evolve(rows))
+        if checks:
+            merging.check(matches, keys, rows)
+        start = 0
+        while parts:
+            part = parts.popleft()
+            of_part = matches.between(start, start + part.num_rows)
+            start += part.num_rows
+            yield from wanted.passing(part, self._request, without=merging.merger.superseded(of_part))
+            for merged in merged_rows(wanted, part, of_part, merging.merger):
+                yield self._request.apply(merged)
 
 
 class _Merging:
@@ -229,7 +241,7 @@ class _Merging:
         return self.merger.match(self._distinct(record_keys(rows, self._context), numbers), ordering)
 
     def check(self, matches: KeyMatches, view: BaseFileColumns, stored: pa.RecordBatch) -> None:
-        """Verify matches by position by record key.
+        """Verify matches by position by record key; ``stored`` are all base rows with the columns of the view.
 
         Raises:
             ValueError: a log record has a position that is that of another key.
@@ -293,12 +305,20 @@ def _fits(opened: _OpenSlice, waiting: Sequence[_OpenSlice]) -> bool:
     return sum(piece.base_rows for piece in together) <= ROWS_PER_BATCH and together[0].is_like(opened)
 
 
-def _stored(slices: Sequence[_OpenSlice], columns: Sequence[str]) -> pa.RecordBatch:
-    """The base rows of all slices with columns of the files."""
+def _stored(slices: Sequence[_OpenSlice], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The base rows of all slices with columns of the files; batches that would be very small are one."""
     names = tuple(dict.fromkeys(columns))
-    batches = [batch for piece in slices if piece.base is not None for batch in piece.base.rows(names)]
-    stored: pa.RecordBatch = pa.concat_batches(batches)  # type: ignore[attr-defined]
-    return stored
+    found: list[pa.RecordBatch] = []
+    for piece in slices:
+        found += piece.base.rows(names) if piece.base is not None else ()
+        if sum(batch.nbytes for batch in found) >= _BATCH_BYTES:
+            yield from _concatenated(found)
+            found = []
+    yield from _concatenated(found)
+
+
+def _concatenated(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    return batches if len(batches) <= 1 else [pa.concat_batches(batches)]  # type: ignore[attr-defined]
 
 
 def small_groups(sizes: int, cores: int) -> Iterator[int]:
