@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     )
     from hudi_bridge.inspection_of_commits import inspect_commit, inspect_commit_files, inspect_commits
     from hudi_bridge.logformat.scan import SkippedBlocks
-    from hudi_bridge.merge.custom_payload import RecordPayload
+    from hudi_bridge.merge.custom_payload import RecordMerger, RecordPayload
     from hudi_bridge.replanning import OnFilesGone
     from hudi_bridge.schema.difference import SchemaChange, SchemaChangeKind
     from hudi_bridge.schema.file_columns import ColumnMapping, Outcome
@@ -117,6 +117,7 @@ __all__ = [
     "ReadContext",
     "RealtimeFileSplit",
     "RecordHistory",
+    "RecordMerger",
     "RecordPayload",
     "RecordVersion",
     "SchemaAmbiguity",
@@ -202,6 +203,7 @@ _HOMES = {
     "ReadContext": "hudi_bridge.splits.split",
     "RealtimeFileSplit": "hudi_bridge.splits.split",
     "RecordHistory": "hudi_bridge.trace.record_history",
+    "RecordMerger": "hudi_bridge.merge.custom_payload",
     "RecordPayload": "hudi_bridge.merge.custom_payload",
     "RecordVersion": "hudi_bridge.trace.versions",
     "SchemaAmbiguity": "hudi_bridge.schema.infer",

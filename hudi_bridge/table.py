@@ -102,7 +102,8 @@ class HudiTable:
         With ``hoodie.metadata.enable`` as ``false``, files are listed in storage, not found in the metadata table.
         ``hoodie.datasource.query.type`` (``snapshot`` or ``read_optimized``) is what ``query`` reads, by default what a
         catalog says of the name, such as ``orders_ro``.
-        ``payloads`` are your own payloads in Python, by the Java class that the table names. ``log_memory_bytes`` is
+        ``payloads`` are your own payloads in Python, by the Java class that the table names, and record mergers by the
+        id of the merge strategy. ``log_memory_bytes`` is
         the memory for the log records of one file slice, by default a quarter of the machine's memory for all slices
         that are read at the same time; larger logs are merged in parts, out of temporary files.
 

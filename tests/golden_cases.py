@@ -168,6 +168,11 @@ def golden_bootstrapped() -> tuple[GoldenQuery, ...]:
     )
 
 
+def golden_merger_table() -> Path:
+    """The folder of a table with a merge strategy of its own: ``table``, ``answers`` (see golden/mergers.py)."""
+    return _unpacked(ARCHIVES / "mergers.tar.xz") / "highest_score_120"
+
+
 def golden_trips() -> Path:
     """The folder of the table of README and docs: ``trips``, and ``trips.parquet`` (see golden/trips.py)."""
     return _unpacked(ARCHIVES / "trips.tar.xz")

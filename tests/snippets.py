@@ -316,6 +316,14 @@ def _counters(folder: Path) -> None:
     _write(TableWriter(folder=folder, fields=fields, options=options), {"count": 2}, {"count": 3})
 
 
+def _scores(folder: Path) -> None:
+    """A score, written twice, in a table whose merge strategy no reader knows."""
+    strategy = "6d3f0c1e-52a4-4f0b-9a55-0e6b2f7a1c11"
+    options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.record.merge.strategy.id": strategy}
+    fields = (("id", "string"), ("ts", "long"), ("score", "long"))
+    _write(TableWriter(folder=folder, fields=fields, options=options), {"score": 9}, {"score": 4})
+
+
 def _customers(folder: Path) -> None:
     """A customer whose address is newer than the row that comes after it, in a table with a payload of its own."""
     options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "com.acme.AddressPayload"}
@@ -359,7 +367,7 @@ TABLES: Mapping[str, dict[str, Callable[[Path], None]]] = {
     "docs/command-line.md": {"lake": _lake},
     "docs/connectors.md": {"lake": _lake},
     "docs/doctor.md": {"broken": _broken, "lake": _lake},
-    "docs/payloads.md": {"counters": _counters, "customers": _customers},
+    "docs/payloads.md": {"counters": _counters, "customers": _customers, "scores": _scores},
     "docs/schema-evolution.md": {
         "with_ids": _copy_of(lambda: golden_table("g_sor_mixed_0150")),
         "by_name": _copy_of(lambda: golden_table("g_widen_0150")),

@@ -87,7 +87,7 @@ Payload = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CLASS=FILE:NAME",
-        help="The Python class that stands for a Java payload class. Repeatable.",
+        help="The Python class that stands for a Java payload class, or for a merge strategy by its id. Repeatable.",
         show_default=False,
     ),
 ]

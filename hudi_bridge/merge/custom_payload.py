@@ -1,10 +1,10 @@
-"""A user's own payload in Python, which merges the versions of a record.
+"""A user's own payload or record merger in Python, which merges the versions of a record.
 
 Rows are mappings from column name to Python value, with the meta columns; columns missing from a returned row become
 null. Base rows without log records do not pass through. Payloads travel with splits: they have to be picklable, in a
 module that workers can import.
 
-Source: ``HoodieRecordPayload`` of Hudi.
+Source: ``HoodieRecordPayload`` and ``HoodieRecordMerger`` of Hudi.
 """
 
 from collections.abc import Iterable, Mapping
@@ -38,6 +38,22 @@ class RecordPayload:
     def changes_inserts(self) -> bool:
         """Whether ``get_insert_value`` is overridden, so that it has to be called."""
         return type(self).get_insert_value is not RecordPayload.get_insert_value
+
+
+class RecordMerger(RecordPayload):
+    """The base class of record mergers, for tables whose merge strategy is not one of Hudi's; override ``merge``.
+
+    A delete wins over what was written before it, and a row after a delete starts anew.
+    """
+
+    def merge(self, older: Row, newer: Row) -> Row | None:
+        """The merge of two versions of a record, by default the newer one; None deletes the record."""
+        del older
+        return newer
+
+    def combine_and_get_update_value(self, current: Row, incoming: Row) -> Row | None:
+        """The merge of the base row and the log version."""
+        return self.merge(current, incoming)
 
 
 def ask_payload(payload: RecordPayload, method: str, record_key: str, *rows: Row) -> Row | None:

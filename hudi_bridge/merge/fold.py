@@ -15,9 +15,9 @@ from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import MergeError
 from hudi_bridge.merge import ordering
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, Ranks
-from hudi_bridge.merge.custom_payload import RecordPayload, Row, ask_payload, rows_of_payload
+from hudi_bridge.merge.custom_payload import RecordMerger, RecordPayload, Row, ask_payload, rows_of_payload
 from hudi_bridge.merge.ordering import InLogs
-from hudi_bridge.merge.rules import CUSTOM_PAYLOAD
+from hudi_bridge.merge.rules import CUSTOM_MERGER, CUSTOM_PAYLOAD
 
 _NARROW_ROUND = 64
 
@@ -178,11 +178,12 @@ def _later_replaces(in_logs: InLogs, versions: Versions, earlier: Positions, lat
 
 def combine_versions(
     payload: RecordPayload, versions: Versions, keys: Column, row_of_version: Positions, rows: pa.Table
-) -> tuple[Positions, Positions, pa.Table]:
-    """The surviving version of each key, the row of each version, and the rows, to which combined rows are appended.
+) -> tuple[Positions, Booleans, Positions, pa.Table]:
+    """The surviving version of each key and whether it is a delete; the row of each version; the rows.
 
-    A delete replaces an earlier row unless its ordering value is lower, and a row replaces an earlier delete. Two rows
-    are combined by the payload; the one with the higher ordering value survives, with the combined row.
+    Combined rows are appended to the rows. A delete replaces an earlier row, for a payload unless its ordering value is
+    lower, and a row replaces an earlier delete. Two rows are combined; the later one survives, for a payload the one
+    with the higher ordering value, with the combined row.
 
     Raises:
         MergeError: the payload failed.
@@ -190,21 +191,22 @@ def combine_versions(
     order = np.argsort(versions.codes, kind="stable")
     bounds = np.flatnonzero(np.diff(versions.codes[order])) + 1
     survivors = np.empty(versions.keys, dtype=np.int64)
+    deletes = np.zeros(versions.keys, dtype=np.bool_)
     row_of_version = row_of_version.copy()
     combined: list[Row] = []
     for group in np.split(order, bounds) if len(order) else []:
         code = versions.codes[group[0]]
         if len(group) == 1:
-            survivors[code] = group[0]
+            survivors[code], deletes[code] = group[0], versions.is_delete[group[0]]
             continue
-        kept, row = _combine_one(payload, versions, group, str(keys[int(group[0])]), rows, row_of_version)
-        survivors[code] = kept
+        kept, is_delete, row = _combine_one(payload, versions, group, str(keys[int(group[0])]), rows, row_of_version)
+        survivors[code], deletes[code] = kept, is_delete
         if row is not None:
             row_of_version[kept] = rows.num_rows + len(combined)
             combined.append(row)
     if combined:
         rows = pa.concat_tables([rows, pa.Table.from_batches([rows_of_payload(payload, combined, rows.schema)])])
-    return survivors, row_of_version, rows
+    return survivors, deletes, row_of_version, rows
 
 
 def _combine_one(
@@ -214,22 +216,27 @@ def _combine_one(
     record_key: str,
     rows: pa.Table,
     row_of_version: Positions,
-) -> tuple[int, Row | None]:
-    """The surviving version of a key, and its combined row, if there is one."""
+) -> tuple[int, bool, Row | None]:
+    """The surviving version of a key, whether it is a delete, and its combined row, if there is one."""
+    is_merger = isinstance(payload, RecordMerger)
+    in_logs = (CUSTOM_MERGER if is_merger else CUSTOM_PAYLOAD).in_logs
     kept, row = int(group[0]), None
+    is_delete = bool(versions.is_delete[kept])
     for later in group[1:].tolist():
-        if versions.is_delete[kept] or versions.is_delete[later]:
-            if ordering.later_replaces(CUSTOM_PAYLOAD.in_logs, versions.at(kept), versions.at(later)):
-                kept, row = later, None
+        if is_delete or versions.is_delete[later]:
+            if ordering.later_replaces(in_logs, versions.at(kept), versions.at(later)):
+                kept, row, is_delete = later, None, bool(versions.is_delete[later])
             continue
         if row is None:
             row = _row(rows, row_of_version[kept])
-        row = ask_payload(payload, "pre_combine", record_key, row, _row(rows, row_of_version[later]))
-        if row is None:
+        method = "merge" if is_merger else "pre_combine"
+        row = ask_payload(payload, method, record_key, row, _row(rows, row_of_version[later]))
+        if row is None and not is_merger:
             raise MergeError(type(payload).__name__, record_key, "pre_combine returned None, expected a row")
-        if versions.ranks[later] >= versions.ranks[kept]:
+        is_delete = row is None
+        if is_merger or versions.ranks[later] >= versions.ranks[kept]:
             kept = later
-    return kept, row
+    return kept, is_delete, row
 
 
 def _row(rows: pa.Table, position: int) -> Row:

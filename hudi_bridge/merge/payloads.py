@@ -13,7 +13,7 @@ from dataclasses import replace
 from hudi_bridge.config import FIRST_VERSION_OF_1X, MergeMode, TableConfig
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge import rules
-from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.merge.custom_payload import RecordMerger, RecordPayload
 from hudi_bridge.merge.rules import MergeRule, Release
 
 
@@ -32,18 +32,28 @@ def infer_merge_mode(config: TableConfig) -> MergeMode:
 
 
 def merge_rule(config: TableConfig, payloads: Mapping[str, RecordPayload]) -> MergeRule:
-    """The merge rule of a table; ``payloads`` are the user's own, by Java class name.
+    """The merge rule of a table; ``payloads`` are the user's own, by Java class name, or by merge strategy.
 
     Raises:
-        UnsupportedTableError: the payload or the partial update mode of the table is unknown.
+        UnsupportedTableError: the payload, the merge strategy or the partial update mode of the table is unknown.
     """
-    if config.payload_class is not None and config.payload_class in payloads:
+    strategy = _own_strategy(config)
+    own = config.payload_class if strategy is None else strategy
+    if own is not None and own in payloads:
+        payload_of_user = payloads[own]
+        is_merger = isinstance(payload_of_user, RecordMerger)
+        if is_merger != (strategy is not None):
+            given = f"{type(payload_of_user).__name__} for {own}"
+            raise UnsupportedTableError("payload", given, "a RecordMerger" if strategy else "a RecordPayload")
         return MergeRule(
-            precedence=rules.CUSTOM_PAYLOAD,
+            precedence=rules.CUSTOM_MERGER if is_merger else rules.CUSTOM_PAYLOAD,
             ordering_fields=config.ordering_fields,
-            payload=payloads[config.payload_class],
-            payload_class=config.payload_class,
+            payload=payload_of_user,
+            payload_class=own,
         )
+    if strategy is not None:
+        supported = f"your own: HudiTable.open(path, payloads={{{strategy!r}: a RecordMerger}})"
+        raise UnsupportedTableError("merge strategy", strategy, supported)
     payload, release = _payload(config), _release(config)
     known = [entry for entry in rules.PAYLOAD_RULES if release in entry.releases]
     found = [entry.rule for entry in known if entry.holds(payload, release, config.ordering_fields)]
@@ -54,6 +64,15 @@ def merge_rule(config: TableConfig, payloads: Mapping[str, RecordPayload]) -> Me
         raise UnsupportedTableError("payload", missing, supported)
     rule = replace(found[0], ordering_fields=config.ordering_fields or found[0].ordering_fields)
     return _with_properties(rule, config)
+
+
+def _own_strategy(config: TableConfig) -> str | None:
+    """The id of a merge strategy that is not one of Hudi's, which decides instead of the payload class."""
+    strategy = config.merge_strategy_id
+    known = rules.STRATEGIES_OF_PAYLOADS if config.payload_class is not None else ()
+    is_own = strategy is not None and strategy not in (*known, *rules.MODE_OF_STRATEGY)
+    is_custom = config.table_version >= FIRST_VERSION_OF_1X and infer_merge_mode(config) is MergeMode.CUSTOM
+    return strategy if is_own and is_custom else None
 
 
 def _payload(config: TableConfig) -> str | None:

@@ -42,8 +42,9 @@ def build_record_map(
     )
     unset_by_row = _unset_by_row(blocks, rows, rule, defaults)
     sources: dict[str, Positions] = {}
+    deletes: Booleans | None = None
     if rule.payload is not None:
-        survivors, row_of_version, rows = combine_versions(rule.payload, versions, keys, row_of_version, rows)
+        survivors, deletes, row_of_version, rows = combine_versions(rule.payload, versions, keys, row_of_version, rows)
     elif distinct == len(keys):
         survivors = np.arange(len(keys))
     elif (merging := _field_merging(blocks, unset_by_row, row_of_version, rule, schema)) is not None:
@@ -51,7 +52,7 @@ def build_record_map(
     else:
         survivors = fold_versions(rule.precedence.in_logs, versions)
 
-    deletes = is_delete[survivors] | marked[survivors]
+    deletes = (is_delete[survivors] if deletes is None else deletes) | marked[survivors]
     kept = np.flatnonzero(~deletes)
     order = np.concatenate([kept, np.flatnonzero(deletes)])
     rows_of = {name: row_of_version[source[kept]] for name, source in sources.items()}

@@ -152,6 +152,17 @@ CUSTOM_PAYLOAD = Precedence(
     marked_in_logs=False,
     source="HoodieRecordPayload, HoodieMergedLogRecordScanner (0.x)",
 )
+CUSTOM_MERGER = Precedence(
+    name="a user's merger",
+    # The merger merges two rows into one.
+    after_row=(LATER, LATER, LATER),
+    after_delete=(LATER, LATER, LATER),
+    after_unordered_delete=(LATER, LATER, LATER),
+    over_base_row=(LATER, LATER, LATER),
+    nulls_as_zero=False,
+    marked_in_logs=True,
+    source="CustomRecordMerger (1.x), which asks mergers about deletes, too",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +174,8 @@ class MergeRule:
     ``newest_meta``, the meta columns come from the later version even if it loses. ``sequences_against_base`` is for
     ordering values of the form ``file number.position``: they are compared with the base row as two numbers, and the
     base row wins if they are equal. Among log versions they are compared as text, or with ``sequences_in_logs`` as two
-    numbers. ``payload`` is the user's own payload for the class ``payload_class`` of the table.
+    numbers. ``payload`` is the user's own payload or merger for ``payload_class``: the class or the merge strategy that
+    the table names.
     """
 
     precedence: Precedence
@@ -240,7 +252,7 @@ class MergeRule:
 
 
 def _precedence(name: str) -> Precedence:
-    known = (CUSTOM_PAYLOAD, *(entry.rule.precedence for entry in PAYLOAD_RULES))
+    known = (CUSTOM_PAYLOAD, CUSTOM_MERGER, *(entry.rule.precedence for entry in PAYLOAD_RULES))
     return {precedence.name: precedence for precedence in known}[name]
 
 
@@ -462,6 +474,12 @@ MODE_OF_STRATEGY: Mapping[str, MergeMode] = {
     "ce9acb64-bde0-424c-9b91-f6ebba25356d": MergeMode.COMMIT_TIME,
 }
 """The ids of Hudi's merge strategies. Source: ``HoodieRecordMerger``."""
+
+STRATEGIES_OF_PAYLOADS = (
+    "00000000-0000-0000-0000-000000000000",
+    "1897ef5f-18bc-4557-939c-9d6a8afd1519",
+)
+"""The ids of the strategies that leave merging to the payload class. Source: ``HoodieRecordMerger``."""
 
 FILL_OF_MODE: Mapping[str, FieldFill] = {
     "IGNORE_DEFAULTS": FieldFill.DEFAULTS,
