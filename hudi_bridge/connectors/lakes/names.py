@@ -8,6 +8,7 @@
 Trino reserves ``$`` and ``@``, hence the second forms.
 """
 
+import os
 import re
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from hudi_bridge.config import QueryType
 
 _MOST_BYTES = 255
 """The longest file name that common file systems allow."""
+_OF_HUDI = ".hoodie"
+_SEPARATORS = frozenset("/\0\x1f" + os.sep)
 _NAME = re.compile(r"(?P<table>.+?)(?P<read_optimized>(?:\$|__)ro)?(?:(?:@|__at_)(?P<as_of>[^@]+))?", re.DOTALL)
 
 
@@ -37,7 +40,15 @@ def parse_table_name(name: str) -> TableName:
 
 
 def is_visible_folder_name(name: str) -> bool:
-    """Whether a name is that of a visible child folder: one level, no leading dot, no control characters."""
-    if not name or name.startswith(".") or set(name) & set("/\\\0\x1f") or not name.isprintable():
+    """Whether a name is that of a visible child folder: one that a table may have, without a leading dot."""
+    return is_table_folder_name(name) and not name.startswith(".")
+
+
+def is_table_folder_name(name: str) -> bool:
+    """Whether a table may have the name: one level, no control characters, and not the folder of Hudi's own files.
+
+    Those that begin with a dot are found by name, and not listed.
+    """
+    if name in ("", ".", "..", _OF_HUDI) or set(name) & _SEPARATORS or not name.isprintable():
         return False
     return len(name.encode()) <= _MOST_BYTES

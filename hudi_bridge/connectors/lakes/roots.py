@@ -4,7 +4,8 @@
     ROOT/sales/orders     sales.orders
     ROOT/a/b/c            c in the namespace a.b
 
-Symbolic links that lead out of the roots are ignored.
+Symbolic links that lead out of the roots are ignored. Tables whose folder begins with a dot are found by name, and not
+listed; other folders that do are not looked into.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.lakes.names import is_visible_folder_name
+from hudi_bridge.connectors.lakes.names import is_table_folder_name, is_visible_folder_name
 from hudi_bridge.connectors.lakes.tables import DEFAULT_NAMESPACE, FoundTable, Namespace
 from hudi_bridge.errors import QueryError, TableNotFoundError
 from hudi_bridge.masking import masked
@@ -46,13 +47,16 @@ class Roots:
         for text in tables:
             name, sign, path = text.partition("=")
             *levels, table = name.split(".")
-            if not (sign and path and all(map(is_visible_folder_name, (*levels, table)))):
+            is_name = all(map(is_visible_folder_name, levels)) and is_table_folder_name(table)
+            if not (sign and path and is_name):
                 raise QueryError("--table", repr(masked(text)), "NAME=PATH or NAMESPACE.NAME=PATH")
             named[tuple(levels) or DEFAULT_NAMESPACE, table] = Storage.open(path, options=storage_options)
         opened = [Storage.open(folder, options=storage_options) for folder in folders]
         for one in (*opened, *named.values()):
             if not one.exists(""):
                 raise TableNotFoundError(one.shown_path, "there is no such folder")
+            if one.is_local and not Path(one.root).is_dir():
+                raise TableNotFoundError(one.shown_path, "it is no folder")
         named |= {(DEFAULT_NAMESPACE, one.root.rpartition("/")[2]): one for one in opened if is_table(one)}
         if not opened and not named:
             raise QueryError("roots", "none", "a folder of tables, or tables by name")
@@ -114,7 +118,7 @@ class Roots:
         """The table with exactly this name; None if there is none."""
         if (namespace, table) in self.tables:
             return self.tables[namespace, table]
-        if not is_visible_folder_name(table):
+        if not is_table_folder_name(table):
             return None
         folders = (folder.below(table) for folder in self._folders_of(namespace))
         return next((folder for folder in folders if is_table(folder) and self._is_within(folder)), None)

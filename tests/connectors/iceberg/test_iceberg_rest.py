@@ -374,6 +374,23 @@ def test_a_file_without_a_token_is_refused(tmp_path: Path, content: bytes) -> No
         read_token(tmp_path / "nothing")
 
 
+def test_tables_of_unusual_names_are_found(tmp_path: Path) -> None:
+    listed = ["a$$b", "back\\slash", "x$ro", "y@1"]
+    for name in (".dot", *listed):
+        small_table(tmp_path / "root" / name, name)
+    (tmp_path / "root" / ".dots" / "inside").mkdir(parents=True)
+    with running(service_options(tmp_path / "scratch", [tmp_path / "root"])) as service:
+        for warehouse in ("", "planned"):
+            catalog = client(service, warehouse=warehouse)
+            assert catalog.list_tables("default") == [("default", name) for name in listed]
+            for name in (".dot", *listed):
+                assert sorted_column(rows(catalog.load_table(("default", name))), "value") == [name]
+            for name in (".hoodie", ".dots", "..", "."):
+                assert not catalog.table_exists(("default", name))
+            with pytest.raises(NoSuchTableError):
+                catalog.load_table((".dots", "inside"))
+
+
 def test_tables_by_name_and_a_root_that_is_a_table(root: Path, tmp_path: Path) -> None:
     options = service_options(tmp_path / "scratch", [root / "trips"], [f"lake.eu.orders={root / 'sales' / 'orders'}"])
     with running(options) as service:
