@@ -113,7 +113,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet "$$(grep '^pip==' constraints.txt)"
 	@# setuptools warns of every editable install.
 	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet -c constraints.txt --build-constraint constraints.txt \
-		-e ".[cli,duckdb,glue,hive,iceberg,polars,spark]" --group dev
+		-e ".[cli,duckdb,glue,hive,iceberg,polars,serve,spark]" --group dev
 	@touch $@
 
 # PySpark 3.5, which Hudi and Iceberg have jars for: reads golden tables itself, runs Hudi as a writer and Iceberg as a reader.
@@ -159,7 +159,7 @@ $(LOWEST)/.installed: $(INSTALLED) tools/lowest.py
 	$(LOWEST)/bin/python -m pip install --quiet "$$(grep '^pip==' constraints.txt)"
 	$(BIN)/python tools/lowest.py > $(LOWEST)/constraints.txt
 	PYTHONWARNINGS=ignore $(LOWEST)/bin/python -m pip install --quiet -c $(LOWEST)/constraints.txt \
-		--build-constraint constraints.txt -e ".[cli,duckdb,glue,hive,iceberg,polars]" --group lowest
+		--build-constraint constraints.txt -e ".[cli,duckdb,glue,hive,iceberg,polars,serve]" --group lowest
 	@touch $@
 
 # Daft needs an older PyArrow than the other tests have.

@@ -13,6 +13,7 @@ import typer
 
 from hudi_bridge.catalogs.uris import open_catalog
 from hudi_bridge.cli import options
+from hudi_bridge.cli.config_file import read_config, use_config
 from hudi_bridge.cli.log_lines import LogFormat, LogLevel, log_to_standard_error
 from hudi_bridge.cli.names_of_tables import folder_of
 from hudi_bridge.cli.opening import (
@@ -80,6 +81,14 @@ Builds = Annotated[
 ]
 
 
+_READERS = ("reader", "oidc")
+
+
+def _use_config(context: typer.Context, path: Path | None) -> Path | None:
+    use_config(context, path, _READERS)
+    return path
+
+
 @serve_app.command("iceberg")
 def serve_iceberg(
     *,
@@ -140,8 +149,32 @@ def serve_iceberg(
     ] = None,
     log_format: Annotated[LogFormat, typer.Option(help="How lines of the log look.")] = LogFormat.TEXT,
     log_level: Annotated[LogLevel, typer.Option(help="What is logged; debug tells every request.")] = LogLevel.INFO,
+    tls_certificate: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A certificate in PEM, to be reached by HTTPS.", show_default=False),
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The private key of the certificate.", show_default=False)
+    ] = None,
+    requests_per_second: Annotated[
+        float | None,
+        typer.Option(min=0.01, metavar="N", help="How many requests of each reader are answered.", show_default=False),
+    ] = None,
+    access_log: Annotated[bool, typer.Option("--access-log", help="Log each request, and whose it is.")] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A file of TOML with any of these options, and with readers; the command line comes before it.",
+            show_default=False,
+            is_eager=True,
+            callback=_use_config,
+        ),
+    ] = None,
 ) -> None:
     """Show every Hudi table as a live Iceberg table, through an Iceberg REST catalog."""
+    if (tls_certificate is None) != (tls_key is None):
+        raise QueryError("TLS", "one of two files", "--tls-certificate and --tls-key")
     server, rewriting = _connector("server"), _connector("rewriting").Rewriting
     log_to_standard_error(log_format, log_level)
     tables = _tables(root or [], table or [], from_catalog, parse_storage_options(storage_option))
@@ -159,6 +192,10 @@ def serve_iceberg(
             keep=keep,
             keep_seconds=60 * keep_minutes,
             watch_seconds=watch,
+            access=_connector("service_config").access_of(read_config(config)),
+            tls=server.Tls(certificate=tls_certificate, key=tls_key) if tls_certificate and tls_key else None,
+            requests_per_second=requests_per_second,
+            access_log=access_log,
         )
     )
     print_note(f"Iceberg REST catalog at {service.url}; Ctrl-C ends it")

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from pyiceberg.table import StaticTable
 
+from hudi_bridge.connectors.iceberg.access import Reader
+from hudi_bridge.connectors.iceberg.server import IcebergService, ServiceOptions
 from tests.cli.conftest import Outcome
 from tests.golden_cases import golden_table
 
@@ -61,6 +63,9 @@ def test_publish_says_who_misreads_the_table(hudi_bridge: Call, tmp_path: Path) 
         (("/tmp", "--token-file", "/nowhere/token"), "cannot be read"),
         (("--table", "x"), "--table"),
         (("/tmp", "--port", "70000"), "65535"),
+        (("/tmp", "--tls-key", "/nowhere/key"), "--tls-certificate"),
+        (("/tmp", "--tls-key", "/nowhere/key", "--tls-certificate", "/nowhere/cert"), "TLS"),
+        (("/tmp", "--config", "/nowhere/config"), "--config"),
     ],
 )
 def test_serve_refuses(hudi_bridge: Call, tmp_path: Path, options: tuple[str, ...], message: str) -> None:
@@ -85,6 +90,13 @@ def test_what_is_not_there_is_named_at_once(hudi_bridge: Call, tmp_path: Path, a
     assert (outcome.code, outcome.text) == (1, "")
     assert outcome.err == "hudi-bridge: /nowhere: not a Hudi table: there is no such folder\n"
     assert not list(tmp_path.iterdir())
+
+
+def test_a_root_that_is_a_file_is_named_at_once(hudi_bridge: Call, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    outcome = hudi_bridge("serve", "iceberg", str(tmp_path / "file"), "--scratch", str(tmp_path / "x"))
+    assert outcome.code == 1
+    assert "/file: not a Hudi table: it is no folder" in outcome.err
 
 
 def test_publishing_what_was_there_before_the_first_commit_says_so(
@@ -115,3 +127,70 @@ def test_serve_refuses_a_catalog(hudi_bridge: Call, tmp_path: Path, options: tup
     outcome = hudi_bridge("serve", "iceberg", *filled, "--scratch", str(tmp_path / "scratch"))
     assert outcome.code == 2
     assert message in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("root = [", "a file of TOML"),
+        ("wrong = 1", "one of access-log, builds"),
+        ("config = 'other'", "'config'"),
+        ("root = '/tmp'", "a list"),
+        ("port = [1]", "one value"),
+        ("port = 'http'", "Invalid value"),
+        ("log-level = 'loud'", "debug"),
+        ("[port]", "one value"),
+        ("host = '0.0.0.0'\nroot = ['/tmp']", "--token-file"),
+        ("root = ['/tmp']\n[[reader]]\nname = 'x'", "client-secret-file"),
+        ("root = ['/tmp']\n[oidc]\nissuer = 'https://example.org'", "oidc.audience"),
+    ],
+)
+def test_a_configuration_that_does_not_fit_is_refused(
+    hudi_bridge: Call, tmp_path: Path, text: str, message: str
+) -> None:
+    (tmp_path / "config.toml").write_text(text)
+    config = str(tmp_path / "config.toml")
+    outcome = hudi_bridge("serve", "iceberg", "--scratch", str(tmp_path / "scratch"), "--config", config)
+    assert outcome.code == 2
+    assert message in outcome.err
+
+
+def test_a_configuration_has_all_options_and_the_command_line_comes_before_it(
+    hudi_bridge: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "token").write_text("open sesame")
+    (tmp_path / "config.toml").write_text(
+        f"""
+        root = ["{tmp_path}/lake"]
+        scratch = "{tmp_path}/scratch"
+        host = "0.0.0.0"
+        port = 0
+        locate = ["/data=local:///"]
+        watch = 7.5
+        keep = 3
+        rewrite-lists = true
+        log-format = "json"
+        access-log = true
+        requests-per-second = 5
+        [[reader]]
+        name = "eu"
+        token-file = "{tmp_path}/token"
+        namespaces = ["sales.eu"]
+        """
+    )
+    given: list[ServiceOptions] = []
+
+    def run(service: IcebergService) -> None:
+        given.append(service._options)
+        service._held.close()
+        service._socket.close()
+
+    monkeypatch.setattr(IcebergService, "run", run)
+    outcome = hudi_bridge("serve", "iceberg", "--config", str(tmp_path / "config.toml"), "--keep", "4")
+    assert outcome.code == 0, outcome.err
+    (options,) = given
+    assert (options.host, options.watch_seconds, options.keep, options.access_log) == ("0.0.0.0", 7.5, 4, True)
+    assert (options.requests_per_second, options.rewriting.lists) == (5.0, True)
+    assert options.access is not None
+    assert options.access.tokens == {"open sesame": Reader.of("eu", ["sales.eu"])}

@@ -6,6 +6,7 @@ from starlette.types import Scope
 _RETRY_SECONDS = 5
 _UNAVAILABLE = 503
 _NOT_AUTHORIZED = 401
+_TOO_MANY = 429
 
 
 def error_answer(scope: Scope, status: int, kind: str, message: str, *, logged: str = "") -> Response:
@@ -16,7 +17,8 @@ def error_answer(scope: Scope, status: int, kind: str, message: str, *, logged: 
     Source: ``IcebergErrorResponse`` of the Iceberg REST catalog specification.
     """
     scope.setdefault("state", {})["reason"] = f"{kind}: {logged or message}"
-    headers = {_UNAVAILABLE: {"Retry-After": str(_RETRY_SECONDS)}, _NOT_AUTHORIZED: {"WWW-Authenticate": "Bearer"}}
+    later = {"Retry-After": str(_RETRY_SECONDS)}
+    headers = {_UNAVAILABLE: later, _TOO_MANY: later, _NOT_AUTHORIZED: {"WWW-Authenticate": "Bearer"}}
     error = {"message": message, "type": kind, "code": status}
     return JSONResponse({"error": error}, status, headers=headers.get(status))
 

@@ -36,7 +36,7 @@ from hudi_bridge.connectors.publishing.orphan_files import remove_orphan_files
 from hudi_bridge.connectors.publishing.scratch import UNFINISHED, Scratch
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import column_ids
-from hudi_bridge.errors import DataFileGoneError, HudiReadError, InstantNotReadableError, QueryError
+from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError, QueryError
 from hudi_bridge.operations import operation
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.table import HudiTable
@@ -51,7 +51,7 @@ _NO_PLAN = "there is no such plan, or no longer"
 _LOG = logging.getLogger(__name__)
 
 
-class NoSuchPlanError(HudiReadError):
+class NoSuchPlanError(Exception):
     """Raised for a plan or a plan task that the service does not have, or no longer."""
 
 

@@ -4,7 +4,6 @@ Source: the Iceberg REST catalog specification, ``rest-catalog-open-api.yaml``.
 """
 
 import errno
-import hmac
 import json
 import logging
 import time
@@ -24,9 +23,11 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from hudi_bridge.connectors.iceberg.access import Access
 from hudi_bridge.connectors.iceberg.answers import error_answer, reason_of
 from hudi_bridge.connectors.iceberg.catalog import Catalog, PlannedTable
 from hudi_bridge.connectors.iceberg.counters import Counters
+from hudi_bridge.connectors.iceberg.gate import Gate, limited_body, reader_of
 from hudi_bridge.connectors.iceberg.http_limits import KnownHost
 from hudi_bridge.connectors.iceberg.planned_snapshots import NoSuchPlanError
 from hudi_bridge.connectors.iceberg.scan_requests import (
@@ -42,6 +43,7 @@ _SEPARATOR = "\x1f"
 _MOST_LOADS = 32
 _FIRST_ERROR, _FIRST_SERVER_ERROR = 400, 500
 _LOG = logging.getLogger(__name__)
+_ACCESS = logging.getLogger("hudi_bridge.access")
 
 _PLACES = {"namespaces": 3, "tables": 5}
 """Where names are in a path without a prefix."""
@@ -89,8 +91,18 @@ class _CatalogError(Exception):
         self.message = message
 
 
-def create_app(catalog: Catalog, counters: Counters, token: str | None = None) -> Starlette:
-    """The service. With a ``token``, all paths but ``/health`` need it as a bearer token."""
+def create_app(
+    catalog: Catalog,
+    counters: Counters,
+    access: Access | None = None,
+    *,
+    per_second: float | None = None,
+    access_log: bool = False,
+) -> Starlette:
+    """The service. With ``access``, all paths but ``/health`` and that of tokens need a bearer token of a reader.
+
+    ``per_second`` limits the requests of each reader; with ``access_log``, each request is a line of the log.
+    """
     service = _Service(catalog, counters)
     routes = [
         # Metrics have the names of the routes; those of the catalog are the operations of the specification.
@@ -107,15 +119,17 @@ def create_app(catalog: Catalog, counters: Counters, token: str | None = None) -
     handlers: dict[Any, Callable[..., Response]] = {
         _CatalogError: _error_response,
         HTTPException: _http_error_response,
+        NoSuchPlanError: _plan_error_response,
+        IncrementalScanError: _plan_error_response,
         HudiReadError: service.table_error_response,
         OSError: service.table_error_response,
         pa.ArrowException: service.table_error_response,
         Exception: service.unexpected_error_response,
     }
     middleware = [
-        Middleware(_Counting, counters=counters),
-        Middleware(KnownHost, loopback_only=token is None),
-        Middleware(_Authorized, token=token),
+        Middleware(_Counting, counters=counters, access_log=access_log),
+        Middleware(KnownHost, loopback_only=access is None),
+        Middleware(Gate, access=access, per_second=per_second),
     ]
     return Starlette(routes=routes, exception_handlers=handlers, middleware=middleware)
 
@@ -157,38 +171,41 @@ class _Service:
     def namespaces(self, request: Request) -> Response:
         parent = request.query_params.get("parent")
         above = tuple(parent.split(_SEPARATOR)) if parent else ()
-        if above and not self._catalog.tables.has_namespace(above):
+        if above and not (reader_of(request.scope).may_see(above) and self._catalog.tables.has_namespace(above)):
             raise _no_namespace(above)
-        return JSONResponse({"namespaces": self._catalog.tables.namespaces(above)})
+        reader = reader_of(request.scope)
+        found = self._catalog.tables.namespaces(above)
+        return JSONResponse({"namespaces": [one for one in found if reader.may_see(one)]})
 
     def namespace(self, request: Request) -> Response:
         return JSONResponse({"namespace": self._namespace(request), "properties": {}})
 
     def tables(self, request: Request) -> Response:
         namespace = self._namespace(request)
-        names = self._catalog.tables.table_names(namespace)
+        may_read = reader_of(request.scope).may_read(namespace)
+        names = self._catalog.tables.table_names(namespace) if may_read else []
         return JSONResponse({"identifiers": [{"namespace": namespace, "name": name} for name in names]})
 
     def has_table(self, request: Request) -> Response:
-        if not self._catalog.has_table(_namespace(request), _table(request)):
-            raise _CatalogError(404, "NoSuchTableException", "there is no table of that name")
+        if not self._catalog.has_table(*_table_name(request)):
+            raise _no_table()
         return Response(status_code=204)
 
     def table(self, request: Request) -> Response:
         is_planned = _is_planned(request)
         with self._loading():
-            names = _namespace(request), _table(request)
+            names = _table_name(request)
             published = self._catalog.planned(*names).load() if is_planned else self._catalog.load(*names)
         location, config = json.dumps(published.location), json.dumps(_PLANNING_MODE if is_planned else {})
         body = f'{{"metadata-location":{location},"metadata":{published.metadata},"config":{config}}}'
         return Response(body, media_type="application/json")
 
     async def plan(self, request: Request) -> Response:
-        asked = parse_scan_request(await _body(request))
+        asked = parse_scan_request(await limited_body(request, MOST_BYTES))
         return await self._in_thread(lambda: self._planned(request).plan(asked))
 
     async def scan_tasks(self, request: Request) -> Response:
-        task = parse_task_request(await _body(request))
+        task = parse_task_request(await limited_body(request, MOST_BYTES))
         return await self._in_thread(lambda: self._planned(request).snapshots.tasks(task))
 
     def plan_result(self, request: Request) -> Response:
@@ -200,7 +217,7 @@ class _Service:
         return Response(status_code=204)
 
     def _planned(self, request: Request) -> PlannedTable:
-        return self._catalog.planned(_namespace(request), _table(request))
+        return self._catalog.planned(*_table_name(request))
 
     async def _in_thread(self, planned: Callable[[], dict[str, Any]]) -> Response:
         def answer() -> Response:
@@ -225,7 +242,9 @@ class _Service:
     def view(self, _: Request) -> Response:
         raise _CatalogError(404, "NoSuchViewException", "there are no views")
 
-    def metrics(self, _: Request) -> Response:
+    def metrics(self, request: Request) -> Response:
+        if reader_of(request.scope).namespaces is not None:
+            raise _CatalogError(403, "ForbiddenException", "metrics are for those who may read all namespaces")
         return PlainTextResponse(self._counters.prometheus(), media_type="text/plain; version=0.0.4")
 
     def table_error_response(self, request: Request, error: Exception) -> Response:
@@ -234,10 +253,6 @@ class _Service:
         self._counters.add("errors_total", labels=f'error="{kind}"')
         if isinstance(error, TableNotFoundError):
             status, kind, message = 404, "NoSuchTableException", error.reason
-        elif isinstance(error, NoSuchPlanError):
-            status, kind = 404, _NO_PLAN[_operation(request.scope)]
-        elif isinstance(error, IncrementalScanError):
-            status, kind = 406, "UnsupportedOperationException"
         elif isinstance(error, QueryError | UnsupportedTableError):
             status, kind = 400, "BadRequestException"
         elif isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
@@ -254,7 +269,7 @@ class _Service:
 
     def _namespace(self, request: Request) -> Namespace:
         levels = _namespace(request)
-        if not self._catalog.tables.has_namespace(levels):
+        if not (reader_of(request.scope).may_see(levels) and self._catalog.tables.has_namespace(levels)):
             raise _no_namespace(levels)
         return levels
 
@@ -268,21 +283,6 @@ async def _health(_: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-async def _body(request: Request) -> bytes:
-    """The body of a request.
-
-    Raises:
-        QueryError: it is longer than ``MOST_BYTES``.
-    """
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > MOST_BYTES:
-            raise QueryError("body of the request", "a longer one", f"at most {MOST_BYTES:,} bytes")
-        parts.append(part)
-    return b"".join(parts)
-
-
 def _is_planned(request: Request) -> bool:
     return request.url.path.startswith(f"/v1/{PLANNED}/")
 
@@ -291,8 +291,20 @@ def _namespace(request: Request) -> Namespace:
     return tuple(_part_of_path(request, "namespaces").split(_SEPARATOR))
 
 
-def _table(request: Request) -> str:
-    return _part_of_path(request, "tables")
+def _table_name(request: Request) -> tuple[Namespace, str]:
+    """The namespace and the name of the table that is asked for.
+
+    Raises:
+        _CatalogError: the reader may not read the namespace, and so gets the answer for a table that is not there.
+    """
+    namespace, name = _namespace(request), _part_of_path(request, "tables")
+    if not reader_of(request.scope).may_read(namespace):
+        raise _no_table()
+    return namespace, name
+
+
+def _no_table() -> _CatalogError:
+    return _CatalogError(404, "NoSuchTableException", "there is no table of that name")
 
 
 def _part_of_path(request: Request, kind: str) -> str:
@@ -312,6 +324,12 @@ def _error_response(request: Request, error: Exception) -> Response:
     if not isinstance(error, _CatalogError):
         raise error
     return error_answer(request.scope, error.status, error.kind, error.message)
+
+
+def _plan_error_response(request: Request, error: Exception) -> Response:
+    if isinstance(error, NoSuchPlanError):
+        return error_answer(request.scope, 404, _NO_PLAN[_operation(request.scope)], str(error))
+    return error_answer(request.scope, 406, "UnsupportedOperationException", str(error))
 
 
 def _http_error_response(request: Request, error: Exception) -> Response:
@@ -336,29 +354,12 @@ def _operation(scope: Scope) -> str:
     return route.name if isinstance(route, Route) and scope["method"] in (route.methods or ()) else "other"
 
 
-class _Authorized:
-    """Refuses requests without the token, if there is one; ``/health`` needs none."""
-
-    def __init__(self, app: ASGIApp, token: str | None) -> None:
-        self._app = app
-        self._expected = None if token is None else token.encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._expected is not None and scope["type"] == "http" and scope["path"] != "/health":
-            scheme, _, given = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
-            if scheme.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self._expected):
-                await error_answer(scope, 401, "NotAuthorizedException", "a bearer token is needed")(
-                    scope, receive, send
-                )
-                return
-        await self._app(scope, receive, send)
-
-
 class _Counting:
-    """Counts requests and their time by operation, and logs errors."""
+    """Counts requests and their time by operation, and logs errors; with ``access_log``, every request."""
 
-    def __init__(self, app: ASGIApp, counters: Counters) -> None:
+    def __init__(self, app: ASGIApp, counters: Counters, *, access_log: bool) -> None:
         self._app = app
+        self._access_log = access_log
         self._counters = counters
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -382,5 +383,14 @@ class _Counting:
             if status >= _FIRST_ERROR:
                 level = logging.ERROR if status >= _FIRST_SERVER_ERROR else logging.INFO
                 _LOG.log(level, "%s: %d for %s: %s", _requested_table(scope), status, scope["method"], reason_of(scope))
+            if self._access_log:
+                _log_access(scope, status, time.perf_counter() - start)
             self._counters.add("requests_total", labels=f'operation="{operation}",status="{status}"')
             self._counters.add("request_seconds_total", time.perf_counter() - start, labels=f'operation="{operation}"')
+
+
+def _log_access(scope: Scope, status: int, seconds: float) -> None:
+    address = (scope.get("client") or ("-",))[0]
+    reader, milliseconds = ascii(reader_of(scope).name), round(1000 * seconds)
+    path = ascii(scope["path"])
+    _ACCESS.info("%s %s %s %s %d %d ms", address, reader, scope["method"], path, status, milliseconds)

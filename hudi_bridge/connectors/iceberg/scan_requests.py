@@ -16,7 +16,7 @@ MOST_BYTES = 1 << 20
 _MOST_FIELDS = 10_000
 
 
-class IncrementalScanError(QueryError):
+class IncrementalScanError(Exception):
     """Raised for scans between two snapshots, which the catalog does not plan."""
 
 
@@ -48,7 +48,9 @@ def parse_scan_request(body: bytes) -> ScanRequest:
     if start is not None or end is not None:
         if snapshot_id is not None or end is None:
             raise QueryError("scan", "ids that do not go together", "snapshot-id alone, or start- and end-snapshot-id")
-        raise IncrementalScanError("scan", "start-snapshot-id and end-snapshot-id", "a scan of one snapshot")
+        raise IncrementalScanError(
+            "scans from start-snapshot-id to end-snapshot-id are not planned, only scans of one snapshot"
+        )
     _names(document, "select")
     require_moderate(document.get("filter"))
     return ScanRequest(

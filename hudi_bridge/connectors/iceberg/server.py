@@ -2,6 +2,7 @@
 
 import logging
 import socket
+import ssl
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -11,6 +12,7 @@ from threading import Event, Thread
 
 import uvicorn
 
+from hudi_bridge.connectors.iceberg.access import Access, read_secret
 from hudi_bridge.connectors.iceberg.catalog import Catalog
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.http_limits import RequestTimeoutProtocol, is_loopback
@@ -29,8 +31,32 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """The files of a certificate, with those that it is signed by, and of its private key, in PEM."""
+
+    certificate: Path
+    key: Path
+
+    def validate(self) -> None:
+        """Raises QueryError unless the files are those of a certificate and its key.
+
+        Raises:
+            QueryError: a file cannot be read, or they do not belong together.
+        """
+        try:
+            ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(self.certificate, self.key)
+        except (OSError, ValueError) as error:
+            found = f"{self.certificate} and {self.key}: {error}"
+            raise QueryError("TLS", found, "a certificate and its private key in PEM") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceOptions:
-    """Options of a service. Times are in seconds; without ``watch_seconds``, nothing is built ahead of requests."""
+    """Options of a service. Times are in seconds; without ``watch_seconds``, nothing is built ahead of requests.
+
+    ``token`` is that of a reader of everything; ``access`` has further readers. Without both, anybody on this machine
+    may read. ``requests_per_second`` limits each reader.
+    """
 
     tables: TablesByName
     scratch: Scratch
@@ -44,15 +70,28 @@ class ServiceOptions:
     watch_seconds: float | None
     merging: MergingByTable = field(default_factory=MergingByTable)
     rewriting: Rewriting = field(default_factory=Rewriting)
+    access: Access | None = None
+    tls: Tls | None = None
+    requests_per_second: float | None = None
+    access_log: bool = False
 
     def validate(self) -> None:
-        """Raises QueryError unless there is a token or the host is a loopback address.
+        """Raises QueryError unless somebody has to show a token or the host is a loopback address.
 
         Raises:
-            QueryError: anybody on the network could read the tables.
+            QueryError: anybody on the network could read the tables, or the certificate cannot be used.
         """
-        if self.token is None and not is_loopback(self.host):
+        if self.token is None and self.access is None and not is_loopback(self.host):
             raise QueryError("--host", f"{self.host} without a token", "a loopback address, or --token-file as well")
+        if self.tls is not None:
+            self.tls.validate()
+
+    @property
+    def readers(self) -> Access | None:
+        """Who may read; None for everybody on this machine."""
+        if self.token is None:
+            return self.access
+        return (self.access or Access()).with_token(self.token)
 
 
 class IcebergService:
@@ -76,7 +115,8 @@ class IcebergService:
     def url(self) -> str:
         """The URL of the service."""
         host, port = self._socket.getsockname()[:2]
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        scheme = "http" if self._options.tls is None else "https"
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     def run(self) -> None:
         """Serve until ``stop``, SIGINT or SIGTERM; open requests are answered first."""
@@ -94,7 +134,15 @@ class IcebergService:
             )
             catalog = Catalog(options.tables, options.scratch, settings, options.merging)
             config = uvicorn.Config(
-                create_app(catalog, self.counters, options.token),
+                create_app(
+                    catalog,
+                    self.counters,
+                    options.readers,
+                    per_second=options.requests_per_second,
+                    access_log=options.access_log,
+                ),
+                ssl_certfile=None if options.tls is None else str(options.tls.certificate),
+                ssl_keyfile=None if options.tls is None else str(options.tls.key),
                 http=RequestTimeoutProtocol,
                 log_config=None,
                 log_level="warning",
@@ -137,15 +185,7 @@ def read_token(path: Path | None) -> str | None:
     Raises:
         QueryError: the file cannot be read or is empty.
     """
-    if path is None:
-        return None
-    try:
-        token = path.read_text("ascii").strip()
-    except (OSError, ValueError) as error:
-        raise QueryError("--token-file", f"{path}, which cannot be read", "a file that holds a token") from error
-    if not token:
-        raise QueryError("--token-file", f"{path}, which is empty", "a file that holds a token")
-    return token
+    return None if path is None else read_secret("--token-file", path)
 
 
 def watch(catalog: Catalog, seconds: float | None, ended: Event) -> None:

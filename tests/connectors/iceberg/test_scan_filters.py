@@ -227,9 +227,8 @@ def nested(levels: int) -> str:
     ],
 )
 def test_hostile_requests_are_refused(body: bytes) -> None:
-    with pytest.raises(QueryError) as refused:
+    with pytest.raises(QueryError):
         parse_scan_request(body)
-    assert not isinstance(refused.value, IncrementalScanError)
 
 
 def test_scans_between_snapshots_are_refused_by_name() -> None:

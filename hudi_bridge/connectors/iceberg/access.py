@@ -1,0 +1,155 @@
+"""Who may read which namespaces: readers by static token, by client credentials, or by a token of an OIDC issuer."""
+
+import base64
+import hashlib
+import hmac
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol, Self
+
+from hudi_bridge.connectors.lakes.tables import Namespace
+from hudi_bridge.errors import QueryError
+
+TOKEN_SECONDS = 3600
+"""How long a token is valid that the service has issued."""
+EVERYTHING = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Somebody who may read some namespaces with all that is in them; all namespaces if ``namespaces`` is None."""
+
+    name: str
+    namespaces: tuple[Namespace, ...] | None = None
+
+    @classmethod
+    def of(cls, name: str, namespaces: Iterable[str]) -> Self:
+        """A reader of dotted namespaces; ``*`` stands for all."""
+        given = tuple(namespaces)
+        if EVERYTHING in given:
+            return cls(name=name)
+        return cls(name=name, namespaces=tuple(tuple(one.split(".")) for one in given))
+
+    def may_read(self, namespace: Namespace) -> bool:
+        """Whether the reader may read the tables of a namespace."""
+        return self.namespaces is None or any(namespace[: len(one)] == one for one in self.namespaces)
+
+    def may_see(self, namespace: Namespace) -> bool:
+        """Whether the reader may know of a namespace, as one that holds something to read."""
+        if self.may_read(namespace):
+            return True
+        return any(one[: len(namespace)] == namespace for one in self.namespaces or ())
+
+
+class TokenRefusedError(Exception):
+    """Raised for a token of an issuer that does not fit; the text is for the log."""
+
+
+class TokenLacksScopeError(TokenRefusedError):
+    """Raised for a token that is genuine, but is not for this service."""
+
+
+class IssuerUnavailableError(Exception):
+    """Raised if the keys of the issuer cannot be had."""
+
+
+class Issuer(Protocol):
+    """Somebody whose tokens name readers."""
+
+    def reader_of(self, token: str) -> Reader:
+        """The reader that a token names.
+
+        Raises:
+            TokenRefusedError: the token is not genuine, or not for this service.
+            IssuerUnavailableError: it cannot be checked.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """The readers of a service. ``tokens`` and ``clients`` have them by token, and by client id and secret."""
+
+    tokens: Mapping[str, Reader] = field(default_factory=dict)
+    clients: Mapping[str, tuple[str, Reader]] = field(default_factory=dict)
+    issuer: Issuer | None = None
+
+    def with_token(self, token: str) -> Self:
+        """With one more reader, of everything, by a token."""
+        return replace(self, tokens={**self.tokens, token: Reader(name="token")})
+
+    def reader_of(self, token: str) -> Reader:
+        """The reader that a bearer token names.
+
+        Raises:
+            TokenRefusedError: there is none.
+            IssuerUnavailableError: the token cannot be checked.
+        """
+        # All are compared, so that the time tells nothing.
+        found = [reader for known, reader in self.tokens.items() if _same(known, token)]
+        if found:
+            return found[0]
+        issued = self._issued(token)
+        if issued is not None:
+            return issued
+        if self.issuer is None:
+            raise TokenRefusedError("an unknown token")
+        return self.issuer.reader_of(token)
+
+    def issue(self, client_id: str, secret: str) -> str | None:
+        """A token for a client; None unless the secret is that of the client.
+
+        It is signed with the secret: it holds in all services that know the client, and until the secret changes.
+        """
+        known, _ = self.clients.get(client_id, ("", None))
+        if not _same(known, secret) or not known:
+            return None
+        return self._signed(client_id, int(time.time()) + TOKEN_SECONDS)
+
+    def renew(self, token: str) -> str | None:
+        """A later token in place of one that was issued; None if it is no longer valid."""
+        reader = self._issued(token)
+        if reader is None:
+            return None
+        client_id = next(id_ for id_, (_, one) in self.clients.items() if one is reader)
+        return self._signed(client_id, int(time.time()) + TOKEN_SECONDS)
+
+    def _signed(self, client_id: str, expires: int) -> str:
+        content = f"{base64.urlsafe_b64encode(client_id.encode()).decode()}~{expires}"
+        return f"{content}~{_signature(self.clients[client_id][0], content)}"
+
+    def _issued(self, token: str) -> Reader | None:
+        content, _, signature = token.rpartition("~")
+        name, _, expires = content.partition("~")
+        try:
+            client_id = base64.urlsafe_b64decode(name).decode()
+        except ValueError:
+            return None
+        secret, reader = self.clients.get(client_id, ("", None))
+        if reader is None or not _same(_signature(secret, content), signature):
+            return None
+        return reader if int(expires) > time.time() else None
+
+
+def _signature(secret: str, content: str) -> str:
+    return hmac.new(f"hudi-bridge token {secret}".encode(), content.encode(), hashlib.sha256).hexdigest()
+
+
+def _same(known: str, given: str) -> bool:
+    return hmac.compare_digest(known.encode(), given.encode("utf-8", "surrogateescape"))
+
+
+def read_secret(argument: str, path: Path) -> str:
+    """The secret in a file, without the line end; ``argument`` is what has named the file.
+
+    Raises:
+        QueryError: the file cannot be read or is empty.
+    """
+    try:
+        secret = path.read_text("ascii").strip()
+    except (OSError, ValueError) as error:
+        raise QueryError(argument, f"{path}, which cannot be read", "a file that holds a token") from error
+    if not secret:
+        raise QueryError(argument, f"{path}, which is empty", "a file that holds a token")
+    return secret

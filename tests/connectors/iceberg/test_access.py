@@ -1,0 +1,387 @@
+"""Who may read: tokens with rights, client credentials, tokens of an issuer, TLS, rates, and the access log."""
+
+import datetime as dt
+import ipaddress
+import json
+import logging
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, OAuthError, UnauthorizedError
+
+from hudi_bridge.connectors.iceberg import access as access_module
+from hudi_bridge.connectors.iceberg import oidc
+from hudi_bridge.connectors.iceberg.access import Access, Reader, TokenRefusedError
+from hudi_bridge.connectors.iceberg.oidc import OidcIssuer
+from hudi_bridge.connectors.iceberg.rates import RateLimit
+from hudi_bridge.connectors.iceberg.server import IcebergService, Tls
+from hudi_bridge.connectors.iceberg.service_config import access_of
+from hudi_bridge.errors import QueryError
+from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options
+from tests.connectors.iceberg.oidc_issuer import AUDIENCE, LoopbackIssuer, running_issuer
+from tests.table_writer import TableWriter, at
+
+SALES = Reader.of("sales", ["sales"])
+EU = Reader.of("eu", ["sales.eu"])
+ALL = Reader.of("all", ["*"])
+ACCESS = Access(
+    tokens={"of-sales": SALES, "of-eu": EU, "of-all": ALL},
+    clients={"eu": ("secret of eu", EU), "all": ("secret:with:colons", ALL)},
+)
+HIDDEN = (
+    "namespaces/hr",
+    "namespaces/hr/tables",
+    "namespaces/hr/tables/pay",
+    "namespaces/hr/tables/nothing",
+    "namespaces/hr/views",
+    "namespaces?parent=hr",
+    "namespaces/default/tables/trips",
+)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("lake") / "root"
+    for place in ("trips", "sales/orders", "sales/eu/orders", "hr/pay"):
+        table = TableWriter(folder=root / place).create()
+        table.base_file(at(1), [{"id": "a", "ts": 1, "value": place}])
+        table.commit(at(1))
+    return root
+
+
+@pytest.fixture
+def service(root: Path, tmp_path: Path) -> Iterator[IcebergService]:
+    with running(service_options(tmp_path / "scratch", [root], access=ACCESS)) as service:
+        yield service
+
+
+def asked(
+    service: IcebergService, path: str, token: str | None, body: bytes | None = None, **headers: str
+) -> tuple[int, Any]:
+    """Status and content of an answer below ``/v1``."""
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token}"
+    request = urllib.request.Request(f"{service.url}/v1/{path}", data=body, headers=headers)
+    try:
+        with urllib.request.urlopen(request) as response:
+            return response.status, json.loads(response.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.status or 0, json.loads(error.read())
+
+
+def test_readers_see_what_they_may_read(service: IcebergService) -> None:
+    catalog = client(service, token="of-sales")
+    assert catalog.list_namespaces() == [("sales",)]
+    assert catalog.list_namespaces(("sales",)) == [("sales", "eu")]
+    assert catalog.list_tables("sales") == [("sales", "orders")]
+    assert rows(catalog.load_table(("sales", "eu", "orders"))).num_rows == 1
+    narrow = client(service, token="of-eu", warehouse="planned")
+    assert narrow.list_namespaces() == [("sales",)]
+    assert narrow.list_tables("sales") == []
+    assert rows(narrow.load_table(("sales", "eu", "orders"))).num_rows == 1
+    for hidden in (("sales", "orders"), ("hr", "pay"), ("default", "trips")):
+        assert not narrow.table_exists(hidden)
+        with pytest.raises(NoSuchTableError):
+            narrow.load_table(hidden)
+    with pytest.raises(NoSuchNamespaceError):
+        narrow.list_tables("hr")
+    everything = client(service, token="of-all")
+    assert everything.list_namespaces() == [("default",), ("hr",), ("sales",)]
+    assert everything.table_exists(("hr", "pay"))
+
+
+@pytest.mark.parametrize("path", HIDDEN)
+@pytest.mark.parametrize("prefix", ["", "planned/"])
+def test_what_a_reader_may_not_see_is_like_what_is_not_there(service: IcebergService, path: str, prefix: str) -> None:
+    hidden = asked(service, prefix + path, "of-eu")
+    absent = asked(service, prefix + path.replace("hr", "rh").replace("default", "defaults"), "of-eu")
+    assert hidden[0] == 404
+    assert json.dumps(hidden).replace("hr", "rh") == json.dumps(absent)
+
+
+@pytest.mark.parametrize("path", ["plan", "tasks"])
+def test_scans_of_hidden_tables_are_not_planned(service: IcebergService, path: str) -> None:
+    body = b'{"plan-task": "x"}'
+    status, answer = asked(service, f"planned/namespaces/hr/tables/pay/{path}", "of-eu", body)
+    assert (status, answer["error"]["type"]) == (404, "NoSuchTableException")
+    assert asked(service, f"planned/namespaces/hr/tables/pay/{path}", None, body)[0] == 401
+
+
+def test_metrics_are_for_readers_of_everything(service: IcebergService) -> None:
+    for token, status in (("of-eu", 403), ("of-all", 200), ("other", 401)):
+        request = urllib.request.Request(f"{service.url}/metrics", headers={"Authorization": f"Bearer {token}"})
+        if status == 200:
+            with urllib.request.urlopen(request) as response:
+                assert response.status == status
+            continue
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(request)
+        with refused.value as error:
+            assert error.status == status
+
+
+def test_clients_get_tokens_for_their_credentials(service: IcebergService, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = {"oauth2-server-uri": f"{service.url}/v1/oauth/tokens"}
+    for credential, name in (("eu:secret of eu", ("sales", "eu", "orders")), ("all:secret:with:colons", ("hr", "pay"))):
+        assert client(service, credential=credential, **where).table_exists(name)
+    for wrong in ("eu:secret", "sales:of-sales", "nobody:", "eu:"):
+        with pytest.raises((OAuthError, UnauthorizedError)):
+            client(service, credential=wrong, **where)
+    monkeypatch.setattr(access_module, "TOKEN_SECONDS", -1)
+    body = b"grant_type=client_credentials&client_id=eu&client_secret=secret+of+eu"
+    status, issued = asked(service, "oauth/tokens", None, body)
+    assert (status, issued["token_type"]) == (200, "bearer")
+    assert asked(service, "config", issued["access_token"])[0] == 401
+
+
+def test_tokens_are_asked_for_as_oauth_has_it(service: IcebergService) -> None:
+    basic = {"Authorization": "Basic ZXU6c2VjcmV0IG9mIGV1"}
+    status, issued = asked(service, "oauth/tokens", None, b"grant_type=client_credentials", **basic)
+    assert status == 200
+    token = issued["access_token"]
+    assert asked(service, "namespaces", token) == (200, {"namespaces": [["sales"]]})
+    exchange = "grant_type=urn:ietf:params:oauth:grant-type:token-exchange&subject_token="
+    status, issued = asked(service, "oauth/tokens", None, (exchange + token).encode())
+    assert status == 200
+    assert asked(service, "namespaces", issued["access_token"])[0] == 200
+    for body, status, kind in (
+        (exchange.encode(), 400, "invalid_grant"),
+        ((exchange + "of-eu").encode(), 400, "invalid_grant"),
+        (b"grant_type=password", 400, "unsupported_grant_type"),
+        (b"\xff=%ff", 400, "invalid_request"),
+        (b"a=b&" * 50, 400, "invalid_request"),
+        (b"x" * 100_000, 400, "invalid_request"),
+        (b"grant_type=client_credentials&client_id=eu&client_secret=", 401, "invalid_client"),
+    ):
+        found, answer = asked(service, "oauth/tokens", None, body)
+        assert (found, answer["error"]) == (status, kind), body
+    name, expires, signature = token.split("~")
+    for forged in (f"{name}~{int(expires) + 1}~{signature}", f"YWxs~{expires}~{signature}", "~~", "é~1~2", "%~1~a"):
+        with pytest.raises(TokenRefusedError):
+            ACCESS.reader_of(forged)
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[LoopbackIssuer]:
+    with running_issuer() as issuer:
+        yield issuer
+
+
+@pytest.fixture
+def by_issuer(issuer: LoopbackIssuer, root: Path, tmp_path: Path) -> Iterator[IcebergService]:
+    checked = OidcIssuer(url=issuer.url, audience=AUDIENCE, scopes=("lake",), namespaces_claim=None, keys_url=None)
+    access = Access(tokens={"of-eu": EU}, issuer=checked)
+    with running(service_options(tmp_path / "scratch", [root], access=access)) as service:
+        yield service
+
+
+def test_tokens_of_the_issuer_are_taken(issuer: LoopbackIssuer, by_issuer: IcebergService) -> None:
+    assert client(by_issuer, token=issuer.token()).table_exists(("hr", "pay"))
+    assert client(by_issuer, token="of-eu").table_exists(("sales", "eu", "orders"))
+    fetched = client(by_issuer, credential="id:secret", **{"oauth2-server-uri": f"{issuer.url}/token"})
+    assert fetched.table_exists(("hr", "pay"))
+    assert asked(by_issuer, "config", issuer.token(aud=["other", AUDIENCE], scope=None, scp=["lake"]))[0] == 200
+
+
+def test_other_tokens_are_refused(issuer: LoopbackIssuer, by_issuer: IcebergService) -> None:
+    other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    claims = jwt.decode(issuer.token(), options={"verify_signature": False})
+    forged = jwt.encode(claims, other, algorithm="RS256", headers={"kid": "first"})
+    symmetric = jwt.encode(claims, "x" * 64, algorithm="HS256", headers={"kid": "first"})
+    unsigned = jwt.encode(claims, "", algorithm="none", headers={"kid": "first"})
+    refused = [
+        issuer.token(exp=1),
+        issuer.token(exp=None),
+        issuer.token(aud="other"),
+        issuer.token(aud=None),
+        issuer.token(iss="http://127.0.0.1:1"),
+        issuer.token(nbf=10**10),
+        forged,
+        symmetric,
+        unsigned,
+        "a.b.c",
+        "",
+    ]
+    for token in refused:
+        assert asked(by_issuer, "config", token)[0] == 401, token
+    for scope in (None, "", "lakes", ["read"]):
+        status, answer = asked(by_issuer, "config", issuer.token(scope=scope))
+        assert (status, answer["error"]["type"]) == (403, "ForbiddenException")
+
+
+def test_the_issuer_is_asked_again_for_new_keys_but_not_by_everybody(
+    issuer: LoopbackIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked = OidcIssuer(url=issuer.url, audience=AUDIENCE)
+    assert checked.reader_of(issuer.token()).name == "someone"
+    issuer.new_key("second")
+    assert checked.reader_of(issuer.token()).may_read(("hr",))
+    before = len(issuer.asked)
+    unknown = jwt.encode({"aud": AUDIENCE}, issuer.keys["first"], algorithm="RS256", headers={"kid": "no"})
+    for _ in range(5):
+        with pytest.raises(TokenRefusedError, match="does not have"):
+            checked.reader_of(unknown)
+    assert len(issuer.asked) == before
+    monkeypatch.setattr(oidc, "_REFRESH_SECONDS", 0.0)
+    with pytest.raises(TokenRefusedError):
+        checked.reader_of(unknown)
+    assert len(issuer.asked) == before + 1
+
+
+def test_a_claim_names_the_namespaces_that_may_be_read(issuer: LoopbackIssuer) -> None:
+    checked = OidcIssuer(url=issuer.url, audience=AUDIENCE, namespaces_claim="lake", keys_url=f"{issuer.url}/keys")
+    reader = checked.reader_of(issuer.token(lake=["sales.eu"]))
+    assert reader.may_read(("sales", "eu", "north"))
+    assert reader.may_see(("sales",))
+    assert not reader.may_read(("sales",))
+    nothing: tuple[Any, ...] = (None, 7, {}, [])
+    for claim in nothing:
+        assert not checked.reader_of(issuer.token(lake=claim)).may_see(("sales",))
+
+
+def test_an_issuer_that_cannot_be_reached_is_a_matter_of_trying_again(
+    issuer: LoopbackIssuer, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    access = Access(issuer=OidcIssuer(url=issuer.url, audience=AUDIENCE))
+    with running(service_options(tmp_path / "scratch", [root], access=access)) as service:
+        monkeypatch.setattr(issuer, "up", False)
+        status, answer = asked(service, "config", issuer.token())
+        assert (status, answer["error"]["type"]) == (503, "ServiceUnavailableException")
+        assert issuer.url not in answer["error"]["message"]
+        monkeypatch.setattr(issuer, "up", True)
+        assert asked(service, "config", issuer.token())[0] == 200
+
+
+@pytest.mark.parametrize("address", ["http://example.org/", "file:///etc/passwd", "ftp://localhost/"])
+def test_issuers_whose_keys_could_be_changed_on_the_way_are_refused(address: str) -> None:
+    with pytest.raises(QueryError, match="https://"):
+        OidcIssuer(url=address, audience=AUDIENCE)
+    with pytest.raises(QueryError, match="https://"):
+        OidcIssuer(url="https://example.org/", audience=AUDIENCE, keys_url=address)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"reader": {"name": "x"}},
+        {"reader": ["x"]},
+        {"reader": [{"name": "x"}]},
+        {"reader": [{"token-file": "{token}"}]},
+        {"reader": [{"name": "x", "token-file": "/nowhere"}]},
+        {"reader": [{"name": "x", "token-file": "{token}", "namespaces": "sales"}]},
+        {"reader": [{"name": "x", "token-file": "{token}", "namespaces": [1]}]},
+        {"reader": [{"name": "x", "token-file": "{token}"}, {"name": "y", "token-file": "{token}"}]},
+        {"reader": [{"name": "x", "client-secret-file": "{token}"}] * 2},
+        {"reader": [{"name": "x", "token": "open"}]},
+        {"oidc": {"issuer": "https://example.org/"}},
+        {"oidc": {"issuer": "https://example.org/", "audience": "x", "scopes": [1]}},
+        {"oidc": []},
+    ],
+)
+def test_readers_that_are_not_understood_are_refused(document: dict[str, Any], tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("open sesame")
+    complete = json.loads(json.dumps(document).replace("{token}", str(token)))
+    with pytest.raises(QueryError):
+        access_of(complete)
+
+
+def test_readers_are_read_from_a_configuration(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("open sesame\n")
+    secret = str(tmp_path / "token")
+    access = access_of(
+        {
+            "reader": [{"name": "eu", "token-file": secret, "client-secret-file": secret, "namespaces": ["sales.eu"]}],
+            "oidc": {"issuer": "https://example.org/", "audience": "x", "scopes": ["a"], "jwks": "https://e.org/keys"},
+        }
+    )
+    assert access is not None
+    assert access.reader_of("open sesame") == EU
+    assert access.reader_of(access.issue("eu", "open sesame") or "") == EU
+    assert isinstance(access.issuer, OidcIssuer)
+    assert access_of({}) is None
+
+
+def test_each_reader_has_a_rate_of_its_own(root: Path, tmp_path: Path) -> None:
+    options = service_options(tmp_path / "scratch", [root], access=ACCESS, requests_per_second=0.01)
+    with running(options) as service:
+        assert [asked(service, "config", "of-eu")[0] for _ in range(3)] == [200, 429, 429]
+        assert asked(service, "config", "of-all")[0] == 200
+        refusals = [asked(service, "config", "wrong")[0] for _ in range(25)]
+        assert (refusals[0], refusals[-1]) == (401, 429)
+        assert asked(service, "config", "of-sales")[0] == 200
+        with urllib.request.urlopen(f"{service.url}/health") as response:
+            assert response.status == 200
+
+
+def test_rates_recover() -> None:
+    limit = RateLimit(1000.0, 2.0)
+    assert limit.take("a")
+    while limit.take("b"):
+        pass
+    assert limit.take("a")
+
+
+def test_the_access_log_says_who_has_asked_for_what(
+    root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        caplog.at_level(logging.INFO, "hudi_bridge.access"),
+        running(service_options(tmp_path / "scratch", [root], access=ACCESS, access_log=True)) as service,
+    ):
+        asked(service, "namespaces", "of-eu")
+        asked(service, "namespaces/%0A127.0.0.1", "wrong")
+    lines = [one.getMessage() for one in caplog.records if one.name == "hudi_bridge.access"]
+    assert any(line.startswith("127.0.0.1 'eu' GET '/v1/namespaces' 200 ") for line in lines)
+    assert any(line.startswith("127.0.0.1 '-' GET '/v1/namespaces/\\n127.0.0.1' 401 ") for line in lines)
+    assert not any("wrong" in line or "of-eu" in line for line in lines)
+
+
+def certificate(folder: Path) -> Tls:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = dt.datetime.now(dt.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    plain = serialization.NoEncryption()
+    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "key.pem").write_bytes(private)
+    return Tls(certificate=folder / "cert.pem", key=folder / "key.pem")
+
+
+def test_tls_by_files_of_a_certificate(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tls = certificate(tmp_path)
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+    trusting = ssl.create_default_context(cafile=str(tls.certificate))
+    opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=trusting))
+    monkeypatch.setattr(urllib.request, "urlopen", opener.open)
+    with running(service_options(tmp_path / "scratch", [root], access=ACCESS, tls=tls)) as service:
+        assert service.url.startswith("https://127.0.0.1:")
+        assert asked(service, "namespaces", "of-eu") == (200, {"namespaces": [["sales"]]})
+        catalog = client(service, token="of-eu", ssl={"cabundle": str(tls.certificate)})  # type: ignore[arg-type]
+        assert catalog.table_exists(("sales", "eu", "orders"))
+    tls.key.write_text("no key")
+    with pytest.raises(QueryError, match="TLS"):
+        IcebergService(service_options(tmp_path / "scratch", [root], access=ACCESS, tls=tls))
