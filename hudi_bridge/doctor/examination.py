@@ -6,13 +6,24 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_bridge.doctor import base_files, costs, files, indexes, properties, rows, schemas, timeline
+from hudi_bridge.doctor import (
+    base_files,
+    costs,
+    files,
+    indexes,
+    key_indexes,
+    leftovers,
+    properties,
+    rows,
+    schemas,
+    statistics,
+    timeline,
+)
 from hudi_bridge.doctor.archive import archived_timeline
 from hudi_bridge.doctor.examined import Examined, Progress
 from hudi_bridge.doctor.findings import Diagnosis, Finding, Severity, SliceCost, ordered
 from hudi_bridge.doctor.limits import Limits, clock
 from hudi_bridge.doctor.logs import LogChecks
-from hudi_bridge.doctor.statistics import column_stats
 from hudi_bridge.errors import CorruptTableError, HudiReadError, StorageError, TableNotFoundError, UnsupportedTableError
 from hudi_bridge.splits.opening import open_state
 from hudi_bridge.storage import PathLike, Storage, StorageOptions
@@ -37,6 +48,8 @@ CHECKS: tuple[Check, ...] = (
     Check(name="timeline-gaps", run=timeline.timeline_gaps),
     Check(name="pending-actions", run=timeline.pending_actions),
     Check(name="rollbacks", run=timeline.rollbacks),
+    Check(name="heartbeats", run=leftovers.heartbeats),
+    Check(name="marker-folders", run=leftovers.marker_folders),
     Check(name="archived-timeline", run=archived_timeline),
     Check(name="properties", run=properties.properties),
     Check(name="partition-metadata", run=files.partition_metadata),
@@ -64,7 +77,11 @@ CHECKS: tuple[Check, ...] = (
     Check(name="horizon", run=costs.horizon),
     Check(name="files-not-looked-into", run=costs.files_not_looked_into),
     Check(name="metadata-records", run=indexes.metadata_records, is_deep=True),
-    Check(name="column-stats", run=column_stats, is_deep=True),
+    Check(name="column-stats", run=statistics.column_stats, is_deep=True),
+    Check(name="partition-stats", run=statistics.partition_stats, is_deep=True),
+    Check(name="expression-stats", run=statistics.expression_stats, is_deep=True),
+    Check(name="bloom-filters", run=key_indexes.bloom_filters, is_deep=True),
+    Check(name="secondary-index", run=key_indexes.secondary_indexes, is_deep=True),
     Check(name="rows", run=rows.rows, is_deep=True),
 )
 """All checks, in the order in which they run: what later ones need has been checked by earlier ones."""

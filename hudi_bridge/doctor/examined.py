@@ -7,7 +7,8 @@ checks of other parts go on.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -44,6 +45,8 @@ from hudi_bridge.timeline.timeline import Timeline
 
 _AT_ONCE = 16
 _Read = TypeVar("_Read")
+Range: TypeAlias = tuple[Any, Any]
+"""The least and the greatest value of a column."""
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
 
@@ -90,12 +93,16 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footer:
-    """What the footer of a base file says; ``entries`` are its keys and values."""
+    """What the footer of a base file says; ``entries`` are its keys and values, ``ranges`` those of its columns.
+
+    The ranges are read for a deep examination only.
+    """
 
     rows: int
     schema: pa.Schema
     entries: Mapping[str, str]
     newest_commit: str | None
+    ranges: Mapping[str, Range]
 
 
 class Examined:
@@ -240,8 +247,9 @@ class Examined:
         """The footers of the base files of the newest slices, up to the limit, by path."""
         files = [piece.base_file for piece in self.newest_first if piece.base_file is not None]
         chosen = files[: self.limits.files]
+        read_footer = partial(_read_footer, with_ranges=self.deep)
         read = self._each(
-            "footers", lambda file: _guarded(_read_footer, self.storage, file.path, file.size_bytes), chosen
+            "footers", lambda file: _guarded(read_footer, self.storage, file.path, file.size_bytes), chosen
         )
         return {file.path: footer for file, footer in zip(chosen, read, strict=True)}
 
@@ -334,7 +342,7 @@ def _guarded(
         return CorruptTableError(path, None, "no such file any more", "a file that was listed just before")
 
 
-def _read_footer(storage: Storage, path: str, size_bytes: int) -> Footer:
+def _read_footer(storage: Storage, path: str, size_bytes: int, *, with_ranges: bool) -> Footer:
     try:
         with storage.open_input(path, size_bytes or None) as opened, pq.ParquetFile(opened) as file:
             metadata = file.metadata
@@ -350,6 +358,7 @@ def _read_footer(storage: Storage, path: str, size_bytes: int) -> Footer:
                 schema=schema.remove_metadata(),
                 entries=entries,
                 newest_commit=_newest_commit(metadata),
+                ranges=_ranges(metadata) if with_ranges else {},
             )
     except FileNotFoundError:
         raise
@@ -361,3 +370,18 @@ def _newest_commit(metadata: pq.FileMetaData) -> str | None:
     """The greatest commit time of the rows, as the statistics tell it."""
     ranges = (text_range(metadata, number, COMMIT_TIME_COLUMN) for number in range(metadata.num_row_groups))
     return max((greatest for _, greatest in filter(None, ranges)), default=None)
+
+
+def _ranges(metadata: pq.FileMetaData) -> Mapping[str, Range]:
+    """The ranges of the columns that have statistics."""
+    found: dict[str, Range] = {}
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for chunk in map(group.column, range(group.num_columns)):
+            statistics = chunk.statistics
+            if statistics is None or not statistics.has_min_max:
+                continue
+            least, greatest = statistics.min, statistics.max
+            earlier = found.get(chunk.path_in_schema, (least, greatest))
+            found[chunk.path_in_schema] = (min(least, earlier[0]), max(greatest, earlier[1]))
+    return found

@@ -1,52 +1,118 @@
-"""Compares the ranges of columns in the metadata table with those in the footers of base files."""
+"""Compares the ranges in the metadata table, of columns and of functions, with those in the footers of base files."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from hudi_bridge.doctor.examined import Examined
+from hudi_bridge.config import QueryType
+from hudi_bridge.doctor.examined import Examined, Range
 from hudi_bridge.doctor.findings import Finding, Severity, quoted
 from hudi_bridge.errors import HudiReadError
-from hudi_bridge.logformat.parquet import PARQUET_ERRORS
-from hudi_bridge.metadata.record_kinds import COLUMN_STATS
-from hudi_bridge.storage import Storage
+from hudi_bridge.indexes.indexed_functions import FUNCTIONS
+from hudi_bridge.metadata.record_kinds import COLUMN_STATS, EXPRESSION_INDEX, PARTITION_STATS
+from hudi_bridge.metadata.table import MetadataTable
 
-_CHECK = "column-stats"
+_CHECK, _OF_PARTITIONS, _OF_EXPRESSIONS = "column-stats", "partition-stats", "expression-stats"
 _COMPARED = (bool, int, str)
 """The types of values that are the same in the index and in a footer; floating-point numbers leave NaN out."""
-Range: TypeAlias = tuple[Any, Any]
 
 
 def column_stats(examined: Examined) -> Iterator[Finding]:
     """The range of a column in the index holds all values of the file: otherwise, filters leave out rows."""
-    table = examined.metadata_table
-    if table is None or COLUMN_STATS not in examined.config.metadata_partitions or table.why_not(COLUMN_STATS):
+    table = _index(examined, COLUMN_STATS)
+    if table is not None:
+        ranges = _ranges_of_files(examined, table, COLUMN_STATS)
+        for path, column, known, stored in _too_narrow(examined, ranges):
+            yield _finding(_CHECK, COLUMN_STATS, path, f"values of {quoted(column)}", known, stored)
+
+
+def partition_stats(examined: Examined) -> Iterator[Finding]:
+    """The range of a column in a partition holds all values of its base files: otherwise, filters leave out rows."""
+    table = _index(examined, PARTITION_STATS)
+    if table is None:
         return
+    of_partitions: dict[str, dict[str, Range]] = {}
+    for part in table.all(PARTITION_STATS):
+        _add_ranges(of_partitions, part)
+    bases = [(piece.base_file.path, piece.partition_path) for piece in examined.slices if piece.base_file]
+    ranges = {path: of_partitions.get(partition, {}) for path, partition in bases}
+    for path, column, known, stored in _too_narrow(examined, ranges):
+        yield _finding(
+            _OF_PARTITIONS, PARTITION_STATS, path, f"values of {quoted(column)} in its partition", known, stored
+        )
+
+
+def expression_stats(examined: Examined) -> Iterator[Finding]:
+    """The range of a function in an index holds its results for the ends of the file's range of the column."""
+    for name in examined.config.metadata_partitions:
+        table = _index(examined, name) if name.startswith(EXPRESSION_INDEX) else None
+        definition = None if table is None else table.definitions.get(name)
+        function = None if definition is None else FUNCTIONS.get(definition.function)
+        if table is None or definition is None or function is None or definition.kind != COLUMN_STATS:
+            continue
+        column = definition.source_fields[0]
+        if column not in examined.planner.schema(QueryType.SNAPSHOT).names:
+            continue
+        if not function.takes(examined.planner.schema(QueryType.SNAPSHOT).field(column).type):
+            continue
+        for path, ranges in sorted(_ranges_of_files(examined, table, name).items()):
+            ends = _ranges(examined, path).get(column)
+            results = [] if ends is None else [function.of_value(end) for end in ends]
+            known = ranges.get(column)
+            if known is None or not results or None in results:
+                continue
+            stored = (min(results), max(results))
+            if _leaves_out(known, stored):
+                what = f"results of {definition.function}({quoted(column)})"
+                yield _finding(_OF_EXPRESSIONS, name, path, what, known, stored)
+
+
+def _index(examined: Examined, name: str) -> MetadataTable | None:
+    """The metadata table if it has an index that can be used."""
+    table = examined.metadata_table
+    usable = table is not None and name in examined.config.metadata_partitions and table.why_not(name) is None
+    return table if usable else None
+
+
+def _ranges_of_files(examined: Examined, table: MetadataTable, index: str) -> Mapping[str, Mapping[str, Range]]:
+    """The ranges in an index of the base files of the newest slices, by path and column."""
     bases = {piece.base_file.path.rpartition("/")[2]: piece.base_file for piece in examined.slices if piece.base_file}
     names = pa.array(sorted(bases), pa.string())
     indexed: dict[str, dict[str, Range]] = {}
-    for part in table.all(COLUMN_STATS):
-        rows = part.filter(pc.is_in(part.column("file_name"), names))
-        columns = (rows.column(name).to_pylist() for name in ("file_name", "column", "min_value", "max_value"))
-        for name, column, least, greatest in zip(*columns, strict=True):
-            indexed.setdefault(name, {})[column] = (_plain(least), _plain(greatest))
-    for name, ranges in sorted(indexed.items()):
-        path = bases[name].path
+    for part in table.all(index):
+        _add_ranges(indexed, part.filter(pc.is_in(part.column("file_name"), names)))
+    return {bases[name].path: ranges for name, ranges in indexed.items()}
+
+
+def _add_ranges(found: dict[str, dict[str, Range]], rows: pa.Table) -> None:
+    columns = (rows.column(name).to_pylist() for name in ("file_name", "column", "min_value", "max_value"))
+    for name, column, least, greatest in zip(*columns, strict=True):
+        found.setdefault(name, {})[column] = (_plain(least), _plain(greatest))
+
+
+def _too_narrow(
+    examined: Examined, ranges: Mapping[str, Mapping[str, Range]]
+) -> Iterator[tuple[str, str, Range, Range]]:
+    """The base files and columns of which a footer has values outside of the known ranges, with both ranges."""
+    for path, of_columns in sorted(ranges.items()):
         examined.progress("ranges of columns", 0, 0)
-        for column, stored in sorted(_ranges(examined.storage, path).items()):
-            known = ranges.get(column, (None, None))
+        for column, stored in sorted(_ranges(examined, path).items()):
+            known = of_columns.get(column, (None, None))
             if _leaves_out(known, stored):
-                yield Finding(
-                    severity=Severity.ERROR,
-                    check=_CHECK,
-                    path=path,
-                    found=f"in {COLUMN_STATS} values of {quoted(column)} from {quoted(known[0])} to {quoted(known[1])}",
-                    expected=f"at least {quoted(stored[0])} to {quoted(stored[1])}, as the footer of the file says",
-                    remedy="DROP INDEX column_stats and create it again; until then, filters may leave out rows",
-                )
+                yield path, column, known, stored
+
+
+def _finding(check: str, index: str, path: str, what: str, known: Range, stored: Range) -> Finding:
+    return Finding(
+        severity=Severity.ERROR,
+        check=check,
+        path=path,
+        found=f"in {index} {what} from {quoted(known[0])} to {quoted(known[1])}",
+        expected=f"at least {quoted(stored[0])} to {quoted(stored[1])}, as the footer of the file says",
+        remedy=f"DROP INDEX {index} and create it again; until then, filters may leave out rows",
+    )
 
 
 def _plain(value: Mapping[str, Any] | None) -> Any:  # noqa: ANN401 - of any type
@@ -61,21 +127,7 @@ def _leaves_out(known: Range, stored: Range) -> bool:
     return bool(known[0] > stored[0] or known[1] < stored[1])
 
 
-def _ranges(storage: Storage, path: str) -> dict[str, Range]:
+def _ranges(examined: Examined, path: str) -> Mapping[str, Range]:
     """The ranges of columns in a footer; none if it cannot be read, which another check says."""
-    try:
-        with storage.open_input(path) as opened, pq.ParquetFile(opened) as file:
-            metadata = file.metadata
-    except (HudiReadError, *PARQUET_ERRORS):
-        return {}
-    found: dict[str, Range] = {}
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for chunk in map(group.column, range(group.num_columns)):
-            statistics = chunk.statistics
-            if statistics is None or not statistics.has_min_max:
-                continue
-            least, greatest = statistics.min, statistics.max
-            earlier = found.get(chunk.path_in_schema, (least, greatest))
-            found[chunk.path_in_schema] = (min(least, earlier[0]), max(greatest, earlier[1]))
-    return found
+    footer = examined.footers.get(path)
+    return {} if footer is None or isinstance(footer, HudiReadError) else footer.ranges

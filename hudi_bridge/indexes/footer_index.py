@@ -104,6 +104,12 @@ def parse_footer_index(footer: Mapping[bytes, bytes], path: str) -> FooterIndex:
     return FooterIndex(key_range=key_range, bloom_filter=bloom_filter)
 
 
+def filter_in_footer(entries: Mapping[str, str]) -> tuple[str, bytes] | None:
+    """The type and the text of the Bloom filter in the key-value metadata of a footer, None if there is none."""
+    stored = next((entries[name.decode()] for name in _FILTERS if name.decode() in entries), None)
+    return None if stored is None else (entries.get(_FILTER_TYPE.decode(), SIMPLE), stored.encode())
+
+
 def _text(value: bytes, path: str) -> str:
     try:
         return value.decode()

@@ -8,8 +8,12 @@ Source: ``SecondaryIndexKeyUtils`` of Hudi.
 
 import re
 from collections.abc import Iterable
+from typing import Any
+
+import pyarrow.compute as pc
 
 from hudi_bridge.errors import CorruptTableError
+from hudi_bridge.merge.arrays import Column
 from hudi_bridge.metadata.record_kinds import KEY
 from hudi_bridge.metadata.table import MetadataTable
 
@@ -30,6 +34,13 @@ def keys_with_values(table: MetadataTable, partition: str, values: Iterable[str]
     hashed = [(value, prefix, prefix[:-1]) for value, prefix in prefixes.items()] if by_value else None
     found = table.of_prefixes(partition, list(prefixes.values()), hashed)
     return [_record_key(partition, str(key)) for key in found.column(KEY).to_pylist()]
+
+
+def stored_keys(values: Column, keys: Column) -> Column:
+    """The records of an index for the values of rows, as text and not null, and their record keys."""
+    parts: list[Any] = [pc.replace_substring_regex(one, r"([\\$\x00])", r"\\\1") for one in (values, keys)]
+    joined: Column = pc.binary_join_element_wise(*parts, "$")
+    return joined
 
 
 def _record_key(partition: str, stored: str) -> str:

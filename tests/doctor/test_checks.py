@@ -294,6 +294,46 @@ def twice(folder: Path) -> Path:
     return writer.folder
 
 
+def dead_writer(folder: Path) -> Path:
+    """A writer has died at work, and another has left its markers when it had completed."""
+    writer = healthy(folder)
+    for name in (".heartbeat", ".temp"):
+        (writer.folder / ".hoodie" / name).mkdir()
+    (writer.folder / ".hoodie" / ".heartbeat" / at(5)).write_bytes(b"")
+    for instant in (at(2), at(5)):
+        (writer.folder / ".hoodie" / ".temp" / instant).mkdir()
+    return writer.folder
+
+
+def other_base_of(name: str, column: str, value: str) -> Callable[[Path], Path]:
+    """A copy of a golden table, with another text in all rows of a base file; the Bloom filter stays as it is."""
+
+    def make(folder: Path) -> Path:
+        table = golden_copy(name, folder)
+        base = max(
+            (piece.base_file for piece in HudiTable.open(table).file_slices() if piece.base_file is not None),
+            key=lambda one: one.size_bytes,
+        )
+        rows = pq.read_table(table / base.path)
+        texts: Any = pa.array([value] * len(rows))
+        pq.write_table(rows.set_column(rows.schema.get_field_index(column), column, texts), table / base.path)
+        return table
+
+    return make
+
+
+def other_filter(folder: Path) -> Path:
+    table = golden_copy("h_bloom_mdt_120", folder)
+    base = HudiTable.open(table).file_slices()[0].base_file
+    assert base is not None
+    rows = pq.read_table(table / base.path)
+    metadata = rows.schema.metadata or {}
+    (name,) = (key for key in metadata if key.endswith(b"hudi.bloomfilter"))
+    changed = rows.replace_schema_metadata(metadata | {name: b"AAAA" + metadata[name][4:]})
+    pq.write_table(changed, table / base.path)
+    return table
+
+
 SMALL = Limits(small_file_bytes=20_000, delta_commits=4, skew=3)
 ERROR, WARNING, ADVICE, INFO = Severity.ERROR, Severity.WARNING, Severity.ADVICE, Severity.INFO
 LOG = r"\.f1-0_.*\.log\.1_0-1-1"
@@ -305,6 +345,12 @@ DAMAGES = {
         make=stuck_write, severity=WARNING, path=rf".*{at(3)}\.deltacommit\.requested", found="31 days", now=LATER
     ),
     "rollbacks": Damage(make=undone_write, severity=ERROR, path=rf".*{at(2)}_.*", found="has undone"),
+    "heartbeats": Damage(
+        make=dead_writer, severity=WARNING, path=rf".*heartbeat/{at(5)}", found="does not know", now=LATER
+    ),
+    "marker-folders": Damage(
+        make=dead_writer, severity=ADVICE, path=rf".*temp/{at(2)}", found="which has completed", now=LATER
+    ),
     "archived-timeline": Damage(make=lost_archive_file, severity=ERROR, path=r".*/history/.*", found="no such file"),
     "properties": Damage(make=two_modes, severity=ERROR, path=r".*hoodie\.properties", found="EVENT_TIME_ORDERING"),
     "partition-metadata": Damage(make=no_partition, severity=ERROR, path="x", found="1 data files"),
@@ -327,6 +373,30 @@ DAMAGES = {
     "metadata-records": Damage(make=damaged_records, severity=ERROR, path=r".*/record_index.*", found=".", deep=True),
     "column-stats": Damage(
         make=other_values, severity=ERROR, path=r".*\.parquet", found="in column_stats values of 'id'", deep=True
+    ),
+    "partition-stats": Damage(
+        make=other_base_of("h_all_indexes_120", "id", "~~~"),
+        severity=ERROR,
+        path=r".*\.parquet",
+        found="in partition_stats values of 'id' in its partition",
+        deep=True,
+    ),
+    "expression-stats": Damage(
+        make=other_base_of("h_sql_indexes_updated_102", "city", "ZZZ"),
+        severity=ERROR,
+        path=r".*\.parquet",
+        found=r"in expr_index_idx_low results of lower\('city'\)",
+        deep=True,
+    ),
+    "bloom-filters": Damage(
+        make=other_filter, severity=ERROR, path=r".*\.parquet", found="another in bloom_filters", deep=True
+    ),
+    "secondary-index": Damage(
+        make=other_base_of("h_secondary_index_120", "city", "nowhere"),
+        severity=ERROR,
+        path=r".*secondary_index_idx_city",
+        found="for their values of 'city'",
+        deep=True,
     ),
     "keys-twice": Damage(make=twice, severity=WARNING, path="f1-0|f2-0", found="'b'", deep=True),
     "log-ratio": Damage(make=many_logs, severity=ADVICE, path="None", found="'/f1-0'"),
@@ -418,6 +488,28 @@ def test_the_record_index_is_compared_with_the_rows(tmp_path: Path) -> None:
     found = [one for one in examine(table, deep=True, now=LATER).findings if one.check == "record-index"]
     assert [one.severity for one in found] == [ERROR]
     assert "that the record index lacks: 'another'" in found[0].found
+
+
+def test_a_key_in_two_partitions_is_found_if_the_index_is_global(tmp_path: Path) -> None:
+    for name, checks in (
+        ("h_record_index_120", {"keys-across-partitions", "record-index"}),
+        ("h_partitioned_record_index_120", {"record-index"}),
+    ):
+        (tmp_path / name).mkdir()
+        table = golden_copy(name, tmp_path / name)
+        one, *others = HudiTable.open(table).file_slices()
+        other = next(piece for piece in others if piece.partition_path != one.partition_path)
+        assert one.base_file is not None
+        assert other.base_file is not None
+        (key,) = pq.read_table(table / one.base_file.path).column("_hoodie_record_key").slice(0, 1).to_pylist()
+        rows = pq.read_table(table / other.base_file.path)
+        place = rows.schema.get_field_index("_hoodie_record_key")
+        keys: Any = pa.array([key, *rows.column(place).to_pylist()[1:]])
+        pq.write_table(rows.set_column(place, "_hoodie_record_key", keys), table / other.base_file.path)
+        found = [finding for finding in examine(table, deep=True, now=LATER).findings if str(key) in finding.found]
+        assert {finding.check for finding in found} == checks
+        across = [finding for finding in found if finding.check == "keys-across-partitions"]
+        assert all(f"1 record keys in several partitions: {key!r}" in finding.found for finding in across)
 
 
 def test_a_table_that_cannot_be_opened_has_a_finding(tmp_path: Path) -> None:
