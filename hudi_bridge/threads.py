@@ -7,11 +7,12 @@ the main thread is interrupted.
 
 import _thread
 import math
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
@@ -22,12 +23,52 @@ _START_POLL_SECONDS = 0.001
 _JOIN_POLL_SECONDS = 0.2
 _FOREIGN_WAIT_SECONDS = 60.0
 _ROOM_POLL_SECONDS = 1.0
+_TURN_POLL_SECONDS = 0.2
 _CALLS_TO_JUDGE_BY = 8
 _WAITING_RATIO = 2
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Source = Callable[[], Iterator[Item]]
+
+
+class Turns:
+    """Lets a limited number of workers of the process compute at the same time, whatever number of reads has workers.
+
+    Only workers wait here. A worker that reads with workers of its own has its turn for them, too.
+    """
+
+    def __init__(self, most: Callable[[], int]) -> None:
+        """Turns of which ``most`` are taken at the same time."""
+        self._most = most
+        self._own = threading.local()
+        self._renew()
+        # A fork has none of the threads that had taken turns.
+        os.register_at_fork(after_in_child=self._renew)
+
+    def _renew(self) -> None:
+        self._changed = threading.Condition()
+        self._taken = 0
+
+    def is_taken_here(self) -> bool:
+        """Whether this thread has its turn."""
+        return getattr(self._own, "is_taken", False)
+
+    @contextmanager
+    def taken(self, is_stopped: Callable[[], bool]) -> Iterator[bool]:
+        """A context in which this thread has its turn; False if ``is_stopped`` while it waits."""
+        with self._changed:
+            while self._taken >= self._most() and not is_stopped():
+                self._changed.wait(_TURN_POLL_SECONDS)
+            self._taken += 1
+        self._own.is_taken = True
+        try:
+            yield not is_stopped()
+        finally:
+            self._own.is_taken = False
+            with self._changed:
+                self._taken -= 1
+                self._changed.notify()
 
 
 class Workers(Generic[Item]):
@@ -45,11 +86,12 @@ class Workers(Generic[Item]):
         workers: int,
         max_waiting: int,
         size_of: Callable[[Item], int] = lambda _: 1,
+        turns: Turns | None = None,
     ) -> None:
         """Workers that are not started yet.
 
         The items that wait for the consumer have a size of ``max_waiting`` at most, or are one; by default, each item
-        has the size 1.
+        has the size 1. With ``turns``, a worker takes one for each item, but not while it waits for the consumer.
         """
         self.stopped = False
         self._consumer = threading.get_ident()
@@ -63,6 +105,7 @@ class Workers(Generic[Item]):
         self._handed_over: SimpleQueue[tuple[Item, int] | BaseException | None] = SimpleQueue()
         self._max_waiting = max_waiting
         self._size_of = size_of
+        self._turns = None if turns is None or turns.is_taken_here() else turns
         self._waiting = 0
         self._waiting_lock = threading.Lock()
         # The sizes of items that the consumer has taken.
@@ -126,7 +169,7 @@ class Workers(Generic[Item]):
     def _work(self) -> None:
         try:
             while (source := self._next_source()) is not None:
-                for item in source():
+                for item in self._in_turn(source()):
                     size = self._size_of(item)
                     if not self._waited_for_room(size):
                         return
@@ -136,6 +179,19 @@ class Workers(Generic[Item]):
             self._handed_over.put(error)
         finally:
             self._handed_over.put(None)
+
+    def _in_turn(self, items: Iterator[Item]) -> Iterator[Item]:
+        """The items, each made in a turn."""
+        if self._turns is None:
+            yield from items
+            return
+        while True:
+            with self._turns.taken(lambda: self.stopped) as has_turn:
+                item = next(items, self) if has_turn else self
+            if isinstance(item, Workers):
+                return
+            yield item
+            del item
 
     def _waited_for_room(self, size: int) -> bool:
         """Wait for room for one more item; False if stopped."""

@@ -11,10 +11,13 @@ from itertools import chain, islice
 
 import pyarrow as pa
 
-from hudi_bridge.threads import Item, Source, Workers
+from hudi_bridge.threads import Item, Source, Turns, Workers
 
 _BYTES_IN_QUEUE = 1 << 24
 _BATCHES_IN_QUEUE = 4
+
+_TURNS = Turns(lambda: os.cpu_count() or 1)
+"""Those of all reads of several splits: a program may have many at the same time."""
 
 BatchSource = Source[pa.RecordBatch]
 
@@ -29,14 +32,15 @@ def iter_parallel(
 ) -> Generator[pa.RecordBatch, None, None]:
     """The batches of all sources, ``at_once`` of them read at the same time; an error in one of them stops all.
 
-    If the consumer stops early, the workers stop at their next batch.
+    If the consumer stops early, the workers stop at their next batch. All reads of the process together keep no more
+    workers busy than there are cores.
     """
     at_once = most_at_once(len(sources)) if at_once is None else at_once
     if not use_threads or at_once == 1:
         for source in sources:
             yield from source()
         return
-    yield from _from_workers(Workers(sources, at_once, _BYTES_IN_QUEUE, _size_in_queue))
+    yield from _from_workers(Workers(sources, at_once, _BYTES_IN_QUEUE, _size_in_queue, _TURNS))
 
 
 def iter_ahead(source: Source[Item]) -> Generator[Item, None, None]:

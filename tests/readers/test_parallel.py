@@ -1,5 +1,6 @@
 """Batches of several sources at once: their order, their errors, their end."""
 
+import os
 import threading
 import time
 import weakref
@@ -13,6 +14,7 @@ import pytest
 
 from hudi_bridge.errors import CorruptLogFileError
 from hudi_bridge.readers.parallel import begun, iter_ahead, iter_parallel
+from hudi_bridge.threads import Turns
 
 Source = Callable[[], Iterator[pa.RecordBatch]]
 DAMAGE = CorruptLogFileError("a.log", 7, "nothing", "something")
@@ -250,3 +252,79 @@ def test_an_error_in_the_first_batch_reaches_the_consumer() -> None:
 
     with pytest.raises(CorruptLogFileError), begun(source()) as batches:
         next(batches)
+
+
+def test_many_reads_at_once_keep_as_many_workers_busy_as_there_are_cores() -> None:
+    busy, most, lock = 0, 0, threading.Lock()
+
+    def source() -> Iterator[pa.RecordBatch]:
+        nonlocal busy, most
+        for number in range(3):
+            with lock:
+                busy += 1
+                most = max(most, busy)
+            time.sleep(0.005)
+            with lock:
+                busy -= 1
+            yield batch(number)
+
+    found: list[list[int]] = []
+    readers = [threading.Thread(target=lambda: found.append(read([source] * 6))) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
+    assert [sorted(numbers) for numbers in found] == [sorted([0, 1, 2] * 6)] * 4
+    assert most == 4
+
+
+def test_a_read_that_waits_for_its_consumer_leaves_its_turn_to_others() -> None:
+    size = np.zeros(1 << 24, np.uint8)
+
+    def large() -> Iterator[pa.RecordBatch]:
+        for _ in range(3):
+            yield pa.record_batch({"n": size})
+
+    waiting = [iter_parallel([large] * 4) for _ in range(3)]
+    for one in waiting:
+        next(one)
+    assert sorted(read([numbers(1), numbers(2)])) == [1, 2]
+    for one in waiting:
+        one.close()
+
+
+def test_a_source_may_itself_read_in_parallel() -> None:
+    def source() -> Iterator[pa.RecordBatch]:
+        yield from iter_parallel([numbers(1), numbers(2)])
+
+    assert sorted(read([source] * 8)) == sorted([1, 2] * 8)
+
+
+def test_who_waits_for_a_turn_in_vain_stops_when_the_consumer_does() -> None:
+    released = threading.Event()
+
+    def busy() -> Iterator[pa.RecordBatch]:
+        yield batch(0)
+        released.wait(10)
+        yield batch(1)
+
+    one, other = iter_parallel([busy] * 4), iter_parallel([busy] * 4)
+    for _ in range(4):
+        next(one)
+    threading.Timer(0.3, released.set).start()
+    assert [found.num_rows for found in islice(other, 1)] == [1]
+    other.close()
+    one.close()
+
+
+def test_a_fork_has_all_turns() -> None:
+    turns = Turns(lambda: 1)
+    with turns.taken(lambda: False) as has_turn:
+        assert has_turn
+        assert turns.is_taken_here()
+        process = os.fork()
+        if process == 0:
+            with turns.taken(lambda: False) as in_child:
+                os._exit(0 if in_child else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+    assert not turns.is_taken_here()
