@@ -47,6 +47,7 @@ RUN_BY = {
     ("sql", "spark"): "tests/connectors/spark/test_spark_snippets.py",
     ("sql", "trino"): "tests/integration/test_trino_snippets.py",
     ("console", "trino"): "tests/integration/test_trino_snippets.py",
+    ("toml", None): "tests/connectors/iceberg/test_deployment.py",
     ("properties", "trino"): "tests/integration/test_trino_snippets.py",
     ("properties", "presto"): "tests/integration/test_presto_server.py",
 }
