@@ -27,6 +27,8 @@ HOODIE_FOLDER = ".hoodie"
 PROPERTIES_PATH = f"{HOODIE_FOLDER}/hoodie.properties"
 BACKUP_PATH = f"{HOODIE_FOLDER}/hoodie.properties.backup"
 
+BASE_FILE_FORMATS = ("PARQUET", "ORC", "HFILE", "LANCE")
+"""The formats of base files, in Hudi's words; in lower case, the extensions of their names."""
 SUPPORTED_TABLE_VERSIONS = (5, 6, 8, 9)
 FIRST_VERSION_OF_1X = 8
 """The first table version that only Hudi 1.x writes, with timeline layout 2."""
@@ -293,10 +295,10 @@ def _refuse_unsupported(properties: Mapping[str, str], version: int, layout: int
     if table_format.lower() != "native":
         raise UnsupportedTableError("table format", table_format, "native")
     base_file_format = _first(properties, _BASE_FORMAT_KEYS) or "PARQUET"
-    if base_file_format.upper() != "PARQUET":
-        raise UnsupportedTableError("base file format", base_file_format, "PARQUET")
+    if base_file_format.upper() not in BASE_FILE_FORMATS:
+        raise UnsupportedTableError("base file format", base_file_format, ", ".join(BASE_FILE_FORMATS))
     if _flag(properties, "hoodie.table.multiple.base.file.formats.enable"):
-        raise UnsupportedTableError("base file format", "several formats in one table", "PARQUET")
+        raise UnsupportedTableError("base file format", "several formats in one table", "one format")
 
 
 def _layout_of(version: int) -> int:

@@ -21,7 +21,9 @@ class LaterModule:
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
+    from pyarrow import orc
 else:
     ds = LaterModule("pyarrow.dataset")
+    orc = LaterModule("pyarrow.orc")
 
-__all__ = ["LaterModule", "ds"]
+__all__ = ["LaterModule", "ds", "orc"]

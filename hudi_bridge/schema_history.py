@@ -239,6 +239,8 @@ def _read_stored_schemas(storage: Storage, path: str) -> tuple[_StoredSchema, ..
         raise QueryError("file", f"{path}, which is not there", expected) from error
     with file:
         base = parse_base_file_name(path.rpartition("/")[2])
+        if base is not None and base.extension != "parquet":
+            raise QueryError("file", path, "a Parquet base file or a log file")
         if base is not None:
             return (_StoredSchema(offset=None, instant_time=base.instant_time, arrow=_base_schema(file, path)),)
         blocks = scan_blocks(file.read_buffer(), path).blocks

@@ -152,7 +152,16 @@ def golden_payload_tables() -> list[Path]:
 
 def golden_bootstrapped() -> tuple[GoldenQuery, ...]:
     """The queries of bootstrapped tables, with ``source`` beside each table (see golden/bootstrap.py)."""
-    folders = sorted(_unpacked(ARCHIVES / "bootstrap.tar.xz").iterdir())
+    return _asked("bootstrap")
+
+
+def golden_base_formats() -> tuple[GoldenQuery, ...]:
+    """The queries of tables whose base files are not Parquet (see golden/base_formats.py)."""
+    return _asked("base_formats")
+
+
+def _asked(archive: str) -> tuple[GoldenQuery, ...]:
+    folders = sorted(_unpacked(ARCHIVES / f"{archive}.tar.xz").iterdir())
     return tuple(
         GoldenQuery(
             case=folder.name,

@@ -245,8 +245,9 @@ class Examined:
     @cached_property
     def footers(self) -> Mapping[str, Footer | HudiReadError]:
         """The footers of the base files of the newest slices, up to the limit, by path."""
-        files = [piece.base_file for piece in self.newest_first if piece.base_file is not None]
-        chosen = files[: self.limits.files]
+        files = (piece.base_file for piece in self.newest_first if piece.base_file is not None)
+        # Files of other formats are read as a whole, if at all.
+        chosen = [file for file in files if file.path.endswith(".parquet")][: self.limits.files]
         read_footer = partial(_read_footer, with_ranges=self.deep)
         read = self._each(
             "footers", lambda file: _guarded(read_footer, self.storage, file.path, file.size_bytes), chosen

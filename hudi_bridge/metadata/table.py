@@ -211,7 +211,7 @@ class MetadataTable:
         if unknown is not None:
             # A log file that is passed over would leave an old state.
             raise self._corrupt(partition, f"a file {unknown!r}", "base files and log files")
-        groups = build_file_groups(partition, files, self._timeline, base_extension="hfile")
+        groups = build_file_groups(partition, files, self._timeline)
         slices = (latest_snapshot_slice(group, self._timeline) for group in groups)
         return [piece for piece in slices if piece is not None]
 

@@ -39,6 +39,9 @@ class OpenBaseFile(ABC):
     methods about them as they are here.
     """
 
+    is_parquet = True
+    """Whether values are converted to other types as those of Parquet, or as those of Avro."""
+
     def __init__(self, split: RealtimeFileSplit, path: str, arrow_schema: pa.Schema, rows: Sequence[int]) -> None:
         """A base file with the numbers of ``rows`` of its row groups.
 
@@ -134,7 +137,7 @@ class BaseFileColumns:
             split.base_instant_time,
             context,
             base.path,
-            is_parquet=True,
+            is_parquet=base.is_parquet,
         )
 
     def matching_row_groups(self, request: RowRequest) -> list[int]:

@@ -98,7 +98,9 @@ class FilesOfSlice:
         # Statistics in a footer that is known may tell that no more is needed.
         is_filtered = self._is_selective or self.request.row_filter is not None
         is_known = is_filtered and kept_footer(self.storage, self.split, path) is not None
-        if path and self.split.base_size_bytes and not is_known:
+        # Of other formats, what comes first is not known.
+        can_fetch = self._is_base_whole or path.endswith(".parquet")
+        if path and self.split.base_size_bytes and not is_known and can_fetch:
             try:
                 yield path, self._base(path, fetching_much)
             except FileNotFoundError as error:

@@ -7,7 +7,7 @@ from hudi_bridge.splits.file_names import LogFileName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseFile:
-    """A Parquet base file; ``path`` is relative to the table.
+    """A base file; ``path`` is relative to the table.
 
     Part of a ``FileSlice``.
     """

@@ -29,7 +29,7 @@ from hudi_bridge.timeline.table_state import TableState
 
 # Of a million files, each asks for the instant in its name.
 _KNOWN_INSTANTS = 4096
-_FORMATS = {"parquet": "Parquet", "hfile": "HFile"}
+_FORMATS = {"parquet": "Parquet", "orc": "ORC", "hfile": "HFile", "lance": "Lance"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class TimelineView:
     """A timeline up to the query's instant.
 
     ``pending_compactions`` holds the instant of the pending compaction of a file group, ``replaced`` the instant that
-    replaced it (clustering, insert overwrite, delete partition).
+    replaced it (clustering, insert overwrite, delete partition). ``base_extension`` is that of the names of base files.
     """
 
     logs_name_their_own_instant: bool
@@ -46,6 +46,7 @@ class TimelineView:
     completion_time_of: Callable[[str], str | None]
     pending_compactions: Mapping[GroupId, str]
     replaced: Mapping[GroupId, str]
+    base_extension: str = "parquet"
 
 
 def view_timeline(state: TableState) -> TimelineView:
@@ -65,6 +66,7 @@ def view_timeline(state: TableState) -> TimelineView:
         replaced=_replaced_groups(
             {instant.requested_time: read_commit_metadata(state, instant) for instant in replacing}
         ),
+        base_extension=state.config.base_file_format.lower(),
     )
 
 
@@ -86,6 +88,7 @@ def view_range(
         completion_time_of=completion_times.get,
         pending_compactions=read_pending_compactions(state),
         replaced=_replaced_groups(metadata),
+        base_extension=state.config.base_file_format.lower(),
     )
 
 
@@ -114,12 +117,8 @@ class _CompletionTimes:
         return {instant.requested_time: instant.completion_time for instant in instants if instant.completion_time}
 
 
-def build_file_groups(
-    partition_path: str, files: Iterable[FileInfo], timeline: TimelineView, base_extension: str = "parquet"
-) -> tuple[FileGroup, ...]:
+def build_file_groups(partition_path: str, files: Iterable[FileInfo], timeline: TimelineView) -> tuple[FileGroup, ...]:
     """The file groups of a partition's files, with slices after the query's instant too; skips files of other kinds.
-
-    ``base_extension`` is ``parquet``, or ``hfile`` in the metadata table.
 
     Raises:
         UnsupportedTableError: a base file has another extension, or a log file is of a later Hudi.
@@ -138,8 +137,10 @@ def build_file_groups(
         if base_name is None:
             parse_log_file_name(info.name)
             continue
-        if base_name.extension != base_extension:
-            raise UnsupportedTableError("base file format", info.path, f"{_FORMATS[base_extension]} base files")
+        if base_name.extension != timeline.base_extension:
+            raise UnsupportedTableError(
+                "base file format", info.path, f"{_FORMATS[timeline.base_extension]} base files"
+            )
         base_files[base_name.file_id][base_name.instant_time] = BaseFile(
             path=info.path, instant_time=base_name.instant_time, size_bytes=info.size_bytes
         )

@@ -72,7 +72,9 @@ def newest_plain_slices(files: pa.Table, timeline: TimelineView) -> tuple[PlainS
     """
     files = files.combine_chunks()
     parts = pc.extract_regex(files.column(NAME), ASCII_BASE_FILE)
-    is_base = pc.equal(pc.struct_field(parts, "extension"), pa.scalar("parquet")).fill_null(fill_value=False)
+    is_base = pc.equal(pc.struct_field(parts, "extension"), pa.scalar(timeline.base_extension)).fill_null(
+        fill_value=False
+    )
     is_plain = _flags(is_base)
     marked = {*timeline.pending_compactions, *timeline.replaced, *_groups_of(files.filter(pc.invert(is_base)))}
     if marked:

@@ -2,6 +2,9 @@
 
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.base_formats.bootstrapped import BootstrappedBaseFile
+from hudi_bridge.readers.base_formats.hfile import HFileBaseFile
+from hudi_bridge.readers.base_formats.lance import LanceBaseFile
+from hudi_bridge.readers.base_formats.orc import OrcBaseFile
 from hudi_bridge.readers.base_formats.parquet import ParquetBaseFile
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
@@ -18,7 +21,15 @@ def open_base_file(
         CorruptBaseFileError: the file is not one of its format.
         DataFileGoneError: the file no longer exists.
         StorageError: the file cannot be opened, or its footer cannot be read.
+        UnsupportedTableError: the format lacks what the file needs.
     """
     if split.source_path is not None:
         return BootstrappedBaseFile.open(storage, split, path, use_threads=use_threads)
+    match path.rpartition(".")[2]:
+        case "orc":
+            return OrcBaseFile.open(storage, split, path)
+        case "hfile":
+            return HFileBaseFile.open(storage, split, path)
+        case "lance":
+            return LanceBaseFile.open(storage, split, path)
     return ParquetBaseFile.open(storage, split, path, use_threads=use_threads, keep_footer=keep_footer)

@@ -1,7 +1,7 @@
 """Parquet base files."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Self
 
@@ -9,20 +9,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hudi_bridge.errors import CorruptBaseFileError, HudiReadError
 from hudi_bridge.imported_later import ds
-from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line
+from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.ranges import FileOfRanges
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, OpenBaseFile
+from hudi_bridge.readers.base_formats.stored import cause_of, open_stored
 from hudi_bridge.readers.column_chunks import ColumnChunks
 from hudi_bridge.readers.column_ranges import ranges_of_row_groups
 from hudi_bridge.readers.dictionaries import DICTIONARY_COLUMNS, decoded_schema
 from hudi_bridge.readers.filter_ranges import Range
 from hudi_bridge.readers.footers import BaseFooter, base_fragment, kept_footer, text_range
-from hudi_bridge.readers.missing_files import data_file_gone
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
+_KIND = "Parquet"
 _PIECE_BYTES = 1 << 20
 """How much of each column of a large row group is read at a time."""
 
@@ -71,14 +71,14 @@ class ParquetBaseFile(OpenBaseFile):
         if kept is not None:
             return cls(storage, split, path, kept, use_threads=use_threads, dictionaries=dictionaries)
         try:
-            opened, ranges = _open(storage, split, path)
+            opened, ranges = open_stored(storage, split, path)
             fragment = base_fragment(storage, split, path, opened)
             file = _parquet_file(opened, fragment, dictionaries, by_pieces=storage.is_local)
             footer = BaseFooter(fragment, file.schema_arrow)
             if keep_footer:
                 footer.keep(storage, split, path)
         except PARQUET_ERRORS as error:
-            raise _cause(storage, split, path, error, pq.ParquetFile) from error
+            raise cause_of(storage, split, path, error, pq.ParquetFile, _KIND) from error
         base = cls(storage, split, path, footer, use_threads=use_threads, dictionaries=dictionaries)
         base._readers[ROWS_PER_BATCH, storage.is_local] = file
         base._take(opened, ranges)
@@ -91,7 +91,7 @@ class ParquetBaseFile(OpenBaseFile):
         """
         storage, split, path = self._storage, self._split, self.path
         try:
-            opened = self._opened or self._take(*_open(storage, split, path))
+            opened = self._opened or self._take(*open_stored(storage, split, path))
             is_large = self._chunks is not None and self._chunks.are_large(row_group, columns)
             by_pieces = storage.is_local or is_large
             kind = rows_per_batch, by_pieces
@@ -100,7 +100,7 @@ class ParquetBaseFile(OpenBaseFile):
                     opened, self._known.fragment, self._dictionaries, by_pieces=by_pieces
                 )
         except PARQUET_ERRORS as error:
-            raise _cause(storage, split, path, error, pq.ParquetFile) from error
+            raise cause_of(storage, split, path, error, pq.ParquetFile, _KIND) from error
         return self._readers[kind]
 
     def _take(self, opened: pa.NativeFile, ranges: FileOfRanges | None) -> pa.NativeFile:
@@ -179,10 +179,14 @@ class ParquetBaseFile(OpenBaseFile):
             with self._fetched(row_group, names, then):
                 yield from batches(file)
         except PARQUET_ERRORS as error:
-            cause = _cause(
-                self._storage, self._split, self.path, error, lambda file: deque(batches(pq.ParquetFile(file)), 0)
-            )
-            raise cause from error
+            raise cause_of(
+                self._storage,
+                self._split,
+                self.path,
+                error,
+                lambda file: deque(batches(pq.ParquetFile(file)), 0),
+                _KIND,
+            ) from error
 
     def _fetched(self, row_group: int, columns: Sequence[str], then: int | None) -> AbstractContextManager[None]:
         """A context in which top-level columns of a row group are in memory.
@@ -209,29 +213,3 @@ def _parquet_file(
         read_dictionary=list(dictionaries),
         page_checksum_verification=True,
     )
-
-
-def _open(storage: Storage, split: RealtimeFileSplit, path: str) -> tuple[pa.NativeFile, FileOfRanges | None]:
-    """The base file, opened, and its ranges if they have to be fetched."""
-    if storage.is_local:
-        return storage.open_input(path), None
-    fetched = storage.fetched.get(path)
-    if isinstance(fetched, pa.Buffer):
-        return pa.BufferReader(fetched), None
-    # It is closed after use.
-    storage.fetched.pop(path, None)
-    ranges = storage.open_ranges(path, split.base_size_bytes or None) if fetched is None else fetched
-    return pa.PythonFile(ranges, mode="r"), ranges
-
-
-def _cause(
-    storage: Storage,
-    split: RealtimeFileSplit,
-    path: str,
-    error: Exception,
-    decode: Callable[[pa.NativeFile], object],
-) -> HudiReadError:
-    failure = storage.failure_of(path, error, decode)
-    if failure is None:
-        return CorruptBaseFileError(path, None, first_line(error), "a readable Parquet file")
-    return failure if isinstance(failure, HudiReadError) else data_file_gone(storage, split, path)

@@ -3,7 +3,7 @@
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,8 +38,8 @@ _BEFORE_13 = {
 
 
 @contextmanager
-def spark_session(version: str, bundle: Path) -> Iterator[SparkSession]:
-    """A Spark session in this process, with a release of Hudi.
+def spark_session(version: str, bundle: Path, more: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A Spark session in this process, with a release of Hudi, and with ``more`` settings.
 
     Settings of Spark's SQL stay at their defaults unless a comment above gives a reason: without code generation, for
     example, Hudi 0.12 loses rows.
@@ -48,6 +48,7 @@ def spark_session(version: str, bundle: Path) -> Iterator[SparkSession]:
     builder = SparkSession.builder.master("local[2]").appName("golden tables")
     settings = _SETTINGS | (_SINCE_13 if number(version) >= (0, 13) else _BEFORE_13)
     settings |= {"spark.jars": str(bundle), "spark.driver.memory": os.environ.get("SPARK_DRIVER_MEMORY", "2g")}
+    settings |= more or {}
     with tempfile.TemporaryDirectory(prefix="golden-", ignore_cleanup_errors=True) as scratch:
         settings |= {"spark.sql.warehouse.dir": f"{scratch}/warehouse", "spark.local.dir": f"{scratch}/local"}
         for name, value in settings.items():

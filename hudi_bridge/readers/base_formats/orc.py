@@ -1,0 +1,106 @@
+"""ORC base files. They have no row groups here: all rows are one, of which a stripe at a time is in memory.
+
+Statistics of columns are not used. The metadata of the file are the facts that Hudi's writer adds.
+
+Source: ``HoodieAvroOrcWriter`` and ``AvroOrcUtils`` of Hudi.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Self
+
+import pyarrow as pa
+
+from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.imported_later import orc
+from hudi_bridge.logformat.parquet import PARQUET_ERRORS
+from hudi_bridge.readers.base_file import OpenBaseFile
+from hudi_bridge.readers.base_formats.stored import cause_of, open_stored
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage import Storage
+
+_KIND = "ORC"
+
+
+class OrcBaseFile(OpenBaseFile):
+    """An open ORC base file."""
+
+    is_parquet = False
+
+    def __init__(
+        self,
+        storage: Storage,
+        split: RealtimeFileSplit,
+        path: str,
+        opened: pa.NativeFile,
+        file: Any,  # noqa: ANN401
+    ) -> None:
+        super().__init__(split, path, file.schema, [file.nrows])
+        self._storage = storage
+        self._opened = opened
+        self._file = file
+
+    @classmethod
+    def open(cls, storage: Storage, split: RealtimeFileSplit, path: str) -> Self:
+        """Opens the file; raises like ``open_base_file``."""
+        try:
+            opened, _ = open_stored(storage, split, path)
+            file: Any = orc.ORCFile(opened)
+            return cls(storage, split, path, opened, file)
+        except PARQUET_ERRORS as error:
+            raise cause_of(storage, split, path, error, orc.ORCFile, _KIND) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._opened.close()
+
+    def batches(
+        self,
+        row_group: int,  # noqa: ARG002 - there is one
+        columns: Sequence[str],
+        rows_per_batch: int,
+        then: int | None = None,  # noqa: ARG002
+    ) -> Iterator[pa.RecordBatch]:
+        """All rows, in top-level columns of the file.
+
+        Raises:
+            UnsupportedTableError: a column has times.
+        """
+        names = list(columns)
+        for name in names:
+            _require_known_times(self.arrow_schema.field(name), self.path)
+        # Without a column, there would be no rows.
+        read = names or self.arrow_schema.names[:1]
+        for number in range(self._file.nstripes):
+            rows = self._stripe(number, read).select(names)
+            for start in range(0, rows.num_rows, rows_per_batch):
+                yield rows.slice(start, rows_per_batch)
+
+    def _stripe(self, number: int, columns: list[str]) -> pa.RecordBatch:
+        def read(opened: pa.NativeFile) -> object:
+            return orc.ORCFile(opened).read_stripe(number, columns=columns)
+
+        try:
+            rows: pa.RecordBatch = self._file.read_stripe(number, columns=columns)
+        except PARQUET_ERRORS as error:
+            raise cause_of(self._storage, self._split, self.path, error, read, _KIND) from error
+        return rows
+
+    def stored_bytes(self, row_group: int, columns: Iterable[str]) -> int:  # noqa: ARG002 - there is one
+        """About the stored size of some top-level columns, as if all were of one size."""
+        return self._file.content_length * len(tuple(columns)) // max(1, len(self.arrow_schema.names))  # type: ignore[no-any-return]
+
+    def leaf_bytes(self, row_group: int, columns: Iterable[str]) -> Iterable[int]:
+        """About the size of each of some top-level columns, of which nothing but their number is known."""
+        return [self.stored_bytes(row_group, [name]) for name in columns]
+
+
+def _require_known_times(field: Any, path: str) -> None:  # noqa: ANN401 - of any type
+    """Raises for timestamps, whose values depend on the time zone of their writer, which Arrow does not tell."""
+    if _has_times(field.type):
+        raise UnsupportedTableError("column of an ORC base file", f"{field.name}: {field.type}, in {path}", "no times")
+
+
+def _has_times(kind: Any) -> bool:  # noqa: ANN401 - of any type
+    if pa.types.is_nested(kind):
+        return any(_has_times(kind.field(position).type) for position in range(kind.num_fields))
+    return pa.types.is_timestamp(kind)
