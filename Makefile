@@ -10,6 +10,8 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist load --maxschedchunk 40
 BROWSER_TESTS := tests/report_in_browser
 # The size of make bench: small (about 3 minutes), standard (about 15) or large.
 SIZE ?= standard
+# How long make soak writes and reads.
+MINUTES ?= 10
 # One Spark session at a time, each in a process of its own beside the tests: they are not spread over the cores.
 SPARK_TESTS := tests/connectors/spark
 # Likewise the tests with a Trino or a Presto server.
@@ -21,7 +23,7 @@ LOWEST := .venv-lowest
 LIBRARIES := .venv-libraries
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check full lint types test coverage jdks browser screenshot spark trino presto integration golden matrix bench bench-check format clean docs dist lowest libraries
+.PHONY: help demo check full lint types test coverage jdks browser screenshot spark trino presto integration golden matrix bench bench-check format clean docs dist lowest libraries soak
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -62,6 +64,11 @@ spark: $(INSTALLED) ## Run the tests of the Spark connector (JDK 17 or newer)
 	@$(BIN)/python -m tests.jdks spark
 	@$(MAKE) --no-print-directory $(SPARK35_INSTALLED)
 	$(BIN)/python -m pytest $(SPARK_TESTS)
+
+soak: $(INSTALLED) ## Compare all that readers see beside real writers of Hudi (MINUTES=10; JDK 17 or newer)
+	@$(BIN)/python -m tests.jdks spark
+	@$(MAKE) --no-print-directory $(SPARK35_INSTALLED)
+	$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
 trino: $(INSTALLED) ## Run a Trino server on loopback, fetched once (JDK 24 or newer)
 	$(BIN)/python -m tests.integration.trino_server
@@ -138,7 +145,7 @@ dist: $(SITE)/.installed ## Build sdist and wheel; try the wheel in fresh enviro
 
 lowest: $(LOWEST)/.installed ## Test with the lowest versions that pyproject.toml promises, on the oldest Python at hand
 	$(LOWEST)/bin/python -m pytest -n auto --dist worksteal tests --ignore=$(SPARK_TESTS) --ignore=$(TRINO_TESTS) \
-		--ignore=$(BROWSER_TESTS) --ignore=tests/robustness --ignore=tests/properties --ignore=tests/test_peer.py --ignore=tests/test_exported_names.py \
+		--ignore=$(BROWSER_TESTS) --ignore=tests/robustness --ignore=tests/properties --ignore=tests/soak --ignore=tests/test_peer.py --ignore=tests/test_exported_names.py \
 		-m "not engine and not jvm"
 
 libraries: $(LIBRARIES)/.installed $(INSTALLED) ## Run the blocks of docs/with-other-libraries.md with those libraries
