@@ -90,6 +90,11 @@ _COMMANDS = {
         name="report",
         help="Write a page about a table: timeline, file slices, compaction, schema, findings, stories of records.",
     ),
+    "compare": CommandPlace(
+        module="hudi_bridge.cli.compare",
+        name="compare",
+        help="Read a table, or all tables of a folder, here and by another reader, and show where the rows differ.",
+    ),
     "serve": CommandPlace(
         module="hudi_bridge.cli.iceberg",
         name="serve_app",
