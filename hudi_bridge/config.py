@@ -115,7 +115,8 @@ class TableConfig:
     for each of ``partition_fields``. ``timebased_properties`` (``hoodie.keygen.timebased.*``) and ``merge_properties``
     (``hoodie.record.merge.property.*``) are pairs of a key without its prefix and a value. ``metadata_partitions`` are
     the indexes that are complete, ``metadata_partitions_inflight`` those that are being built. ``merge_mode`` is None
-    unless the file states one. ``bootstrap_base_path`` is where the files were that the table was bootstrapped from,
+    unless the file states one. ``allow_operation_field`` is whether rows have the operation of a changelog, None if
+    only files tell. ``bootstrap_base_path`` is where the files were that the table was bootstrapped from,
     None if it was not. ``written_by_1x`` says whether Hudi 1.x maintains the table, which also writes table version 6,
     ``written_by_11`` whether Hudi 1.1 or later does; releases differ in how some columns are read.
 
@@ -140,7 +141,7 @@ class TableConfig:
     base_file_format: str
     bootstrap_base_path: str | None
     populates_meta_fields: bool
-    allow_operation_field: bool
+    allow_operation_field: bool | None
     drops_partition_columns: bool
     hive_style_partitioning: bool
     url_encode_partitions: bool
@@ -221,7 +222,7 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
         base_file_format=(_first(properties, _BASE_FORMAT_KEYS) or "PARQUET").upper(),
         bootstrap_base_path=properties.get("hoodie.bootstrap.base.path") or None,
         populates_meta_fields=_flag(properties, "hoodie.populate.meta.fields", default=True),
-        allow_operation_field=_flag(properties, OPERATION_FIELD_KEY),
+        allow_operation_field=_flag(properties, OPERATION_FIELD_KEY) if OPERATION_FIELD_KEY in properties else None,
         drops_partition_columns=_flag(properties, "hoodie.datasource.write.drop.partition.columns"),
         hive_style_partitioning=_flag(properties, "hoodie.datasource.write.hive_style_partitioning"),
         url_encode_partitions=_flag(properties, "hoodie.datasource.write.partitionpath.urlencode"),

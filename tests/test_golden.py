@@ -24,6 +24,7 @@ from hudi_bridge.config import OPERATION_FIELD_KEY
 from hudi_bridge.connectors.duckdb import INCREMENTAL, READ_OPTIMIZED, attach
 from hudi_bridge.connectors.polars import scan_dataset
 from hudi_bridge.options import HOLLOW_COMMITS_KEY, READ_AS_RELEASE_KEY
+from hudi_bridge.splits import changelog
 from hudi_bridge.timeline.instant_range import ordering_time
 from tests.change_replay import replay_differences
 from tests.compare import differences
@@ -325,15 +326,36 @@ def test_deletes_of_a_changelog_that_10_wrote_are_those_of_the_same_changes_by_1
     assert differences(data_columns(twin), data_columns(found)) == []
 
 
-def test_operations_that_the_properties_do_not_tell_of_are_refused_without_the_option(tmp_path: Path) -> None:
-    copy = Path(shutil.copytree(golden_table("w_operation_120"), tmp_path / "table"))
+@pytest.mark.parametrize("case", sorted({case for case, _ in QUERIES if case.startswith("w_operation")}))
+def test_operations_that_the_properties_do_not_tell_of_are_found_in_the_files(case: str, tmp_path: Path) -> None:
+    copy = without_operations_in_properties(case, tmp_path)
+    expected, found = HudiTable.open(golden_table(case)), HudiTable.open(copy)
+    assert found.schema == expected.schema
+    assert found.schema.names[5] == "_hoodie_operation"
+    for one in expected.timeline.commits():
+        instant = one.requested_time
+        rows = [table.snapshot(instant).to_table() for table in (expected, found)]
+        assert differences(*rows) == []
+
+
+def test_operations_that_are_not_found_are_refused_without_the_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changelog, "_MOST_LOG_BYTES", 0)
+    copy = without_operations_in_properties("w_operation_120", tmp_path)
+    with pytest.raises(UnsupportedTableError, match=f"_hoodie_operation in .*{OPERATION_FIELD_KEY}=true"):
+        HudiTable.open(copy).snapshot().to_table()
+    found = HudiTable.open(copy, options={OPERATION_FIELD_KEY: "true"}).snapshot().to_table()
+    assert differences(answer_of(QUERIES["w_operation_120", 0]), found) == []
+
+
+def without_operations_in_properties(case: str, folder: Path) -> Path:
+    """A copy of a table, whose properties do not say that its rows have operations."""
+    copy = Path(shutil.copytree(golden_table(case), folder / "table"))
     properties = copy / ".hoodie" / "hoodie.properties"
     properties.write_text(properties.read_text().replace(f"{OPERATION_FIELD_KEY}=true\n", ""))
-    with pytest.raises(UnsupportedTableError, match=f"_hoodie_operation in .*{OPERATION_FIELD_KEY}=true"):
-        HudiTable.open(str(copy)).snapshot().to_table()
-    found = HudiTable.open(str(copy), options={OPERATION_FIELD_KEY: "true"}).snapshot().to_table()
-    assert found.schema.names[5] == "_hoodie_operation"
-    assert differences(answer_of(QUERIES["w_operation_120", 0]), found) == []
+    assert OPERATION_FIELD_KEY not in properties.read_text()
+    return copy
 
 
 def test_hudi_10_returns_every_second_change() -> None:

@@ -14,6 +14,7 @@ from hudi_bridge.config import PartitionFieldKind, QueryType, TableConfig
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.schema.internal import SCHEMA_FOLDER, parse_internal_schema, to_arrow
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
+from hudi_bridge.splits.changelog import with_operations
 from hudi_bridge.splits.partitions import columns_from_path
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.commit_metadata import read_commit_metadata, read_timeline_file
@@ -51,6 +52,7 @@ def read_query_schema(state: TableState) -> QuerySchema:
             continue
         metadata = read_commit_metadata(state, instant)
         if metadata.schema_text:
+            config = with_operations(state, (instant, metadata))
             history = _read_history(state.storage, state.timeline) if metadata.latest_schema else None
             name = f"commit {instant.requested_time}"
             schema = _of_text(metadata.schema_text, metadata.latest_schema, history, config, name)

@@ -1,0 +1,86 @@
+"""Whether the rows of a table have the operation of a changelog, as Flink writes it.
+
+The properties of a table need not say so. Hudi looks for the column in a data file of the newest commit.
+
+Source: ``TableSchemaResolver.hasOperationField``.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_bridge.config import TableConfig
+from hudi_bridge.errors import HudiReadError
+from hudi_bridge.logformat.parquet import PARQUET_ERRORS
+from hudi_bridge.logformat.scan import scan_blocks
+from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
+from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
+from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
+from hudi_bridge.storage import Storage
+from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat, read_commit_metadata
+from hudi_bridge.timeline.instant import Instant
+from hudi_bridge.timeline.table_state import TableState
+
+_MOST_COMMITS = 3
+_MOST_FILES = 3
+_MOST_LOG_BYTES = 4 << 20
+"""Larger logs are not read for their schema; rows that they have with an operation are refused when they are read."""
+_BYTES_OF_ANSWER = 128
+
+
+def with_operations(state: TableState, known: tuple[Instant, CommitMetadata]) -> TableConfig:
+    """The configuration of the table; if it does not tell of operations, the files of the newest commit do.
+
+    ``known`` is a commit of which the metadata has been read already.
+    """
+    config = state.config
+    if config.allow_operation_field is not None or not config.populates_meta_fields:
+        return config
+    found = (_has_operations(state.storage, stat) for stat in islice(_newest_files(state, known), _MOST_FILES))
+    return replace(config, allow_operation_field=next((one for one in found if one is not None), False))
+
+
+def _newest_files(state: TableState, known: tuple[Instant, CommitMetadata]) -> Iterator[WriteStat]:
+    """What the newest commit has written that has written anything."""
+    for commit in islice(reversed(state.timeline.commits()), _MOST_COMMITS):
+        try:
+            metadata = known[1] if commit == known[0] else read_commit_metadata(state, commit)
+        except HudiReadError:
+            # A commit that is read for rows, too, is an error then.
+            continue
+        if metadata.write_stats:
+            yield from metadata.write_stats
+            return
+
+
+def _has_operations(storage: Storage, stat: WriteStat) -> bool | None:
+    """Whether a data file has the column; None if it cannot tell."""
+    key = ("has operations", stat.path, stat.file_size_bytes)
+    known: bool | None = storage.kept.get(key)
+    if known is None:
+        try:
+            names = _column_names(storage, stat)
+        except (HudiReadError, OSError, pa.ArrowException, *PARQUET_ERRORS):
+            # Whether it matters is found out when rows are read.
+            return None
+        if names is None:
+            return None
+        known = OPERATION_COLUMN in names
+        storage.kept.put(key, known, _BYTES_OF_ANSWER)
+    return known
+
+
+def _column_names(storage: Storage, stat: WriteStat) -> list[str] | None:
+    name = stat.path.rpartition("/")[2]
+    base = parse_base_file_name(name)
+    if base is not None and base.extension == "parquet":
+        with storage.open_input(stat.path, stat.file_size_bytes or None) as file:
+            return pq.read_schema(file).names
+    if base is not None or parse_log_file_name(name) is None or stat.file_size_bytes > _MOST_LOG_BYTES:
+        return None
+    blocks = scan_blocks(storage.read_buffer(stat.path), stat.path).blocks
+    texts = [block.schema_text for block in blocks if block.is_data and block.schema_text]
+    return arrow_schema(parse_avro_schema(texts[-1], stat.path)).names if texts else None
