@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
+from hudi_bridge.logformat.byte_source import ByteSource
 from hudi_bridge.logformat.layout import (
     BLOCK_START,
     COUNT_FIELD,
@@ -107,7 +108,7 @@ class LogBlock:
         return self.block_type is BlockType.COMMAND and command == str(CommandType.ROLLBACK.value)
 
 
-def parse_block(buffer: pa.Buffer, offset: int, path: str) -> LogBlock:
+def parse_block(source: ByteSource, offset: int, path: str) -> LogBlock:
     """The block whose magic is at ``offset``; the caller has checked its size field.
 
     Raises:
@@ -115,27 +116,28 @@ def parse_block(buffer: pa.Buffer, offset: int, path: str) -> LogBlock:
         UnsupportedTableError: the log format version or the block type is unknown.
     """
     start = offset + len(MAGIC)
-    size, version, type_number, entries = BLOCK_START.unpack_from(buffer, start)
+    size, version, type_number, entries = BLOCK_START.unpack(source.at(start, BLOCK_START.size))
     end = offset + UNCOUNTED_SIZE + size
     if version != LOG_FORMAT_VERSION:
         raise UnsupportedTableError(
             "log format version", f"{version} in {path} at byte {offset}", str(LOG_FORMAT_VERSION)
         )
     block_type = _block_type(type_number, offset, path)
-    header, position = _parse_entries(buffer, start + BLOCK_START.size, entries, end, path)
+    header, position = _parse_entries(source, start + BLOCK_START.size, entries, end, path)
     content_offset = position + SIZE_FIELD.size
     _require(content_offset <= end, position, path)
-    (content_length,) = SIZE_FIELD.unpack_from(buffer, position)
+    (content_length,) = SIZE_FIELD.unpack(source.at(position, SIZE_FIELD.size))
     footer_offset = content_offset + content_length
     _require(content_length >= 0 and footer_offset + COUNT_FIELD.size <= end, position, path)
-    (entries,) = COUNT_FIELD.unpack_from(buffer, footer_offset)
-    footer, position = _parse_entries(buffer, footer_offset + COUNT_FIELD.size, entries, end, path)
+    content = source.content(content_offset, content_length)
+    (entries,) = COUNT_FIELD.unpack(source.at(footer_offset, COUNT_FIELD.size))
+    footer, position = _parse_entries(source, footer_offset + COUNT_FIELD.size, entries, end, path)
     _require(position + SIZE_FIELD.size == end, position, path)
     return LogBlock(
         block_type=block_type,
         version=version,
         header=header,
-        content=buffer.slice(content_offset, content_length),
+        content=content,
         footer=footer,
         path=path,
         offset=offset,
@@ -152,16 +154,16 @@ def _block_type(number: int, offset: int, path: str) -> BlockType:
     return supported[number]
 
 
-def _parse_entries(buffer: pa.Buffer, position: int, count: int, end: int, path: str) -> tuple[Mapping[int, str], int]:
+def _parse_entries(source: ByteSource, position: int, count: int, end: int, path: str) -> tuple[Mapping[int, str], int]:
     _require(count >= 0, position, path)
     entries: dict[int, str] = {}
     for _ in range(count):
         _require(position + HEADER_ENTRY.size <= end, position, path)
-        key, length = HEADER_ENTRY.unpack_from(buffer, position)
+        key, length = HEADER_ENTRY.unpack(source.at(position, HEADER_ENTRY.size))
         position += HEADER_ENTRY.size
         _require(0 <= length <= end - position, position, path)
         try:
-            entries[key] = buffer.slice(position, length).to_pybytes().decode()
+            entries[key] = source.at(position, length).decode()
         except UnicodeDecodeError as error:
             raise CorruptLogFileError(
                 path, position, f"a header entry that is not text: {error.reason}", "UTF-8"

@@ -6,7 +6,6 @@ All blocks of an instant move to its first block, as in Hudi 1.x and the optimiz
 Source: ``HoodieLogFileReader``, ``BaseHoodieLogRecordReader.scanInternal``.
 """
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.logformat.block import LogBlock, parse_block
+from hudi_bridge.logformat.byte_source import BytesInMemory, ByteSource
 from hudi_bridge.logformat.layout import (
     MAGIC,
     MIN_BLOCK_SIZE,
@@ -22,9 +22,6 @@ from hudi_bridge.logformat.layout import (
     BlockType,
     HeaderKey,
 )
-
-# A regular expression searches any buffer in place; ``bytes.find`` would need a copy.
-_NEXT_MAGIC = re.compile(re.escape(MAGIC))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,42 +82,47 @@ def scan_blocks(data: bytes | memoryview | pa.Buffer, path: str) -> ScanResult:
         CorruptLogFileError: the file does not start with a block, or the parts of a block do not add up.
         UnsupportedTableError: a block is of an unknown version or type.
     """
-    buffer = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
-    view = memoryview(buffer)
+    return scan_source(BytesInMemory(data), path)
+
+
+def scan_source(source: ByteSource, path: str) -> ScanResult:
+    """As ``scan_blocks``, of any source of bytes; of contents there is what the source gives."""
     blocks: list[LogBlock] = []
     corrupt: list[CorruptBlock] = []
     offset = 0
     # Hudi takes fewer bytes than a magic for the end of the file, whatever they are.
-    while len(view) - offset >= len(MAGIC):
-        if view[offset : offset + len(MAGIC)] != MAGIC:
-            raise CorruptLogFileError(path, offset, repr(bytes(view[offset : offset + len(MAGIC)])), repr(MAGIC))
-        damage = _damage(view, offset)
+    while source.size - offset >= len(MAGIC):
+        magic = source.at(offset, len(MAGIC))
+        if magic != MAGIC:
+            raise CorruptLogFileError(path, offset, repr(magic), repr(MAGIC))
+        damage = _damage(source, offset)
         if damage is None:
-            block = parse_block(buffer, offset, path)
+            block = parse_block(source, offset, path)
             blocks.append(block)
             offset += block.size_bytes
             continue
         corrupt.append(CorruptBlock(path=path, offset=offset, reason=damage))
-        next_magic = _NEXT_MAGIC.search(view, offset + len(MAGIC))
-        offset = len(view) if next_magic is None else next_magic.start()
+        offset = source.next_magic(offset + len(MAGIC))
     return ScanResult(blocks=tuple(blocks), corrupt=tuple(corrupt))
 
 
-def _damage(view: memoryview, offset: int) -> str | None:
+def _damage(source: ByteSource, offset: int) -> str | None:
     """What is wrong with the block at ``offset``; None if it is whole."""
     body = offset + UNCOUNTED_SIZE
-    if body > len(view):
+    if body > source.size:
         return "the file ends in the block's size field"
-    (size,) = SIZE_FIELD.unpack_from(view, offset + len(MAGIC))
+    (size,) = SIZE_FIELD.unpack(source.at(offset + len(MAGIC), SIZE_FIELD.size))
     end = body + size
     if size < MIN_BLOCK_SIZE:
         return f"size {size} is too small for a block"
-    if end > len(view):
-        return f"the block ends at byte {end}, the file at {len(view)}"
-    (trailing,) = SIZE_FIELD.unpack_from(view, end - SIZE_FIELD.size)
+    if end > source.size:
+        return f"the block ends at byte {end}, the file at {source.size}"
+    # The end of the block and the next magic in one read.
+    tail = source.at(end - SIZE_FIELD.size, SIZE_FIELD.size + len(MAGIC))
+    (trailing,) = SIZE_FIELD.unpack_from(tail)
     if trailing != size + len(MAGIC):
         return f"the size field says {size}, the trailing length {trailing}"
-    following = view[end : end + len(MAGIC)]
+    following = tail[SIZE_FIELD.size :]
     if len(following) == len(MAGIC) and following != MAGIC:
         return "neither a block nor the end of the file follows"
     return None
