@@ -7,8 +7,6 @@ from statistics import median
 from hudi_bridge.display import size_text
 from hudi_bridge.doctor.examined import Examined
 from hudi_bridge.doctor.findings import Finding, Severity, SliceCost, listed, quoted
-from hudi_bridge.errors import HudiReadError
-from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.time_travel import earliest_readable_instant
 
@@ -27,44 +25,10 @@ _FEW_SMALL_FILES = 2
 _MOST_OLD = 2
 
 
-def slice_costs(examined: Examined) -> tuple[SliceCost, ...]:
-    """The costs of the newest slices, those with the most log bytes first; raises like ``Examined.slices``."""
-    costs = (_cost(piece, examined) for piece in examined.slices)
-    return tuple(sorted(costs, key=lambda cost: (-cost.log_bytes, cost.partition_path, cost.file_id)))
-
-
-def _cost(piece: FileSlice, examined: Examined) -> SliceCost:
-    commits = _delta_commits(piece, examined)
-    return SliceCost(
-        partition_path=piece.partition_path,
-        file_id=piece.file_id,
-        base_bytes=piece.base_size_bytes,
-        log_bytes=piece.log_size_bytes,
-        log_files=len(piece.log_files),
-        delta_commits=commits,
-        log_ratio=piece.log_size_bytes / piece.base_size_bytes if piece.base_size_bytes else None,
-        merge_bytes=piece.log_size_bytes,
-        is_overdue=commits >= examined.limits.delta_commits,
-    )
-
-
-def _delta_commits(piece: FileSlice, examined: Examined) -> int:
-    if examined.is_1x_layout:
-        return len({log.name.instant_time for log in piece.log_files})
-    times: set[str] = set()
-    for log in piece.log_files:
-        scan = examined.log_heads.get(log.path)
-        if scan is not None and not isinstance(scan, HudiReadError):
-            times |= {block.instant_time for block in scan.blocks if block.instant_time and block.holds_records}
-    return len(times)
-
-
 def log_ratio(examined: Examined) -> Iterator[Finding]:
     """Slices whose logs are larger than their base files by the limit, or have none."""
     heavy = [
-        cost
-        for cost in slice_costs(examined)
-        if cost.log_ratio is not None and cost.log_ratio > examined.limits.log_ratio
+        cost for cost in examined.costs if cost.log_ratio is not None and cost.log_ratio > examined.limits.log_ratio
     ]
     if heavy:
         total = sum(cost.log_bytes for cost in heavy)
@@ -81,7 +45,7 @@ def compaction_overdue(examined: Examined) -> Iterator[Finding]:
     """Slices with as many writes in their logs as Hudi waits for, of which no compaction is planned."""
     planned = set(examined.view.pending_compactions)
     overdue = [
-        cost for cost in slice_costs(examined) if cost.is_overdue and (cost.partition_path, cost.file_id) not in planned
+        cost for cost in examined.costs if cost.is_overdue and (cost.partition_path, cost.file_id) not in planned
     ]
     if overdue:
         most = max(cost.delta_commits for cost in overdue)

@@ -21,7 +21,7 @@ from hudi_bridge.doctor import (
 )
 from hudi_bridge.doctor.archive import archived_timeline
 from hudi_bridge.doctor.examined import Examined, Progress
-from hudi_bridge.doctor.findings import Diagnosis, Finding, Severity, SliceCost, ordered
+from hudi_bridge.doctor.findings import Diagnosis, Finding, Severity, SliceCost, of_error, ordered
 from hudi_bridge.doctor.limits import Limits, clock
 from hudi_bridge.doctor.logs import LogChecks
 from hudi_bridge.errors import CorruptTableError, HudiReadError, StorageError, TableNotFoundError, UnsupportedTableError
@@ -177,7 +177,7 @@ def _run(check: Check, examined: Examined) -> Iterator[Finding]:
 
 def _costs(examined: Examined) -> tuple[SliceCost, ...]:
     try:
-        return costs.slice_costs(examined)
+        return examined.costs
     except (HudiReadError, OSError):
         # The checks of slices say why there are none.
         return ()
@@ -185,13 +185,11 @@ def _costs(examined: Examined) -> tuple[SliceCost, ...]:
 
 def _not_checked(name: str, error: Exception) -> Finding:
     is_unsupported = isinstance(error, UnsupportedTableError)
-    return Finding(
+    return of_error(
+        error,
         severity=Severity.WARNING if is_unsupported else Severity.ERROR,
         check=name,
         path=error.path if isinstance(error, CorruptTableError) else None,
-        offset=error.offset if isinstance(error, CorruptTableError) else None,
-        found=error.found if isinstance(error, CorruptTableError) else str(error),
-        expected=error.expected if isinstance(error, CorruptTableError) else None,
         remedy="this part of the table cannot be examined" if is_unsupported else _remedy_of(error),
     )
 

@@ -15,8 +15,10 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.config import FIRST_VERSION_OF_1X, TableConfig, TableType
+from hudi_bridge.doctor.findings import SliceCost
 from hudi_bridge.doctor.limits import Limits
 from hudi_bridge.doctor.log_heads import scan_heads
+from hudi_bridge.doctor.slice_costs import slice_costs
 from hudi_bridge.errors import CorruptBaseFileError, CorruptTableError, HudiReadError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mismatch
 from hudi_bridge.logformat.scan import ScanResult
@@ -263,6 +265,12 @@ class Examined:
             "log headers", lambda log: _guarded(scan_heads, self.storage, log.path, log.size_bytes), chosen
         )
         return {log.path: scan for log, scan in zip(chosen, read, strict=True)}
+
+    @cached_property
+    def costs(self) -> tuple[SliceCost, ...]:
+        """The costs of the newest slices, those with the most log bytes first; raises like ``slices``."""
+        heads = None if self.is_1x_layout else self.log_heads
+        return slice_costs(self.slices, heads, self.limits.delta_commits)
 
     @cached_property
     def planner(self) -> SplitPlanner:

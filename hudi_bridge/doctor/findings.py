@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
+
 _LONGEST_TEXT = 300
 
 
@@ -59,17 +61,17 @@ class Finding:
         return f"{self.severity} {self.check}: {place}found {self.found}{expected}{remedy}"
 
 
-def of_error(error: Exception, *, severity: Severity, check: str, path: str, remedy: str | None) -> Finding:
-    """What an error says was found and expected, and where in the file."""
-    return Finding(
-        severity=severity,
-        check=check,
-        path=path,
-        offset=getattr(error, "offset", None),
-        found=getattr(error, "found", None) or str(error),
-        expected=getattr(error, "expected", None),
-        remedy=remedy,
-    )
+def of_error(error: Exception, *, severity: Severity, check: str, path: str | None, remedy: str | None) -> Finding:
+    """What an error says was found and expected, and where in the file; of what is unsupported, its name too."""
+    if isinstance(error, UnsupportedTableError):
+        found, expected = f"{error.feature} {error.found}", error.supported
+        return Finding(severity=severity, check=check, path=path, found=found, expected=expected, remedy=remedy)
+    if isinstance(error, CorruptTableError):
+        found, expected, offset = error.found, error.expected, error.offset
+        return Finding(
+            severity=severity, check=check, path=path, offset=offset, found=found, expected=expected, remedy=remedy
+        )
+    return Finding(severity=severity, check=check, path=path, found=str(error), remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

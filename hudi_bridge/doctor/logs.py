@@ -8,8 +8,8 @@ from pyroaring import BitMap64
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.doctor.examined import Examined, Footer
-from hudi_bridge.doctor.findings import Finding, Severity, quoted
-from hudi_bridge.errors import CorruptTableError, HudiReadError, UnsupportedTableError
+from hudi_bridge.doctor.findings import Finding, Severity, of_error, quoted
+from hudi_bridge.errors import CorruptTableError, HudiReadError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType, HeaderKey
 from hudi_bridge.logformat.scan import CorruptBlock, ScanResult
@@ -243,20 +243,8 @@ class LogChecks:
 
 
 def _of_error(error: HudiReadError, path: str) -> Finding:
-    if isinstance(error, UnsupportedTableError):
-        found, expected = f"a {error.feature} {error.found}", error.supported
-    else:
-        found = getattr(error, "found", str(error))
-        expected = getattr(error, "expected", "")
-    return Finding(
-        severity=Severity.ERROR,
-        check=_BLOCKS,
-        path=path,
-        offset=getattr(error, "offset", None),
-        found=found,
-        expected=expected or None,
-        remedy="restore the file from a backup; no reader can read it",
-    )
+    remedy = "restore the file from a backup; no reader can read it"
+    return of_error(error, severity=Severity.ERROR, check=_BLOCKS, path=path, remedy=remedy)
 
 
 def _records(block: LogBlock) -> int | None:
