@@ -32,7 +32,7 @@ QUERIES = {query.name: query for query in golden_base_formats()}
 HFILE = next(query for query in QUERIES.values() if query.case == "hfile_mor")
 ANSWERED = [name for name, query in QUERIES.items() if query.answer is not None and query.case != "orc_times"]
 SNAPSHOTS = [name for name in ANSWERED if QUERIES[name].kind == "snapshot"]
-FORMATS = {"orc": "orc_mor-0-snapshot", "hfile": HFILE.name}
+FORMATS = {"orc": "orc_mor-0-snapshot", "hfile": HFILE.name, "lance": "lance_mor-0-snapshot"}
 META = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path"]
 
 
