@@ -5,6 +5,7 @@
     6              1                0.14, 0.15, and 1.x when told to
     8              2                1.0
     9              2                1.1, 1.2
+    10             2                no release yet
 
 A writer deletes and rewrites the file, with a copy in ``hoodie.properties.backup``. Meanwhile, either may be missing or
 truncated.
@@ -30,6 +31,8 @@ BACKUP_PATH = f"{HOODIE_FOLDER}/hoodie.properties.backup"
 BASE_FILE_FORMATS = ("PARQUET", "ORC", "HFILE", "LANCE")
 """The formats of base files, in Hudi's words; in lower case, the extensions of their names."""
 SUPPORTED_TABLE_VERSIONS = (5, 6, 8, 9)
+UNRELEASED_VERSION = 10
+"""The table version of Hudi's main branch after 1.2, with native log files; read only if an option says so."""
 FIRST_VERSION_OF_1X = 8
 """The first table version that only Hudi 1.x writes, with timeline layout 2."""
 
@@ -286,7 +289,7 @@ def _missing_properties(storage: Storage) -> CorruptTimelineError | TableNotFoun
 
 
 def _refuse_unsupported(properties: Mapping[str, str], version: int, layout: int) -> None:
-    if version not in SUPPORTED_TABLE_VERSIONS:
+    if version not in (*SUPPORTED_TABLE_VERSIONS, UNRELEASED_VERSION):
         raise UnsupportedTableError("table version", str(version), ", ".join(map(str, SUPPORTED_TABLE_VERSIONS)))
     if layout != _layout_of(version):
         raise UnsupportedTableError(

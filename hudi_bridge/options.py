@@ -9,8 +9,16 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Self
 
-from hudi_bridge.config import DELETE_MARKER_KEYS, OPERATION_FIELD_KEY, QueryType, TableConfig, comma_separated
-from hudi_bridge.errors import QueryError
+from hudi_bridge.config import (
+    DELETE_MARKER_KEYS,
+    OPERATION_FIELD_KEY,
+    SUPPORTED_TABLE_VERSIONS,
+    UNRELEASED_VERSION,
+    QueryType,
+    TableConfig,
+    comma_separated,
+)
+from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.merge.custom_payload import RecordPayload
 
 _RECORD_MERGERS_KEY = "hoodie.datasource.write.record.merger.impls"
@@ -18,6 +26,7 @@ FULL_SCAN_FALLBACK_KEY = "hoodie.datasource.read.incr.fallback.fulltablescan.ena
 HOLLOW_COMMITS_KEY = "hoodie.read.timeline.holes.resolution.policy"
 READ_AS_RELEASE_KEY = "hudi_bridge.read.as.release"
 BOOTSTRAP_SOURCE_KEY = "hudi_bridge.bootstrap.source"
+READ_UNRELEASED_KEY = "hudi_bridge.read.unreleased"
 METADATA_TABLE_KEY = "hoodie.metadata.enable"
 DATA_SKIPPING_KEY = "hoodie.enable.data.skipping"
 QUERY_TYPE_KEY = "hoodie.datasource.query.type"
@@ -31,6 +40,7 @@ READ_OPTION_KEYS = (
     _RECORD_MERGERS_KEY,
     READ_AS_RELEASE_KEY,
     BOOTSTRAP_SOURCE_KEY,
+    READ_UNRELEASED_KEY,
     FULL_SCAN_FALLBACK_KEY,
     HOLLOW_COMMITS_KEY,
     METADATA_TABLE_KEY,
@@ -41,7 +51,7 @@ READ_OPTION_KEYS = (
     _BUCKET_COUNT_KEY,
     _BUCKET_FIELDS_KEY,
 )
-"""The options that change how a table is read; all but two have Hudi's names."""
+"""The options that change how a table is read; all but three have Hudi's names."""
 _OLDEST_RELEASES = {8: (1, 0), 9: (1, 1)}
 _RELEASE = re.compile(r"(0|1)\.([0-9]{1,3})(?:\.[0-9]{1,3})?")
 
@@ -144,8 +154,11 @@ def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableC
 
     Raises:
         QueryError: an option is unknown, or its value is invalid.
+        UnsupportedTableError: no release of Hudi writes such tables yet, and no option says to read them all the same.
     """
     require_read_options(options)
+    if config.table_version == UNRELEASED_VERSION:
+        config = _unreleased(config, options)
     markers = {name: options[name] for name in DELETE_MARKER_KEYS if name in options}
     if READ_AS_RELEASE_KEY in options:
         config = _as_release(config, options[READ_AS_RELEASE_KEY])
@@ -156,6 +169,16 @@ def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableC
         merge_properties=tuple((dict(config.merge_properties) | markers).items()),
         record_merger_impls=comma_separated(options.get(_RECORD_MERGERS_KEY)),
     )
+
+
+def _unreleased(config: TableConfig, options: Mapping[str, str]) -> TableConfig:
+    """Without the metadata table, of which it is not known how its log files are written."""
+    if not _flag(options, READ_UNRELEASED_KEY):
+        known = ", ".join(map(str, SUPPORTED_TABLE_VERSIONS))
+        supported = f"{known}, and with the option {READ_UNRELEASED_KEY}=true {UNRELEASED_VERSION} as it is planned"
+        found = f"{UNRELEASED_VERSION}, which no release of Hudi writes"
+        raise UnsupportedTableError("table version", found, supported)
+    return replace(config, metadata_partitions=(), metadata_partitions_inflight=())
 
 
 def _as_release(config: TableConfig, release: str) -> TableConfig:

@@ -194,7 +194,7 @@ def test_the_timestamp_key_generator_makes_timestamp_fields(tmp_path: Path) -> N
     [
         ({"hoodie__table__version": "4"}, "table version"),
         ({"hoodie__table__version": "7"}, "table version"),
-        ({"hoodie__table__version": "10"}, "table version"),
+        ({"hoodie__table__version": "11"}, "table version"),
         ({"hoodie__table__version": None}, "table version"),
         ({"hoodie__timeline__layout__version": "0"}, "timeline layout"),
         ({"hoodie__table__type": "MERGE_ON_WRITE"}, "table type"),

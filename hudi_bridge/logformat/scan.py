@@ -22,6 +22,7 @@ from hudi_bridge.logformat.layout import (
     BlockType,
     HeaderKey,
 )
+from hudi_bridge.logformat.native import PARQUET_MAGIC, is_native_name, native_block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,10 @@ def scan_blocks(data: bytes | memoryview | pa.Buffer, path: str) -> ScanResult:
         CorruptLogFileError: the file does not start with a block, or the parts of a block do not add up.
         UnsupportedTableError: a block is of an unknown version or type.
     """
-    return scan_source(BytesInMemory(data), path)
+    buffer = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
+    if is_native_name(path) and memoryview(buffer)[: len(PARQUET_MAGIC)] == PARQUET_MAGIC:
+        return ScanResult(blocks=(native_block(buffer, path),), corrupt=())
+    return scan_source(BytesInMemory(buffer), path)
 
 
 def scan_source(source: ByteSource, path: str) -> ScanResult:

@@ -133,7 +133,7 @@ def data_records(
         absent=absent,
         ordering=ordering,
         is_delete=is_delete,
-        always_deletes=is_delete & _has_default_ordering(ordering, rows.num_rows),
+        always_deletes=is_delete & has_default_ordering(ordering, rows.num_rows),
         marked=marked,
         base_positions=base_positions,
     )
@@ -155,7 +155,8 @@ def delete_records(
     )
 
 
-def _has_default_ordering(ordering: tuple[Column, ...], rows: int) -> Booleans:
+def has_default_ordering(ordering: tuple[Column, ...], rows: int) -> Booleans:
+    """Which of some deletes have no ordering value to compare, and so replace whatever came before."""
     # The default is null or Java's Integer 0; a long 0 is a value like any other.
     if len(ordering) != 1:
         return np.full(rows, not ordering)

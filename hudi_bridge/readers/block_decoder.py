@@ -16,9 +16,10 @@ from hudi_bridge.logformat.block import LogBlock, parse_record_positions
 from hudi_bridge.logformat.delete_records import parse_delete_block
 from hudi_bridge.logformat.hfile import read_hfile
 from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.logformat.native import is_native, native_deletes
 from hudi_bridge.logformat.parquet import decode_parquet_block, parquet_block_schema
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
-from hudi_bridge.merge.log_records import LogRecords, data_records, delete_records, selected
+from hudi_bridge.merge.log_records import LogRecords, data_records, delete_records, has_default_ordering, selected
 from hudi_bridge.merge.ordering_fields import ordering_type
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.split_columns import plan_file_evolution, record_keys, with_path_columns, without_path_columns
@@ -165,8 +166,10 @@ class BlockDecoder:
         return frozenset(column.field.name for column in columns if column.source is None)
 
     def _deletes(self, block: LogBlock) -> LogRecords:
-        deletes = parse_delete_block(block)
         fields = self._rule.ordering_fields if self._rule.uses_ordering else ()
+        if is_native(block):
+            return self._native_deletes(block, fields)
+        deletes = parse_delete_block(block)
         ordering_types = [ordering_type(name, self.schema) for name in fields]
         orderings = deletes.ordering_as(ordering_types)
         without_ordering = ~np.asarray(orderings.comparable.to_numpy(zero_copy_only=False), dtype=np.bool_)
@@ -178,6 +181,14 @@ class BlockDecoder:
             without_ordering | np.asarray(deletes.is_default),
             self._positions(block, len(deletes)),
         )
+
+    def _native_deletes(self, block: LogBlock, fields: Sequence[str]) -> LogRecords:
+        stored = native_deletes(block, fields)
+        types = [ordering_type(name, self.schema) for name in fields]
+        ordering = tuple(column.cast(kind) for column, kind in zip(stored.columns[1:], types, strict=True))
+        always_deletes = has_default_ordering(ordering, stored.num_rows)
+        positions = self._positions(block, stored.num_rows)
+        return delete_records(stored.column(0).cast(pa.string()), ordering, always_deletes, positions)
 
     def records(self, block: LogBlock, datums: "Datums") -> LogRecords:
         """The records of an Avro or HFile block; raises like ``decode``."""

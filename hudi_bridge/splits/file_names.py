@@ -4,6 +4,8 @@ Base file: ``{fileId}_{writeToken}_{instant}.{extension}``.
 Log file: ``.{fileId}_{instant}.log.{version}[_{writeToken}[.cdc]]``. Its instant is the base instant of the slice up to
 table version 7, the requested instant of its delta commit from version 8 on.
 
+Native log file, from table version 10 on: ``{fileId}_{writeToken}_{instant}_{version}.{log|deletes|cdc}.{format}``.
+
 Source: ``FSUtils`` and ``HoodieLogFile``.
 """
 
@@ -19,7 +21,10 @@ _LOG_FILE = re.compile(
     r"\.(?P<file_id>[^._]+)_(?P<instant>[^.]*)\.(?P<kind>log|archive)\.(?P<version>\d+)"
     r"(_(?P<token>(?P<partition>\d+)-(?P<stage>\d+)-(?P<attempt>\d+))(?P<cdc>\.cdc)?)?"
 )
-_NATIVE_LOG_FILE = re.compile(r"[A-Za-z0-9-]+_[A-Za-z0-9-]+_\d+_\d+\.(log|deletes)\.[a-z]+")
+_NATIVE_LOG_FILE = re.compile(
+    r"(?P<file_id>[^._/]+)_(?P<token>(?P<partition>\d+)-(?P<stage>\d+)-(?P<attempt>\d+))_(?P<instant>\d+)"
+    r"_(?P<version>\d+)\.(log|deletes?|(?P<cdc>cdc))\.(?P<format>[a-z]+)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,18 +69,21 @@ def parse_base_file_name(name: str) -> BaseFileName | None:
     )
 
 
-def parse_log_file_name(name: str) -> LogFileName | None:
+def parse_log_file_name(name: str, *, native: bool = False) -> LogFileName | None:
     """The parts of a log file's name, None for a name of another kind.
 
     Raises:
-        UnsupportedTableError: it is a native log file, planned for releases after 1.2.
+        UnsupportedTableError: it is a native log file, planned for releases after 1.2, and ``native`` is false or
+            it is not Parquet.
     """
     match = _LOG_FILE.fullmatch(name)
     if match is None:
-        if _NATIVE_LOG_FILE.fullmatch(name):
+        match = _NATIVE_LOG_FILE.fullmatch(name)
+        if match is not None and not (native and match["format"] == "parquet"):
             raise UnsupportedTableError(
                 "log file", f"native log file {name}", "log files named .{fileId}_{instant}.log.N"
             )
+    if match is None:
         return None
     token = None
     if match["token"]:

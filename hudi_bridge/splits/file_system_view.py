@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.config import FIRST_VERSION_OF_1X
+from hudi_bridge.config import FIRST_VERSION_OF_1X, UNRELEASED_VERSION
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
 from hudi_bridge.splits.file_slice import BaseFile, FileGroup, FileSlice, LogFile
@@ -38,6 +38,7 @@ class TimelineView:
 
     ``pending_compactions`` holds the instant of the pending compaction of a file group, ``replaced`` the instant that
     replaced it (clustering, insert overwrite, delete partition). ``base_extension`` is that of the names of base files.
+    ``has_native_logs`` says that log files may be Parquet.
     """
 
     logs_name_their_own_instant: bool
@@ -47,6 +48,7 @@ class TimelineView:
     pending_compactions: Mapping[GroupId, str]
     replaced: Mapping[GroupId, str]
     base_extension: str = "parquet"
+    has_native_logs: bool = False
 
 
 def view_timeline(state: TableState) -> TimelineView:
@@ -59,6 +61,7 @@ def view_timeline(state: TableState) -> TimelineView:
     replacing = (instant for instant in reversed(state.timeline.commits()) if instant.action is Action.REPLACE_COMMIT)
     return TimelineView(
         logs_name_their_own_instant=state.config.table_version >= FIRST_VERSION_OF_1X,
+        has_native_logs=state.config.table_version >= UNRELEASED_VERSION,
         query_instant=state.instant,
         is_committed=lru_cache(_KNOWN_INSTANTS)(state.timeline.is_committed),
         completion_time_of=_CompletionTimes(state).of,
@@ -83,6 +86,7 @@ def view_range(
     """
     return TimelineView(
         logs_name_their_own_instant=state.config.table_version >= FIRST_VERSION_OF_1X,
+        has_native_logs=state.config.table_version >= UNRELEASED_VERSION,
         query_instant=query_instant,
         is_committed=state.timeline.is_committed,
         completion_time_of=completion_times.get,
@@ -128,14 +132,11 @@ def build_file_groups(partition_path: str, files: Iterable[FileInfo], timeline: 
     for info in files:
         if info.is_dir or info.name.endswith(".crc"):
             continue
-        if info.name.startswith("."):
-            log_name = parse_log_file_name(info.name)
+        base_name = None if info.name.startswith(".") else parse_base_file_name(info.name)
+        if base_name is None:
+            log_name = parse_log_file_name(info.name, native=timeline.has_native_logs)
             if log_name is not None and not log_name.is_cdc:
                 log_files[log_name.file_id].append(LogFile(path=info.path, name=log_name, size_bytes=info.size_bytes))
-            continue
-        base_name = parse_base_file_name(info.name)
-        if base_name is None:
-            parse_log_file_name(info.name)
             continue
         if base_name.extension != timeline.base_extension:
             raise UnsupportedTableError(

@@ -76,7 +76,11 @@ def newest_plain_slices(files: pa.Table, timeline: TimelineView) -> tuple[PlainS
         fill_value=False
     )
     is_plain = _flags(is_base)
-    marked = {*timeline.pending_compactions, *timeline.replaced, *_groups_of(files.filter(pc.invert(is_base)))}
+    marked = {
+        *timeline.pending_compactions,
+        *timeline.replaced,
+        *_groups_of(files.filter(pc.invert(is_base)), timeline),
+    }
     if marked:
         groups = _joined(files.column(PARTITION), pc.struct_field(parts, "file_id"))
         others = pa.array([f"{path}/{file_id}" for path, file_id in marked], pa.string())
@@ -101,12 +105,12 @@ def newest_plain_slices(files: pa.Table, timeline: TimelineView) -> tuple[PlainS
     return PlainSlices(_newest(columns, ranks)), rest
 
 
-def _groups_of(others: pa.Table) -> Iterable[tuple[str, str]]:
+def _groups_of(others: pa.Table, timeline: TimelineView) -> Iterable[tuple[str, str]]:
     """The groups of files that are no usual base files; of those that belong to a group."""
     paths, names = (map(str, others.column(field).to_pylist()) for field in (PARTITION, NAME))
     for path, name in zip(paths, names, strict=True):
         if not name.endswith(".crc"):
-            known = parse_base_file_name(name) or parse_log_file_name(name)
+            known = parse_base_file_name(name) or parse_log_file_name(name, native=timeline.has_native_logs)
             if known is not None:
                 yield path, known.file_id
 
