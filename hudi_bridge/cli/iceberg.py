@@ -74,6 +74,15 @@ ForClient = Annotated[
 CutTimes = Annotated[
     bool, typer.Option("--cut-times", help="With --for presto: timestamps as such, though Presto cuts microseconds.")
 ]
+FormatVersionOption = Annotated[
+    int,
+    typer.Option(
+        "--format-version",
+        min=2,
+        max=3,
+        help="The version of Iceberg's table format; 3 has deletion vectors instead of position-delete files.",
+    ),
+]
 Keep = Annotated[int, typer.Option(min=1, help="How many snapshots to list.")]
 KeepMinutes = Annotated[float, typer.Option(min=0, help="How long to keep files that no snapshot refers to any more.")]
 Builds = Annotated[
@@ -134,6 +143,7 @@ def serve_iceberg(
     storage_option: options.StorageOption = None,
     rewrite_lists: RewriteLists = False,
     rewrite_above: RewriteAbove = None,
+    format_version: FormatVersionOption = 2,
     locate: Locate = None,
     keep: Keep = 20,
     keep_minutes: KeepMinutes = 60,
@@ -183,6 +193,7 @@ def serve_iceberg(
             tables=tables,
             merging=MergingByTable.parse(option or [], load_payloads(payload), tables.find_by_name),
             rewriting=rewriting.of(lists=rewrite_lists, above_percent=rewrite_above),
+            format_version=_connector("format_version").FormatVersion.of(format_version),
             scratch=Scratch.open(scratch),
             locations=Locations.of(tuple(locate or ())),
             host=host,
@@ -225,13 +236,16 @@ def publish_iceberg(
     rewrite_above: RewriteAbove = None,
     for_client: ForClient = None,
     cut_times: CutTimes = False,
+    format_version: FormatVersionOption = 2,
     locate: Locate = None,
     keep: Keep = 20,
     keep_minutes: KeepMinutes = 60,
     builds: Builds = None,
 ) -> None:
     """Write a Hudi table as an Iceberg table, which refers to the base files where they are."""
-    rewriting = _connector("rewriting").Rewriting
+    rewriting = _connector("rewriting").Rewriting.of(
+        lists=rewrite_lists, above_percent=rewrite_above, client=for_client, cut_times=cut_times
+    )
     if as_of is not None:
         note_empty_past(open_table(table, option, payload, storage_option), as_of)
     published = _connector("publish").publish_table(
@@ -242,9 +256,8 @@ def publish_iceberg(
         merging=MergeSettings(options=parse_options(option), payloads=load_payloads(payload)),
         query_type=QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT,
         as_of=as_of,
-        rewriting=rewriting.of(
-            lists=rewrite_lists, above_percent=rewrite_above, client=for_client, cut_times=cut_times
-        ),
+        rewriting=rewriting,
+        format_version=_connector("format_version").FormatVersion.of(format_version, rewriting.client),
         keep=keep,
         keep_seconds=60 * keep_minutes,
     )

@@ -196,6 +196,7 @@ def _arrow_type(kind: IcebergType) -> pa.DataType:
 
 
 PATH_ID, POSITION_ID = 2147483546, 2147483545
+ROW_POSITION_ID = 2147483645
 POSITION_DELETES = pa.schema(
     [
         _arrow_field(NestedField(PATH_ID, "file_path", StringType(), required=True)),

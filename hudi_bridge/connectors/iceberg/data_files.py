@@ -24,6 +24,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
+from hudi_bridge.connectors.iceberg.deletion_vectors import VectorPlace
 from hudi_bridge.connectors.iceberg.name_mapping import Ids
 from hudi_bridge.engines import ColumnStatistics, column_statistics
 
@@ -48,7 +49,9 @@ class DataFile:
     """A data file of an Iceberg table, as a manifest lists it.
 
     ``location`` is the URI that clients use. ``partition`` holds the values of all partition columns, in Iceberg's
-    form; it is None unless all rows are known to have them. Counts and bounds are by field id.
+    form; it is None unless all rows are known to have them. Counts and bounds are by field id. In version 3,
+    ``written_at`` is the instant, as a number, of the newest write that the file shows, and ``vector`` tells where in
+    the file the deletion vector lies, if it has one.
     """
 
     location: str
@@ -60,6 +63,8 @@ class DataFile:
     lower_bounds: Mapping[int, bytes]
     upper_bounds: Mapping[int, bytes]
     split_offsets: tuple[int, ...]
+    written_at: int | None = None
+    vector: VectorPlace | None = None
 
 
 def without_bounds(file: DataFile, ids: Collection[int]) -> DataFile:

@@ -1,19 +1,17 @@
-"""The files of all slices -> Iceberg manifests, and the manifest list of a snapshot.
+"""The files of all slices -> Iceberg manifests.
 
 File ids alone decide which run of slices a manifest lists, so that a changed slice changes only the manifests of its
-run. All files have the same sequence number: a position delete then applies to the data file that it names, whichever
-was written first.
+run. In version 2 all files have the same sequence number: a position delete then applies to the data file that it
+names, whichever was written first. In version 3, where the sequence number tells when a row was last updated, it is the
+instant of the newest write that the file shows, and ids of rows are given to the files themselves.
 
-Source: the Iceberg specification, "Manifests" and "Manifest Lists".
+Source: the Iceberg specification, "Manifests", "Row Lineage" and "Deletion Vectors".
 """
 
 import hashlib
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
 
-from pyiceberg.io import OutputFile, OutputStream
 from pyiceberg.manifest import (
     DataFile as ManifestDataFile,
 )
@@ -24,15 +22,16 @@ from pyiceberg.manifest import (
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
-    ManifestWriterV2,
-    write_manifest_list,
 )
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 
 from hudi_bridge.connectors.iceberg.data_files import DataFile
+from hudi_bridge.connectors.iceberg.format_version import FormatVersion
+from hudi_bridge.connectors.iceberg.manifest_format import InMemory, manifest_writer, with_first_row_id
 from hudi_bridge.connectors.iceberg.partitioning import WITHOUT_PARTITION
+from hudi_bridge.connectors.iceberg.row_lineage import RowLineage
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
@@ -41,61 +40,22 @@ METADATA = "metadata"
 SEQUENCE_NUMBER = 1
 _MEAN_RUN_LENGTH = 64
 _MOST_SLICES = 512
-_FORMAT_VERSION: Literal[2] = 2
-_COMPRESSION: Literal["deflate"] = "deflate"
-
-
-class _InMemory(OutputFile):
-    """A file that PyIceberg writes to memory, with its final location."""
-
-    def __init__(self, location: str) -> None:
-        super().__init__(location)
-        self._stream = _UnclosedStream()
-
-    @property
-    def content(self) -> bytes:
-        return self._stream.getvalue()
-
-    def __len__(self) -> int:
-        return len(self.content)
-
-    def exists(self) -> bool:
-        return False
-
-    def create(self, overwrite: bool = False) -> OutputStream:  # noqa: ARG002, FBT001, FBT002 - PyIceberg's
-        return self._stream
-
-    def to_input_file(self) -> Any:  # noqa: ANN401 - never called
-        raise io.UnsupportedOperation(self.location)
-
-
-class _UnclosedStream(io.BytesIO):
-    """A stream whose content can be read after ``close``."""
-
-    def close(self) -> None:
-        """Stay open."""
-
-
-class _DeleteManifestWriter(ManifestWriterV2):
-    """A writer of manifests that list position-delete files, which PyIceberg reads but does not write."""
-
-    def content(self) -> ManifestContent:
-        return ManifestContent.DELETES
-
-    @property
-    def _meta(self) -> dict[str, str]:
-        return {**super()._meta, "content": "deletes"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestWriter:
-    """Writes the manifests of one snapshot; ``written`` are the existing ones by name, and is added to."""
+    """Writes the manifests of one snapshot; ``written`` are the existing ones by name, and is added to.
+
+    With ``lineage``, the ids of the rows, they are of version 3, and no sequence number exceeds ``snapshot_id``.
+    """
 
     scratch: Scratch
     locations: Locations
     schema: Schema
     spec: PartitionSpec
     written: dict[str, ManifestFile]
+    snapshot_id: int
+    lineage: RowLineage | None = None
 
     def manifests(self, slices: Sequence[SliceFiles], file_ids: Sequence[str]) -> tuple[tuple[str, ManifestFile], ...]:
         """The names and manifests of all slices; ``file_ids`` are those of the slices, in the same order."""
@@ -120,39 +80,54 @@ class ManifestWriter:
         ]
         if not listed:
             return
+        entries = [self._listed(file) for _, file in listed]
         identity = (
-            _FORMAT_VERSION,
+            (FormatVersion.V2 if self.lineage is None else FormatVersion.V3).value,
             self.schema.model_dump_json(),
             str(spec),
             content,
             sorted({name for name, _ in listed}),
+            *(() if self.lineage is None else ([(one.sequence_number, one.first_row_id) for one in entries],)),
         )
         name = f"{hashlib.sha256(repr(identity).encode()).hexdigest()[:32]}-m{content.value}.avro"
         if name not in self.written:
-            self.written[name] = self._write(name, [file for _, file in listed], spec, content)
+            self.written[name] = self._write(name, entries, spec, content)
         yield name, self.written[name]
 
+    def _listed(self, file: DataFile) -> "_Listed":
+        if self.lineage is None or file.written_at is None:
+            return _Listed(file=file, sequence_number=SEQUENCE_NUMBER, first_row_id=None)
+        first_row_id = self.lineage.first_id_of(file) if file.vector is None else None
+        # A write may have been requested after, and completed before, the newest of the snapshot.
+        return _Listed(file=file, sequence_number=min(file.written_at, self.snapshot_id), first_row_id=first_row_id)
+
     def _write(
-        self, name: str, files: Sequence[DataFile], spec: PartitionSpec, content: ManifestContent
+        self, name: str, files: Sequence["_Listed"], spec: PartitionSpec, content: ManifestContent
     ) -> ManifestFile:
         path = f"{METADATA}/{name}"
-        output = _InMemory(self.locations.uri(self.scratch.storage, path))
-        writer = ManifestWriterV2 if content is ManifestContent.DATA else _DeleteManifestWriter
-        with writer(spec, self.schema, output, SEQUENCE_NUMBER, _COMPRESSION) as manifest:
-            for file in files:
-                manifest.add_entry(_entry(file, content))
+        output = InMemory(self.locations.uri(self.scratch.storage, path))
+        newest = max(one.sequence_number for one in files)
+        version = FormatVersion.V2 if self.lineage is None else FormatVersion.V3
+        with manifest_writer(version, content, spec, self.schema, output, newest) as manifest:
+            for one in files:
+                manifest.add_entry(_entry(one, content, newest, version))
         self.scratch.write(path, output.content)
         described = manifest.to_manifest_file()
-        described.sequence_number = SEQUENCE_NUMBER
-        return described
+        described.sequence_number = newest
+        if self.lineage is None:
+            return described
+        return with_first_row_id(
+            described, min((one.first_row_id for one in files if one.first_row_id is not None), default=None)
+        )
 
 
-def manifest_list(location: str, snapshot_id: int, manifests: Sequence[ManifestFile]) -> bytes:
-    """The manifest list of a snapshot."""
-    output = _InMemory(location)
-    with write_manifest_list(_FORMAT_VERSION, output, snapshot_id, None, snapshot_id, _COMPRESSION) as writer:
-        writer.add_manifests(list(manifests))
-    return output.content
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listed:
+    """A file of a manifest, with its sequence number and, in version 3, the id of its first row."""
+
+    file: DataFile
+    sequence_number: int
+    first_row_id: int | None
 
 
 def _runs(slices: Sequence[SliceFiles], file_ids: Sequence[str]) -> Iterator[Sequence[SliceFiles]]:
@@ -166,12 +141,15 @@ def _runs(slices: Sequence[SliceFiles], file_ids: Sequence[str]) -> Iterator[Seq
         yield slices[start:]
 
 
-def _entry(file: DataFile, content: ManifestContent) -> ManifestEntry:
-    is_data = content is ManifestContent.DATA
+def _entry(listed: _Listed, content: ManifestContent, newest: int, version: FormatVersion) -> ManifestEntry:
+    """The entry of a file; those of which the writes are the ``newest`` of the manifest have been added with it."""
+    file, number, is_data = listed.file, listed.sequence_number, content is ManifestContent.DATA
+    in_version_3 = {} if version is FormatVersion.V2 else _fields_of_version_3(listed)
     described = ManifestDataFile.from_args(
+        version.value,
         content=DataFileContent.DATA if is_data else DataFileContent.POSITION_DELETES,
         file_path=file.location,
-        file_format=FileFormat.PARQUET,
+        file_format=FileFormat.PARQUET if file.vector is None else FileFormat.PUFFIN,
         partition=Record(*(file.partition or ())),
         record_count=file.rows,
         file_size_in_bytes=file.size_bytes,
@@ -182,11 +160,24 @@ def _entry(file: DataFile, content: ManifestContent) -> ManifestEntry:
         lower_bounds=dict(file.lower_bounds),
         upper_bounds=dict(file.upper_bounds),
         split_offsets=list(file.split_offsets) or None,
+        **in_version_3,
     )
     return ManifestEntry.from_args(
-        status=ManifestEntryStatus.ADDED,
-        snapshot_id=SEQUENCE_NUMBER,
-        sequence_number=SEQUENCE_NUMBER,
-        file_sequence_number=SEQUENCE_NUMBER,
+        version.value,
+        status=ManifestEntryStatus.ADDED if number == newest else ManifestEntryStatus.EXISTING,
+        snapshot_id=number,
+        sequence_number=number,
+        file_sequence_number=number,
         data_file=described,
     )
+
+
+def _fields_of_version_3(listed: _Listed) -> dict[str, int | str | None]:
+    vector = listed.file.vector
+    if vector is None:
+        return {"first_row_id": listed.first_row_id}
+    return {
+        "referenced_data_file": vector.of,
+        "content_offset": vector.offset,
+        "content_size_in_bytes": vector.size,
+    }

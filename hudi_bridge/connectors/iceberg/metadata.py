@@ -13,12 +13,14 @@ from uuid import NAMESPACE_URL, uuid5
 
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START
 from pyiceberg.schema import Schema
-from pyiceberg.table.metadata import TableMetadataV2
+from pyiceberg.table.metadata import TableMetadataV2, TableMetadataV3
 from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotLogEntry, Summary
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+from pyiceberg.typedef import IcebergBaseModel
 
 from hudi_bridge.config import TimelineTimezone
+from hudi_bridge.connectors.iceberg.format_version import FormatVersion
 from hudi_bridge.connectors.iceberg.manifests import METADATA
 from hudi_bridge.connectors.iceberg.name_mapping import complete, mapped_ids, names_to_ids
 from hudi_bridge.connectors.iceberg.partitioning import WITHOUT_PARTITION
@@ -35,22 +37,31 @@ def table_metadata(
     retained: Iterable[tuple[str, int]],
     *,
     properties: dict[str, str],
-) -> TableMetadataV2:
+    version: FormatVersion = FormatVersion.V2,
+) -> TableMetadataV2 | TableMetadataV3:
     """The metadata of a table. ``snapshots`` are ordered by instant; the last one is current.
 
     ``location`` is the folder of the snapshots' files. ``retained`` are the readable instants with their times, in
-    milliseconds since the epoch.
+    milliseconds since the epoch. A table of version 3 may have snapshots of version 2, which it had before it was
+    upgraded, but not the other way round.
     """
     current = snapshots[-1]
     own = current.spec
     mapping = _mapping(snapshots)
-    listed = [snapshot for snapshot in snapshots if snapshot.spec == own and _is_read_with(current, snapshot, mapping)]
+    listed = [
+        snapshot
+        for snapshot in snapshots
+        if snapshot.spec == own
+        and _is_read_with(current, snapshot, mapping)
+        and (version is FormatVersion.V3 or snapshot.lineage is None)
+    ]
     schemas = _distinct_schemas(listed)
     log = list(_log(current, listed, retained)) if current.snapshot_id else []
     ids = {id_ for schema in schemas for id_ in schema.field_ids} | mapped_ids(mapping)
-    return TableMetadataV2.model_validate(
+    model = TableMetadataV2 if version is FormatVersion.V2 else TableMetadataV3
+    return model.model_validate(
         {
-            "format-version": 2,
+            "format-version": version.value,
             "location": location,
             "table-uuid": uuid5(NAMESPACE_URL, location),
             "last-updated-ms": log[-1].timestamp_ms if log else current.timestamp_ms,
@@ -72,7 +83,17 @@ def table_metadata(
             ],
             "snapshot-log": log,
         }
+        | ({} if version is FormatVersion.V2 else {"next-row-id": _next_row_id(listed)})
     )
+
+
+def metadata_text(metadata: TableMetadataV2 | TableMetadataV3) -> str:
+    """The metadata as JSON; PyIceberg's own method for version 3 refuses, since it writes no such tables yet."""
+    return IcebergBaseModel.model_dump_json(metadata)
+
+
+def _next_row_id(snapshots: Sequence[IcebergSnapshot]) -> int:
+    return max((one.lineage.next_row_id for one in snapshots if one.lineage is not None), default=0)
 
 
 def _mapping(snapshots: Sequence[IcebergSnapshot]) -> NameMapping:
@@ -131,7 +152,13 @@ def _snapshot(location: str, snapshot: IcebergSnapshot, schema_id: int) -> Snaps
             "summary": Summary(Operation.OVERWRITE, **summary),
             "schema-id": schema_id,
         }
+        | _row_ids(snapshot)
     )
+
+
+def _row_ids(snapshot: IcebergSnapshot) -> dict[str, int]:
+    lineage = snapshot.lineage
+    return {} if lineage is None else {"first-row-id": lineage.first_row_id, "added-rows": lineage.added_rows}
 
 
 def _counts(snapshot: IcebergSnapshot) -> dict[str, str]:

@@ -282,7 +282,7 @@ class PlannedSnapshots:
         slices = self._builder.slices
         slices.forget_but(set(self._given))
         needed = {
-            DATA: (slices.own_files(), (".parquet", UNFINISHED)),
+            DATA: (slices.own_files(), (".parquet", ".puffin", UNFINISHED)),
             SLICES: ({f"{name}.json" for name in self._given}, (".json", UNFINISHED)),
             TABLES: (self._published.names(), (TABLE_METADATA, UNFINISHED)),
         }

@@ -3,11 +3,13 @@
 The folder is a file-system ("Hadoop") table, which can be read until Hudi's cleaner removes the base files.
 """
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.counters import Counters
+from hudi_bridge.connectors.iceberg.format_version import FormatVersion
 from hudi_bridge.connectors.iceberg.manifests import METADATA
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.served_table import SnapshotSettings
@@ -15,6 +17,7 @@ from hudi_bridge.connectors.iceberg.table_snapshots import TableSnapshots
 from hudi_bridge.connectors.lakes.merge_settings import MergeSettings
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.errors import QueryError
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.instant import InstantLike
 
@@ -50,15 +53,20 @@ def publish_table(
     keep: int = 20,
     keep_seconds: float = 3600.0,
     rewriting: Rewriting | None = None,
+    format_version: FormatVersion = FormatVersion.V2,
 ) -> PublishedTable:
     """Publish the newest state of the table, or its state as of an instant, to ``folder``.
 
     Up to ``builds`` slices are built in parallel; slices that have not changed are reused. Readers see the old metadata
     until all new files are complete.
 
+    A folder that was published in version 2 can be upgraded to 3.
+
     Raises:
         HudiReadError: the table cannot be read.
+        QueryError: the folder was published in a higher version.
     """
+    _require_no_higher_version(folder, format_version)
     counters = Counters()
     with ThreadPoolExecutor(builds) as builders:
         settings = SnapshotSettings(
@@ -69,6 +77,7 @@ def publish_table(
             keep=keep,
             keep_seconds=keep_seconds,
             rewriting=rewriting or Rewriting(),
+            format_version=format_version,
         )
         published = TableSnapshots(table, query_type, folder, settings, merging).load(as_of)
     name = _write_version(folder, published.metadata.encode())
@@ -84,14 +93,33 @@ def publish_table(
 
 def _write_version(folder: Scratch, metadata: bytes) -> str:
     """Write a new version unless the metadata are the same; the name of the newest metadata file."""
-    hint = (folder.read(_HINT) or b"").decode("ascii", "replace").strip()
-    newest = int(hint) if hint.isdecimal() else 0
+    newest = _newest_version(folder)
     if folder.read(f"{METADATA}/{_name(newest)}") == metadata:
         return _name(newest)
     folder.write(f"{METADATA}/{_name(newest + 1)}", metadata)
     folder.write(_HINT, str(newest + 1).encode())
     folder.remove(f"{METADATA}/{_name(newest - _VERSIONS_KEPT)}")
     return _name(newest + 1)
+
+
+def _newest_version(folder: Scratch) -> int:
+    hint = (folder.read(_HINT) or b"").decode("ascii", "replace").strip()
+    return int(hint) if hint.isdecimal() else 0
+
+
+def _require_no_higher_version(folder: Scratch, format_version: FormatVersion) -> None:
+    """Raises QueryError if the newest metadata are of a higher version: clients may rely on it.
+
+    Raises:
+        QueryError: they are.
+    """
+    try:
+        published = json.loads(folder.read(f"{METADATA}/{_name(_newest_version(folder))}") or b"{}")["format-version"]
+    except (ValueError, KeyError, TypeError):
+        return
+    if isinstance(published, int) and published > format_version:
+        found = f"{format_version} for a folder that was published in version {published}"
+        raise QueryError("--format-version", found, f"{published}, or another folder: a table cannot be downgraded")
 
 
 def _name(version: int) -> str:

@@ -61,7 +61,16 @@ def _content_file(file: DataFile, schema: Schema, spec: PartitionSpec, content: 
         "file-size-in-bytes": file.size_bytes,
         "record-count": file.rows,
     }
-    return document | ({"split-offsets": list(file.split_offsets)} if file.split_offsets else {})
+    document |= {"split-offsets": list(file.split_offsets)} if file.split_offsets else {}
+    vector = file.vector
+    if vector is None:
+        return document
+    return document | {
+        "file-format": "puffin",
+        "referenced-data-file": vector.of,
+        "content-offset": vector.offset,
+        "content-size-in-bytes": vector.size,
+    }
 
 
 def _statistics(file: DataFile, schema: Schema, wanted: Collection[int]) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.counters import Counters
-from hudi_bridge.connectors.iceberg.metadata import epoch_ms, table_metadata
+from hudi_bridge.connectors.iceberg.format_version import FormatVersion
+from hudi_bridge.connectors.iceberg.metadata import epoch_ms, metadata_text, table_metadata
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.slice_builder import FORMAT
 from hudi_bridge.connectors.iceberg.snapshot import IcebergSnapshot
@@ -43,6 +44,7 @@ class SnapshotSettings:
     keep: int = 20
     keep_seconds: float = 3600.0
     rewriting: Rewriting = field(default_factory=Rewriting)
+    format_version: FormatVersion = FormatVersion.V2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +88,13 @@ class ServedTable:
 
     def state(self, table: HudiTable, instant: str) -> str:
         """A hash of what a snapshot is made from; no data file is read for it."""
-        settings = (self.settings.locations, self.settings.rewriting, self.merging)
+        version = self.settings.format_version
+        settings = (
+            self.settings.locations,
+            self.settings.rewriting,
+            self.merging,
+            *(() if version is FormatVersion.V2 else (version,)),
+        )
         return identity(FORMAT, table.config, table.timeline.instants, instant, *settings)
 
     def retained(self, table: HudiTable) -> Iterator[tuple[str, int]]:
@@ -117,8 +125,14 @@ class PublishedMetadata:
                 # Clients that expire snapshots must not remove base files, which are Hudi's.
                 "gc.enabled": "false",
             }
-            metadata = table_metadata(location, snapshots, self._served.retained(table), properties=properties)
-            text = metadata.model_dump_json()
+            metadata = table_metadata(
+                location,
+                snapshots,
+                self._served.retained(table),
+                properties=properties,
+                version=self._served.settings.format_version,
+            )
+            text = metadata_text(metadata)
             name = f"{snapshots[-1].instant}-{hashlib.sha256(text.encode()).hexdigest()[:16]}{TABLE_METADATA}"
             self._scratch.write(f"{TABLES}/{name}", text.encode())
             self._published[key] = Published(

@@ -15,6 +15,7 @@ import uvicorn
 from hudi_bridge.connectors.iceberg.access import Access, read_secret
 from hudi_bridge.connectors.iceberg.catalog import Catalog
 from hudi_bridge.connectors.iceberg.counters import Counters
+from hudi_bridge.connectors.iceberg.format_version import FormatVersion
 from hudi_bridge.connectors.iceberg.http_limits import RequestTimeoutProtocol, is_loopback
 from hudi_bridge.connectors.iceberg.rest import create_app
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
@@ -70,6 +71,7 @@ class ServiceOptions:
     watch_seconds: float | None
     merging: MergingByTable = field(default_factory=MergingByTable)
     rewriting: Rewriting = field(default_factory=Rewriting)
+    format_version: FormatVersion = FormatVersion.V2
     access: Access | None = None
     tls: Tls | None = None
     requests_per_second: float | None = None
@@ -131,6 +133,7 @@ class IcebergService:
                 keep=options.keep,
                 keep_seconds=options.keep_seconds,
                 rewriting=options.rewriting,
+                format_version=options.format_version,
             )
             catalog = Catalog(options.tables, options.scratch, settings, options.merging)
             config = uvicorn.Config(

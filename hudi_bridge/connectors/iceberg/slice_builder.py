@@ -1,8 +1,9 @@
 """A file slice -> the files that an Iceberg client reads for it.
 
-These are the base file, position deletes and new rows; or, if clients would misread the base file, all merged rows.
+These are the base file, position deletes or a deletion vector, and new rows; or, if clients would misread the base
+file, all merged rows.
 
-Source: the Iceberg specification, "Position Delete Files".
+Source: the Iceberg specification, "Position Delete Files" and "Deletion Vectors".
 """
 
 import hashlib
@@ -21,6 +22,8 @@ from hudi_bridge.connectors.iceberg.clients import misread_by
 from hudi_bridge.connectors.iceberg.columns import PATH_ID, POSITION_DELETES, POSITION_ID, Columns, with_types
 from hudi_bridge.connectors.iceberg.compatibility import reason_to_rewrite
 from hudi_bridge.connectors.iceberg.data_files import DataFile, data_file, without_bounds
+from hudi_bridge.connectors.iceberg.deletion_vectors import puffin_file
+from hudi_bridge.connectors.iceberg.format_version import FormatVersion
 from hudi_bridge.connectors.iceberg.name_mapping import Ids, names_to_ids
 from hudi_bridge.connectors.iceberg.partitioning import Partitioning
 from hudi_bridge.connectors.iceberg.presto import why_presto_misreads
@@ -64,6 +67,7 @@ class SliceBuilder:
     partitioning: Partitioning
     at_once: int
     rewriting: Rewriting
+    format_version: FormatVersion = FormatVersion.V2
     mapped: frozenset[str] | None = None
 
     @cached_property
@@ -77,6 +81,7 @@ class SliceBuilder:
             self.partitioning,
             self.rewriting,
             *(() if self.mapped is None else (sorted(self.mapped),)),
+            *(() if self.format_version is FormatVersion.V2 else (self.format_version,)),
             self.locations.uri(self.storage),
             self.locations.uri(self.scratch.storage),
         )
@@ -91,6 +96,10 @@ class SliceBuilder:
         Raises:
             HudiReadError: the slice cannot be read.
         """
+        files = self._build(split)
+        return files if self.format_version is FormatVersion.V2 else _dated(files, split)
+
+    def _build(self, split: RealtimeFileSplit) -> SliceFiles:
         with slice_delta_in(self.storage, split, at_once=self.at_once) as delta:
             counted = delta.counted_instants
             name = f"{self.key(split)}-{hashlib.sha256(repr(counted).encode()).hexdigest()[:8]}"
@@ -196,7 +205,9 @@ class SliceBuilder:
         return self._data_file(location, size, footer, self.columns.ids, partition)
 
     def _write_deletes(self, stem: str, of: DataFile, deleted: "npt.NDArray[np.int64]") -> DataFile:
-        """A position-delete file for a data file, with the partition of that file."""
+        """A position-delete file for a data file, with the partition of that file; in version 3 a deletion vector."""
+        if self.format_version is FormatVersion.V3:
+            return self._write_vector(stem, of, deleted)
         path = f"{DATA}/{stem}.parquet"
         paths = pa.repeat(pa.scalar(of.location), len(deleted))
         with self.scratch.appearing(path) as file:
@@ -217,8 +228,47 @@ class SliceBuilder:
             split_offsets=(),
         )
 
+    def _write_vector(self, stem: str, of: DataFile, deleted: "npt.NDArray[np.int64]") -> DataFile:
+        path, made = f"{DATA}/{stem}.puffin", puffin_file(of.location, deleted)
+        self.scratch.write(path, made.content)
+        return DataFile(
+            location=self.locations.uri(self.scratch.storage, path),
+            rows=len(deleted),
+            size_bytes=len(made.content),
+            partition=of.partition,
+            value_counts={},
+            null_counts={},
+            # PyIceberg finds the data file by equal bounds alone, and otherwise opens all vectors of a partition.
+            lower_bounds={PATH_ID: of.location.encode()},
+            upper_bounds={PATH_ID: of.location.encode()},
+            split_offsets=(),
+            vector=made.place,
+        )
+
     def _file_name(self, file: DataFile) -> str:
         return file.location.rpartition("/")[2]
+
+
+def _dated(files: SliceFiles, split: RealtimeFileSplit) -> SliceFiles:
+    """The files of a slice with the instants of the writes that they show.
+
+    They depend on the slice alone, and each is that of a vector's data file or a later one.
+    """
+    base = _number(split.base_instant_time)
+    newest = max(base, *(_number(instant) for instant, counts in files.counted.items() if counts), 1)
+    own = set(files.own_files)
+    return replace(
+        files,
+        data=tuple(
+            replace(file, written_at=newest if file.location.rpartition("/")[2] in own else base) for file in files.data
+        ),
+        deletes=tuple(replace(file, written_at=newest) for file in files.deletes),
+    )
+
+
+def _number(instant: str) -> int:
+    """An instant as a number, at least 1; names of foreign files may have others, which come first."""
+    return max(int(instant), 1) if instant.isascii() and instant.isdecimal() else 1
 
 
 def _parquet_writer(file: BinaryIO, schema: pa.Schema, *, use_dictionary: bool | list[str]) -> Any:  # noqa: ANN401 - the stubs lack the context manager

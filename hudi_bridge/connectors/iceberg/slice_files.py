@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from hudi_bridge.connectors.iceberg.data_files import DataFile
+from hudi_bridge.connectors.iceberg.deletion_vectors import VectorPlace
 
 _FORMAT = 3
 
@@ -71,6 +72,7 @@ def slice_from_json(text: bytes) -> SliceFiles | None:
 
 
 def _file_to_json(file: DataFile) -> dict[str, Any]:
+    vector = file.vector
     return {
         "location": file.location,
         "rows": file.rows,
@@ -81,10 +83,13 @@ def _file_to_json(file: DataFile) -> dict[str, Any]:
         "lower_bounds": {id_: b64encode(bound).decode() for id_, bound in file.lower_bounds.items()},
         "upper_bounds": {id_: b64encode(bound).decode() for id_, bound in file.upper_bounds.items()},
         "split_offsets": file.split_offsets,
+        "written_at": file.written_at,
+        "vector": None if vector is None else {"of": vector.of, "offset": vector.offset, "size": vector.size},
     }
 
 
 def _file_from_json(document: dict[str, Any]) -> DataFile:
+    vector = document.get("vector")
     return DataFile(
         location=document["location"],
         rows=document["rows"],
@@ -95,6 +100,9 @@ def _file_from_json(document: dict[str, Any]) -> DataFile:
         lower_bounds={id_: b64decode(bound) for id_, bound in _by_id(document["lower_bounds"]).items()},
         upper_bounds={id_: b64decode(bound) for id_, bound in _by_id(document["upper_bounds"]).items()},
         split_offsets=tuple(document["split_offsets"]),
+        # Entries of earlier releases lack these; they are of version 2.
+        written_at=document.get("written_at"),
+        vector=None if vector is None else VectorPlace(**vector),
     )
 
 

@@ -13,6 +13,7 @@ from pyiceberg.table.name_mapping import NameMapping
 
 from hudi_bridge.connectors.iceberg.columns import Columns
 from hudi_bridge.connectors.iceberg.name_mapping import names_to_ids
+from hudi_bridge.connectors.iceberg.row_lineage import RowLineage, lineage_from_json, lineage_to_json
 
 SNAPSHOTS = "snapshots"
 _FORMAT = 3
@@ -26,7 +27,8 @@ class IcebergSnapshot:
     ``manifest_list``, ``manifests`` and ``own_files``, the data files that were written, are file names; ``slices`` are
     the names of ``SliceFiles``. ``stored_paths`` are the columns of all base files that clients read. ``client`` is the
     one that the snapshot was written for, if any. ``notes`` say which clients misread the snapshot. Without a manifest
-    list, the service plans scans of the snapshot, and nothing is counted.
+    list, the service plans scans of the snapshot, and nothing is counted. ``lineage`` are the ids of the rows, which
+    snapshots with files of version 3 have.
     """
 
     instant: str
@@ -45,6 +47,7 @@ class IcebergSnapshot:
     rows: int
     client: str | None
     notes: tuple[str, ...]
+    lineage: RowLineage | None = None
 
     @property
     def snapshot_id(self) -> int:
@@ -71,6 +74,7 @@ def snapshot_to_json(snapshot: IcebergSnapshot) -> bytes:
         "ids": dict(snapshot.columns.ids),
         "mapping": snapshot.columns.mapping.model_dump(mode="json"),
         "spec": snapshot.spec.model_dump(mode="json"),
+        "lineage": lineage_to_json(snapshot.lineage),
     }
     return json.dumps(document, separators=(",", ":")).encode()
 
@@ -86,7 +90,13 @@ def snapshot_from_json(text: bytes) -> IcebergSnapshot | None:
         mapping=NameMapping.model_validate(document["mapping"]),
     )
     fields: dict[str, Any] = {name: _as_tuple(document[name]) for name in _JSON_FIELDS}
-    return IcebergSnapshot(**fields, columns=columns, spec=PartitionSpec.model_validate(document["spec"]))
+    return IcebergSnapshot(
+        **fields,
+        columns=columns,
+        spec=PartitionSpec.model_validate(document["spec"]),
+        # Records of earlier releases lack it; they are of version 2.
+        lineage=lineage_from_json(document.get("lineage")),
+    )
 
 
 _JSON_FIELDS = (

@@ -12,12 +12,15 @@ from pyiceberg.manifest import ManifestFile
 from hudi_bridge.connectors.iceberg.clients import notes_on
 from hudi_bridge.connectors.iceberg.columns import columns_of
 from hudi_bridge.connectors.iceberg.counters import Counters
-from hudi_bridge.connectors.iceberg.manifests import METADATA, ManifestWriter, manifest_list
+from hudi_bridge.connectors.iceberg.format_version import FormatVersion
+from hudi_bridge.connectors.iceberg.manifest_format import manifest_list
+from hudi_bridge.connectors.iceberg.manifests import METADATA, ManifestWriter
 from hudi_bridge.connectors.iceberg.metadata import epoch_ms
 from hudi_bridge.connectors.iceberg.name_mapping import Ids
 from hudi_bridge.connectors.iceberg.partitioning import Partitioning, partitioning_of
 from hudi_bridge.connectors.iceberg.presto import schema_for_presto
 from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
+from hudi_bridge.connectors.iceberg.row_lineage import RowIds
 from hudi_bridge.connectors.iceberg.served_table import ServedTable
 from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
 from hudi_bridge.connectors.iceberg.slice_cache import SliceCache
@@ -45,6 +48,7 @@ def snapshot_builder(served: ServedTable, scratch: Scratch) -> "SnapshotBuilder"
         roots=settings.roots,
         slices=SliceCache(scratch),
         rewriting=settings.rewriting,
+        format_version=settings.format_version,
     )
 
 
@@ -61,10 +65,15 @@ class SnapshotBuilder:
     roots: tuple[Path, ...] | None
     slices: SliceCache
     rewriting: Rewriting
+    format_version: FormatVersion = FormatVersion.V2
     manifests: dict[str, ManifestFile] = field(default_factory=dict)
 
-    def build(self, table: HudiTable, dataset: HudiDataset, state: str, known_ids: Ids) -> IcebergSnapshot:
-        """The snapshot of a dataset of the table; ``known_ids`` are the column ids of earlier snapshots.
+    def build(
+        self, table: HudiTable, dataset: HudiDataset, state: str, known_ids: Ids, row_ids: RowIds
+    ) -> IcebergSnapshot:
+        """The snapshot of a dataset of the table.
+
+        ``known_ids`` are the column ids of earlier snapshots, ``row_ids`` those of their rows.
 
         Raises:
             HudiReadError: the table cannot be read.
@@ -76,12 +85,17 @@ class SnapshotBuilder:
         columns, partitioning = builder.columns, builder.partitioning
         files = self.slices.files_of(splits, builder, self.builders, self.counters)
         spec = partitioning.spec(columns.schema)
+        data = (file for one in files for file in one.data)
+        lineage = None if self.format_version is FormatVersion.V2 else row_ids.assign(data)
+        snapshot_id = int(dataset.instant)
         writer = ManifestWriter(
             scratch=self.scratch,
             locations=self.locations,
             schema=columns.schema,
             spec=spec,
             written=self.manifests,
+            snapshot_id=snapshot_id,
+            lineage=lineage,
         )
         manifests = writer.manifests(files, [f"{split.partition_path}/{split.file_id}" for split in splits])
         return IcebergSnapshot(
@@ -90,7 +104,9 @@ class SnapshotBuilder:
             timestamp_ms=epoch_ms(dataset.instant, table.config.timeline_timezone),
             columns=columns,
             spec=spec,
-            manifest_list=self._write_manifest_list(int(dataset.instant), manifests),
+            manifest_list=self._write_manifest_list(
+                snapshot_id, manifests, None if lineage is None else lineage.first_row_id
+            ),
             manifests=tuple(name for name, _ in manifests),
             slices=tuple(one.name for one in files),
             own_files=tuple(name for one in files for name in one.own_files),
@@ -101,6 +117,7 @@ class SnapshotBuilder:
             rows=sum(file.rows for one in files for file in one.data),
             client=self.rewriting.client,
             notes=notes_on(dataset.schema, files, partitioning.names, self.rewriting),
+            lineage=lineage,
         )
 
     def slice_builder(self, table: HudiTable, dataset: HudiDataset, known_ids: Ids) -> SliceBuilder:
@@ -119,6 +136,7 @@ class SnapshotBuilder:
             partitioning=self._partitioning(table.config.partition_fields, dataset.schema),
             at_once=self.at_once,
             rewriting=self.rewriting,
+            format_version=self.format_version,
         )
 
     def _partitioning(self, partition_fields: tuple[str, ...], schema: pa.Schema) -> Partitioning:
@@ -152,11 +170,14 @@ class SnapshotBuilder:
         for name in self.manifests.keys() - manifests:
             del self.manifests[name]
 
-    def _write_manifest_list(self, snapshot_id: int, manifests: Sequence[tuple[str, ManifestFile]]) -> str:
-        """Write the manifest list; its name, which has a hash of its manifests' names."""
-        names = hashlib.sha256(repr([name for name, _ in manifests]).encode()).hexdigest()[:16]
-        name = f"snap-{snapshot_id}-{names}.avro"
+    def _write_manifest_list(
+        self, snapshot_id: int, manifests: Sequence[tuple[str, ManifestFile]], first_row_id: int | None
+    ) -> str:
+        """Write the manifest list; its name, which has a hash of what it holds."""
+        names = [name for name, _ in manifests]
+        identity = repr(names if first_row_id is None else (names, first_row_id))
+        name = f"snap-{snapshot_id}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.avro"
         location = self.locations.uri(self.scratch.storage, f"{METADATA}/{name}")
-        content = manifest_list(location, snapshot_id, [manifest for _, manifest in manifests])
+        content = manifest_list(location, snapshot_id, [manifest for _, manifest in manifests], first_row_id)
         self.scratch.write(f"{METADATA}/{name}", content)
         return name

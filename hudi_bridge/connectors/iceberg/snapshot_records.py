@@ -7,11 +7,13 @@ from typing import Self
 
 from hudi_bridge.connectors.iceberg.manifests import METADATA
 from hudi_bridge.connectors.iceberg.name_mapping import Ids
+from hudi_bridge.connectors.iceberg.row_lineage import RowIds
 from hudi_bridge.connectors.iceberg.slice_builder import DATA
 from hudi_bridge.connectors.iceberg.snapshot import SNAPSHOTS, IcebergSnapshot, snapshot_from_json, snapshot_to_json
 from hudi_bridge.connectors.publishing.scratch import Scratch
 
 TABLES = "tables"
+_NEXT_ROW_ID = "next-row-id.text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,7 @@ class SnapshotRecords:
         self._scratch = scratch
         self._snapshots: dict[str, IcebergSnapshot] = {}
         self._used: dict[str, float] = {}
+        self._row_ranges: dict[str, tuple[int, int]] = {}
         self.refresh()
 
     def refresh(self) -> None:
@@ -54,7 +57,7 @@ class SnapshotRecords:
             text = None if name in known else self._scratch.read(f"{SNAPSHOTS}/{name}")
             snapshot = None if text is None else _snapshot(text)
             if snapshot is not None:
-                self._snapshots[snapshot.instant] = snapshot
+                self._note(snapshot)
 
     def get(self, instant: str) -> IcebergSnapshot | None:
         """The snapshot as of an instant; None if there is none."""
@@ -67,6 +70,10 @@ class SnapshotRecords:
             ids |= snapshot.columns.ids
         return ids
 
+    def row_ids(self) -> RowIds:
+        """The ids that rows of snapshots have; those that were given before are not given again."""
+        return RowIds(ranges=self._row_ranges, next_row_id=self._next_row_id())
+
     def all(self) -> Sequence[IcebergSnapshot]:
         """All snapshots, ordered by instant."""
         return [self._snapshots[instant] for instant in sorted(self._snapshots)]
@@ -77,8 +84,10 @@ class SnapshotRecords:
 
     def publish(self, snapshot: IcebergSnapshot) -> None:
         """Make a snapshot visible; its files must be complete."""
+        if snapshot.lineage is not None:
+            self._scratch.write(_NEXT_ROW_ID, str(max(snapshot.lineage.next_row_id, self._next_row_id())).encode())
         self._scratch.write(f"{SNAPSHOTS}/{snapshot.record_name}", snapshot_to_json(snapshot))
-        self._snapshots[snapshot.instant] = snapshot
+        self._note(snapshot)
 
     def use(self, snapshots: Sequence[IcebergSnapshot]) -> None:
         """Note that clients have been given these snapshots now."""
@@ -87,15 +96,29 @@ class SnapshotRecords:
     def drop(self, keep: int, keep_seconds: float) -> None:
         """Remove all records but the newest ``keep``, and those that were used within ``keep_seconds``."""
         used_since = time.time() - keep_seconds
-        for snapshot in self.all()[:-keep]:
-            if self._used.get(snapshot.instant, 0) <= used_since:
-                self.remove([snapshot])
+        due = [one for one in self.all()[:-keep] if self._used.get(one.instant, 0) <= used_since]
+        self.remove(due)
+        if any(snapshot.lineage is not None for snapshot in due):
+            self._row_ranges = {}
+            for snapshot in self.all():
+                self._note(snapshot)
 
     def remove(self, snapshots: Sequence[IcebergSnapshot]) -> None:
-        """Remove the records of these snapshots."""
+        """Remove the records of these snapshots; if they are built again, their rows have the same ids."""
         for snapshot in snapshots:
             self._scratch.remove(f"{SNAPSHOTS}/{snapshot.record_name}")
             del self._snapshots[snapshot.instant]
+
+    def _note(self, snapshot: IcebergSnapshot) -> None:
+        self._snapshots[snapshot.instant] = snapshot
+        if snapshot.lineage is not None:
+            self._row_ranges |= snapshot.lineage.ranges
+
+    def _next_row_id(self) -> int:
+        """An id above all that have been given, also in snapshots that are gone."""
+        stored = (self._scratch.read(_NEXT_ROW_ID) or b"").decode("ascii", "replace")
+        known = (snapshot.lineage.next_row_id for snapshot in self.all() if snapshot.lineage is not None)
+        return max(int(stored) if stored.isdecimal() else 0, max(known, default=0))
 
 
 def _snapshot(text: bytes) -> IcebergSnapshot | None:

@@ -1,10 +1,11 @@
 """The Iceberg snapshots of a Hudi table, built on request and kept in a scratch folder.
 
-    data/        rows and position deletes of file slices
+    data/        rows and position deletes of file slices, or deletion vectors
     slices/      the cache entry of each slice
     metadata/    manifests and manifest lists
     snapshots/   one record for each snapshot
     tables/      Iceberg table metadata
+    next-row-id.text  the first id that no row has had, in version 3
 
 Each file is written after those it refers to. Data, manifests and table metadata are named after a hash of what they
 were made from, so that complete files are reused after a crash.
@@ -118,7 +119,7 @@ class TableSnapshots:
         is_known = snapshot is not None and snapshot.state == state
         if snapshot is None or not is_known:
             with operation(_LOG, "build", table=self._storage.shown_path, instant=dataset.instant):
-                snapshot = self._builder.build(table, dataset, state, known_ids)
+                snapshot = self._builder.build(table, dataset, state, known_ids, self._snapshots.row_ids())
             self._snapshots.publish(snapshot)
         self._settings.counters.add("snapshots_reused_total" if is_known else "snapshots_built_total")
         listed = [snapshot] if as_of is not None else self._snapshots.up_to(snapshot.instant, self._settings.keep)
@@ -157,7 +158,10 @@ class TableSnapshots:
         manifests = {name for snapshot in snapshots for name in snapshot.manifests}
         lists = {snapshot.manifest_list for snapshot in snapshots if snapshot.manifest_list is not None}
         needed = {
-            DATA: ({name for snapshot in snapshots for name in snapshot.own_files}, (".parquet", UNFINISHED)),
+            DATA: (
+                {name for snapshot in snapshots for name in snapshot.own_files},
+                (".parquet", ".puffin", UNFINISHED),
+            ),
             SLICES: ({f"{name}.json" for name in slices}, (".json", UNFINISHED)),
             METADATA: (manifests | lists, (".avro", UNFINISHED)),
             TABLES: (self._published.names(), (TABLE_METADATA, UNFINISHED)),
