@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hudi_bridge.connectors.iceberg.format_version import FormatVersion
 from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.publishing.locations import Locations
@@ -25,6 +26,20 @@ pytestmark = pytest.mark.jvm
 CASES_PER_GROUP = 1
 NEGATIVE_ZERO = ("p_ext_avro_120", 3)
 """A condition (`= 0.0`) for which Iceberg for Spark passes over base files whose dictionary has -0.0 and not 0.0."""
+
+
+IN_VERSION_3 = [
+    (name, 0)
+    for name in (
+        "a_story_v9_120",
+        "b_awsdms_120",
+        "c_avro_blocks_120",
+        "e_composite_keys_120",
+        "f_types_120",
+        "g_logs_rename_0150",
+    )
+]
+"""Queries of several groups."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -98,3 +113,31 @@ def test_published_metadata_are_read_without_a_service(engine: SparkIceberg, tmp
     )
     for place in (published.metadata_location, published.location):
         assert differences(answer_of(query), engine.rows_of_metadata(place)) == []
+
+
+def test_tables_of_version_3(engine: SparkIceberg, lake: Path, tmp_path: Path) -> None:
+    """Deletion vectors, and the ids of rows with the commits that have written them."""
+    table = TableWriter(folder=lake / "lineage").create()
+    table.base_file(at(1), [{"id": key, "ts": 1, "value": "old"} for key in "abcd"])
+    table.commit(at(1))
+    for number, key in ((2, "a"), (3, "c")):
+        block = table.data_block(at(number), [{"id": key, "ts": number, "value": f"by {number}"}])
+        table.log_file(at(number), [block], number=number)
+    table.commit(at(2))
+    queries = [QUERIES[key] for key in IN_VERSION_3]
+    roots = sorted({lake, *(query.table.parent.parent for query in queries)})
+    options = service_options(tmp_path, roots, format_version=FormatVersion.V3, rewriting=Rewriting(lists=True))
+    with running(options) as service:
+        catalog = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "rest", ".cache-enabled": "false"}
+        for name, value in (catalog | {".uri": service.url}).items():
+            engine.rows(f"SET `spark.sql.catalog.newer{name}`=`{value}`")
+        for query in queries:
+            found = engine.rows(f"SELECT * FROM newer.`{query.case}`.`{name_of(query)}`")
+            assert differences(answer_of(query), found) == [], query.case
+        lineage = "SELECT id, _row_id, _last_updated_sequence_number AS written FROM newer.default.lineage"
+        old = [{"id": key, "_row_id": number, "written": int(at(1))} for number, key in enumerate("abcd")]
+        assert rows_of(engine, lineage) == [{"id": "a", "_row_id": 4, "written": int(at(2))}, *old[1:]]
+        table.commit(at(3))
+        new = [{"id": key, "_row_id": number, "written": int(at(3))} for key, number in (("a", 5), ("c", 6))]
+        assert rows_of(engine, lineage) == [new[0], old[1], new[1], old[3]]
+        assert {path.suffix for path in tmp_path.rglob("*-deletes.*")} == {".puffin"}
