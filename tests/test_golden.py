@@ -341,7 +341,7 @@ def test_operations_that_the_properties_do_not_tell_of_are_found_in_the_files(ca
 def test_operations_that_are_not_found_are_refused_without_the_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changelog, "_MOST_LOG_BYTES", 0)
+    monkeypatch.setattr(changelog, "_MOST_FILES", 0)
     copy = without_operations_in_properties("w_operation_120", tmp_path)
     with pytest.raises(UnsupportedTableError, match=f"_hoodie_operation in .*{OPERATION_FIELD_KEY}=true"):
         HudiTable.open(copy).snapshot().to_table()

@@ -17,7 +17,6 @@ from hudi_bridge.caching import cached_property
 from hudi_bridge.config import FIRST_VERSION_OF_1X, TableConfig, TableType
 from hudi_bridge.doctor.findings import SliceCost
 from hudi_bridge.doctor.limits import Limits
-from hudi_bridge.doctor.log_heads import scan_heads
 from hudi_bridge.doctor.slice_costs import slice_costs
 from hudi_bridge.errors import CorruptBaseFileError, CorruptTableError, HudiReadError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mismatch
@@ -33,6 +32,7 @@ from hudi_bridge.splits.file_system_view import (
     latest_snapshot_slice,
     view_timeline,
 )
+from hudi_bridge.splits.log_heads import scan_heads
 from hudi_bridge.splits.partitions import list_partitions
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.storage import FileInfo, Storage

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from hudi_bridge.doctor.examined import Examined
 from hudi_bridge.doctor.findings import Finding, Severity, listed, of_error
 from hudi_bridge.doctor.limits import age_text, hours_between
-from hudi_bridge.doctor.log_heads import scan_heads
 from hudi_bridge.errors import CorruptTableError, HudiReadError
 from hudi_bridge.metadata.record_kinds import ALL_PARTITIONS, FILES
 from hudi_bridge.metadata.table import METADATA_FOLDER, MetadataTable
+from hudi_bridge.splits.log_heads import scan_heads
 from hudi_bridge.timeline.instant import MILLIS_LENGTH
 
 _TABLE, _FILES, _RECORDS = "metadata-table", "metadata-files", "metadata-records"

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
-from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
+from hudi_bridge.splits.log_heads import scan_heads
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat, read_commit_metadata
 from hudi_bridge.timeline.instant import Instant
@@ -26,8 +26,6 @@ from hudi_bridge.timeline.table_state import TableState
 
 _MOST_COMMITS = 3
 _MOST_FILES = 3
-_MOST_LOG_BYTES = 4 << 20
-"""Larger logs are not read for their schema; rows that they have with an operation are refused when they are read."""
 _BYTES_OF_ANSWER = 128
 
 
@@ -79,8 +77,8 @@ def _column_names(storage: Storage, stat: WriteStat) -> list[str] | None:
     if base is not None and base.extension == "parquet":
         with storage.open_input(stat.path, stat.file_size_bytes or None) as file:
             return pq.read_schema(file).names
-    if base is not None or parse_log_file_name(name) is None or stat.file_size_bytes > _MOST_LOG_BYTES:
+    if base is not None or parse_log_file_name(name) is None:
         return None
-    blocks = scan_blocks(storage.read_buffer(stat.path), stat.path).blocks
+    blocks = scan_heads(storage, stat.path, stat.file_size_bytes).blocks
     texts = [block.schema_text for block in blocks if block.is_data and block.schema_text]
     return arrow_schema(parse_avro_schema(texts[-1], stat.path)).names if texts else None

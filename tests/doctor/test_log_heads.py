@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_bridge.doctor.log_heads import scan_heads
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.logformat.layout import BlockType, HeaderKey
 from hudi_bridge.logformat.scan import ScanResult, scan_blocks
+from hudi_bridge.splits.log_heads import scan_heads
 from hudi_bridge.storage import Storage
 from tests.counting_files import CountingFileSystem
 from tests.golden_cases import golden_table
