@@ -73,21 +73,36 @@ class TableSnapshots:
         self._builder = snapshot_builder(self._served, scratch)
         self._published = PublishedMetadata(self._served, scratch)
         self._checked = -math.inf
+        self._begun = 0
+        self._newest: tuple[int, Published] | None = None
 
     def load(self, as_of: InstantLike | None = None) -> Published:
         """The newest snapshot and the listed earlier ones, or only the snapshot as of an instant.
 
+        Of loads that wait for one another, those that came before another began share its result: where commits come
+        as fast as snapshots are built, none waits for more than two.
+
         Raises:
             HudiReadError: the table cannot be read.
         """
+        begun = self._begun
         with self._lock:
-            for remaining in reversed(range(_MOST_TRIES)):
-                try:
-                    return self._load(self._served.open(), as_of)
-                except (DataFileGoneError, InstantNotReadableError):
-                    # The cleaner was faster, and there is a newer instant now.
-                    if as_of is not None or not remaining:
-                        raise
+            if as_of is not None:
+                return self._loaded(as_of)
+            if self._newest is None or self._newest[0] <= begun:
+                self._begun += 1
+                number = self._begun
+                self._newest = number, self._loaded(None)
+            return self._newest[1]
+
+    def _loaded(self, as_of: InstantLike | None) -> Published:
+        for remaining in reversed(range(_MOST_TRIES)):
+            try:
+                return self._load(self._served.open(), as_of)
+            except (DataFileGoneError, InstantNotReadableError):
+                # The cleaner was faster, and there is a newer instant now.
+                if as_of is not None or not remaining:
+                    raise
         raise AssertionError
 
     def follow(self) -> None:

@@ -460,3 +460,53 @@ def test_slices_that_have_changed_much_are_rewritten_on_demand(
 def test_a_share_is_one(percent: float) -> None:
     with pytest.raises(QueryError, match="--rewrite-above"):
         Rewriting.of(lists=False, above_percent=percent)
+
+
+class CountingLock:
+    """A lock that counts who has asked for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts = threading.Lock()
+        self.asked = 0
+
+    def __enter__(self) -> None:
+        with self._counts:
+            self.asked += 1
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def test_loads_that_wait_share_the_one_that_began_after_they_came(
+    table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Client(table, tmp_path / "scratch", builders)
+    load, begun, may_end, commits = client.snapshots._load, threading.Event(), threading.Event(), iter(range(3, 20))
+
+    def slowly(*arguments: Any) -> Published:
+        begun.set()
+        assert may_end.wait(60)
+        published = load(*arguments)
+        commit = next(commits)
+        update(table, commit, 0)
+        table.commit(at(commit))
+        return published
+
+    lock = CountingLock()
+    monkeypatch.setattr(client.snapshots, "_lock", lock)
+    monkeypatch.setattr(client.snapshots, "_load", slowly)
+    with ThreadPoolExecutor(9) as pool:
+        first = pool.submit(client.load)
+        assert begun.wait(60)
+        others = [pool.submit(client.load) for _ in range(8)]
+        while lock.asked < 9:
+            time.sleep(0.01)
+        may_end.set()
+        # The first had begun before the others came.
+        found = {other.result().location for other in others}
+        assert len(found) == 1
+        assert first.result().location not in found
+    monkeypatch.undo()
+    assert client.load().location not in found
