@@ -23,6 +23,7 @@ from hudi_bridge import (
     HudiTable,
     InstantRange,
     MergeMode,
+    OnFilesGone,
     QueryType,
     RealtimeFileSplit,
     RecordHistory,
@@ -73,6 +74,11 @@ def follow_changes(table: HudiTable, after: str) -> tuple[pa.Table, str | None, 
     changed: HudiDataset = table.changes(after, up_to=None, format=ChangeFormat.CDC)
     split: ChangeSplit = ChangeSplit.from_json(next(changed.splits()).to_json())
     return table.changes(after, format="rows").to_table(columns=["op", "after"]), changed.next_after, split
+
+
+def plan_again(table: HudiTable) -> tuple[HudiDataset, HudiDataset, pa.Table]:
+    of_now: HudiDataset = table.snapshot(on_files_gone=OnFilesGone.REPLAN)
+    return of_now, table.read_optimized(on_files_gone="error"), table.get("k", on_files_gone="replan")
 
 
 def count(dataset: HudiDataset) -> tuple[int, int]:
