@@ -35,6 +35,7 @@ from hudi_bridge.connectors.iceberg.row_lineage import RowLineage
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.publishing.unique_names import new_mark
 
 METADATA = "metadata"
 SEQUENCE_NUMBER = 1
@@ -44,7 +45,7 @@ _MOST_SLICES = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestWriter:
-    """Writes the manifests of one snapshot; ``written`` are the existing ones by name, and is added to.
+    """Writes the manifests of one snapshot; ``written`` are the existing ones by what they list, and is added to.
 
     With ``lineage``, the ids of the rows, they are of version 3, and no sequence number exceeds ``snapshot_id``.
     """
@@ -89,10 +90,10 @@ class ManifestWriter:
             sorted({name for name, _ in listed}),
             *(() if self.lineage is None else ([(one.sequence_number, one.first_row_id) for one in entries],)),
         )
-        name = f"{hashlib.sha256(repr(identity).encode()).hexdigest()[:32]}-m{content.value}.avro"
-        if name not in self.written:
-            self.written[name] = self._write(name, entries, spec, content)
-        yield name, self.written[name]
+        key = f"{hashlib.sha256(repr(identity).encode()).hexdigest()[:32]}-m{content.value}"
+        if key not in self.written:
+            self.written[key] = self._write(f"{key}-{new_mark()}.avro", entries, spec, content)
+        yield name_of(self.written[key]), self.written[key]
 
     def _listed(self, file: DataFile) -> "_Listed":
         if self.lineage is None or file.written_at is None:
@@ -128,6 +129,11 @@ class _Listed:
     file: DataFile
     sequence_number: int
     first_row_id: int | None
+
+
+def name_of(manifest: ManifestFile) -> str:
+    """The name of the file."""
+    return manifest.manifest_path.rpartition("/")[2]
 
 
 def _runs(slices: Sequence[SliceFiles], file_ids: Sequence[str]) -> Iterator[Sequence[SliceFiles]]:

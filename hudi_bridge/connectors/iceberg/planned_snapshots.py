@@ -5,8 +5,11 @@ client asks for a plan instead. A plan builds its slices in steps, one for each 
 
     data/      rows and position deletes of file slices
     slices/    the cache entry of each slice
+    given/     notes of the slices that clients were given
     snapshots/ one record for each instant that was loaded
     tables/    Iceberg table metadata
+
+Any number of services may use one folder. A plan is known to the service that made it alone.
 """
 
 import logging
@@ -21,19 +24,19 @@ from uuid import uuid4
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 
+from hudi_bridge.connectors.iceberg.garbage import Garbage
+from hudi_bridge.connectors.iceberg.given_slices import GivenSlices
 from hudi_bridge.connectors.iceberg.metadata import epoch_ms
 from hudi_bridge.connectors.iceberg.name_mapping import Ids, names_to_ids
 from hudi_bridge.connectors.iceberg.scan_filters import ScanFilter
 from hudi_bridge.connectors.iceberg.scan_requests import ScanRequest
 from hudi_bridge.connectors.iceberg.scan_tasks import scan_tasks
-from hudi_bridge.connectors.iceberg.served_table import TABLE_METADATA, Published, PublishedMetadata, ServedTable
+from hudi_bridge.connectors.iceberg.served_table import Published, PublishedMetadata, ServedTable
 from hudi_bridge.connectors.iceberg.slice_builder import DATA, SliceBuilder
-from hudi_bridge.connectors.iceberg.slice_cache import SLICES
 from hudi_bridge.connectors.iceberg.snapshot import IcebergSnapshot
 from hudi_bridge.connectors.iceberg.snapshot_builder import snapshot_builder
 from hudi_bridge.connectors.iceberg.snapshot_records import TABLES, SnapshotRecords
-from hudi_bridge.connectors.publishing.orphan_files import remove_orphan_files
-from hudi_bridge.connectors.publishing.scratch import UNFINISHED, Scratch
+from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import column_ids
 from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError, QueryError
@@ -81,7 +84,7 @@ class PlannedSnapshots:
     """The scans of one table for one query type. Thread-safe: slices are built for one request at a time."""
 
     def __init__(self, served: ServedTable, scratch: Scratch) -> None:
-        """The scans of a table; no other process may write to ``scratch``.
+        """The scans of a table.
 
         Raises:
             QueryError: the scratch folder lies within the table.
@@ -94,7 +97,8 @@ class PlannedSnapshots:
         self._published = PublishedMetadata(served, scratch)
         self._builder = snapshot_builder(served, scratch)
         self._plans: OrderedDict[str, _Plan] = OrderedDict()
-        self._given: dict[str, float] = {}
+        self._given = GivenSlices(scratch, served.settings.keep_seconds)
+        self._garbage = Garbage(scratch, served.settings.keep_seconds)
         self._checked = -_CHECK_SECONDS
 
     def load(self, as_of: InstantLike | None = None) -> Published:
@@ -106,7 +110,7 @@ class PlannedSnapshots:
         with self._lock:
             state = self._state(as_of)
             keep = self._served.settings.keep
-            listed = [state.record] if as_of is not None else self._records.up_to(state.record.instant, keep)
+            listed = [state.record] if as_of is not None else self._records.up_to(state.record, keep)
             self._records.use(listed)
             return self._published.of(state.table, listed)
 
@@ -210,9 +214,9 @@ class PlannedSnapshots:
 
     def _scan_tasks(self, plan: _Plan, splits: Sequence[RealtimeFileSplit]) -> dict[str, Any]:
         builder, settings = plan.state.builder, self._served.settings
-        self._forget_missing_files()
+        self._refresh_slices()
         files = self._builder.slices.files_of(splits, builder, settings.builders, settings.counters)
-        self._given |= dict.fromkeys((one.name for one in files), time.time())
+        self._given.give(one.name for one in files)
         record = plan.state.record
         return scan_tasks(files, record.columns.schema, record.spec, plan.residual, plan.with_statistics)
 
@@ -220,15 +224,15 @@ class PlannedSnapshots:
         """The table as clients know it after this: a new instant gets a record."""
         table = self._served.open()
         dataset = self._served.dataset(table, as_of)
+        self._records.refresh()
         known_ids = self._records.ids()
         builder = self._builder.slice_builder(table, dataset, known_ids)
         # Scan tasks have no nulls as values of partitions.
         builder = replace(builder, partitioning=replace(builder.partitioning, nulls=False))
         state = self._served.state(table, dataset.instant)
-        record = self._records.get(dataset.instant)
-        if record is None or record.state != state:
-            record = self._record(table, dataset, builder, state, known_ids)
-            self._records.publish(record)
+        record = self._records.find(dataset.instant, state)
+        if record is None:
+            record = self._records.publish(self._record(table, dataset, builder, state, known_ids))
             self._remove_unused()
         return _State(
             table=table, dataset=dataset, record=record, builder=replace(builder, mapped=self._mapped(record))
@@ -266,27 +270,22 @@ class PlannedSnapshots:
         doubtful = {path for other in others for path, id_ in other.items() if own.get(path, id_) != id_}
         return frozenset(record.stored_paths) - doubtful
 
-    def _forget_missing_files(self) -> None:
+    def _refresh_slices(self) -> None:
+        """Find out which slices can be given, in a store once in a while."""
         if not self._scratch.storage.is_local and time.monotonic() - self._checked < _CHECK_SECONDS:
             return
         self._checked = time.monotonic()
-        self._builder.slices.forget_without(frozenset(self._scratch.names(DATA)))
+        self._given.refresh()
+        self._builder.slices.refresh(frozenset(self._scratch.names(DATA)), self._given.usable())
         self._published.keep_present(self._scratch.names(TABLES))
 
     def _remove_unused(self) -> None:
         """Remove the files of slices that no client was given lately, and earlier records and metadata."""
-        settings, now = self._served.settings, time.time()
+        settings = self._served.settings
         self._records.drop(settings.keep, settings.keep_seconds)
-        self._published.keep_instants({record.instant for record in self._records.all()})
-        self._given = {name: given for name, given in self._given.items() if now - given < settings.keep_seconds}
-        slices = self._builder.slices
-        slices.forget_but(set(self._given))
-        needed = {
-            DATA: (slices.own_files(), (".parquet", ".puffin", UNFINISHED)),
-            SLICES: ({f"{name}.json" for name in self._given}, (".json", UNFINISHED)),
-            TABLES: (self._published.names(), (TABLE_METADATA, UNFINISHED)),
-        }
-        removed = remove_orphan_files(self._scratch, needed, settings.keep_seconds)
+        self._given.refresh()
+        self._given.forget_past()
+        removed = self._garbage.remove(self._records, self._given.needed())
         settings.counters.add("files_removed_total", removed)
 
 

@@ -17,6 +17,7 @@ from hudi_bridge.connectors.iceberg.snapshot_records import TABLES
 from hudi_bridge.connectors.lakes.merge_settings import MergeSettings
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.publishing.unique_names import current_period
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import identity
 from hudi_bridge.storage import Storage
@@ -106,7 +107,10 @@ class ServedTable:
 
 
 class PublishedMetadata:
-    """The table metadata that clients have been given, as files of a scratch folder; not thread-safe."""
+    """The table metadata that clients have been given, as files of a scratch folder; not thread-safe.
+
+    The names have the period in which they are given out: all services write the same file, and none that is removed.
+    """
 
     def __init__(self, served: ServedTable, scratch: Scratch) -> None:
         self._served = served
@@ -115,7 +119,9 @@ class PublishedMetadata:
 
     def of(self, table: HudiTable, snapshots: Sequence[IcebergSnapshot]) -> Published:
         """The metadata of some snapshots, ordered by instant; the file is written unless it is there."""
-        key = repr([(snapshot.instant, snapshot.state) for snapshot in snapshots])
+        period = current_period(self._served.settings.keep_seconds)
+        made_of = [(one.instant, one.state, one.manifest_list, dict(one.columns.ids)) for one in snapshots]
+        key = repr((period, made_of))
         if key not in self._published:
             locations = self._served.settings.locations
             location = locations.uri(self._scratch.storage)
@@ -133,7 +139,8 @@ class PublishedMetadata:
                 version=self._served.settings.format_version,
             )
             text = metadata_text(metadata)
-            name = f"{snapshots[-1].instant}-{hashlib.sha256(text.encode()).hexdigest()[:16]}{TABLE_METADATA}"
+            digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+            name = f"{snapshots[-1].instant}-{digest}-p{period}{TABLE_METADATA}"
             self._scratch.write(f"{TABLES}/{name}", text.encode())
             self._published[key] = Published(
                 instant=snapshots[-1].instant,
@@ -146,14 +153,6 @@ class PublishedMetadata:
                 del self._published[oldest]
         return self._published[key]
 
-    def names(self) -> set[str]:
-        """The names of the files."""
-        return {one.name for one in self._published.values()}
-
     def keep_present(self, names: Collection[str]) -> None:
         """Forget all files but those with these names."""
         self._published = {key: one for key, one in self._published.items() if one.name in names}
-
-    def keep_instants(self, instants: Collection[str]) -> None:
-        """Forget the metadata of which the newest snapshot is of none of these instants."""
-        self._published = {key: one for key, one in self._published.items() if one.instant in instants}

@@ -5,7 +5,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
@@ -24,10 +24,10 @@ from hudi_bridge.connectors.lakes.merge_settings import MergingByTable
 from hudi_bridge.connectors.lakes.tables import TablesByName
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.connectors.publishing.scratch_lock import locked
 from hudi_bridge.errors import QueryError
 
 _SHUTDOWN_SECONDS = 30
+_TRIED = ".hudi-bridge"
 _LOG = logging.getLogger(__name__)
 
 
@@ -97,20 +97,15 @@ class ServiceOptions:
 
 
 class IcebergService:
-    """A service that holds its scratch folder and listens on its socket: clients can connect before ``run``."""
+    """A service that listens on its socket: clients can connect before ``run``."""
 
     def __init__(self, options: ServiceOptions) -> None:
         options.validate()
         self._options = options
         self.counters = Counters()
-        self._held = ExitStack()
-        self._held.enter_context(locked(options.scratch, self.stop))
+        _require_writable(options.scratch)
         family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-        try:
-            self._socket = socket.create_server((options.host, options.port), family=family)
-        except BaseException:
-            self._held.close()
-            raise
+        self._socket = socket.create_server((options.host, options.port), family=family)
         self._server: uvicorn.Server | None = None
 
     @property
@@ -124,7 +119,7 @@ class IcebergService:
         """Serve until ``stop``, SIGINT or SIGTERM; open requests are answered first."""
         options = self._options
         pool = ThreadPoolExecutor(options.builds, thread_name_prefix="hudi-bridge-build")
-        with self._held, pool as builders, self._socket:
+        with pool as builders, self._socket:
             settings = SnapshotSettings(
                 locations=options.locations,
                 builders=builders,
@@ -165,6 +160,20 @@ class IcebergService:
         """Make ``run`` return."""
         if self._server is not None:
             self._server.should_exit = True
+
+
+def _require_writable(scratch: Scratch) -> None:
+    """Write a file and remove it, so that what is wrong is said before the first request.
+
+    Raises:
+        QueryError: nothing can be written to the folder.
+    """
+    try:
+        scratch.write(_TRIED, b"")
+        scratch.remove(_TRIED)
+    except OSError as error:
+        found = f"{scratch.storage.shown_path}, where nothing can be written: {error.strerror or error}"
+        raise QueryError("--scratch", found, "a folder to write to") from error
 
 
 @contextmanager

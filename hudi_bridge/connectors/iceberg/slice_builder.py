@@ -31,6 +31,7 @@ from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.publishing.unique_names import new_mark
 from hudi_bridge.dispatch import open_reader_in
 from hudi_bridge.engines import (
     SliceDelta,
@@ -102,7 +103,7 @@ class SliceBuilder:
     def _build(self, split: RealtimeFileSplit) -> SliceFiles:
         with slice_delta_in(self.storage, split, at_once=self.at_once) as delta:
             counted = delta.counted_instants
-            name = f"{self.key(split)}-{hashlib.sha256(repr(counted).encode()).hexdigest()[:8]}"
+            name = f"{self.key(split)}-{hashlib.sha256(repr(counted).encode()).hexdigest()[:8]}-{new_mark()}"
             base_data = None if delta.base_file is None else self._base_data_file(split, delta.base_file)
             if delta.base_file is not None and base_data is not None:
                 files = self._with_base_file(split, delta, delta.base_file, base_data, name)

@@ -1,13 +1,15 @@
 """A cache of the files of slices in the scratch folder: slices that have not changed are not read again."""
 
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Executor, Future
 
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles, slice_from_json, slice_to_json
 from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.publishing.unique_names import marked_at, period_seconds
 from hudi_bridge.splits.split import RealtimeFileSplit
 
 SLICES = "slices"
@@ -17,16 +19,37 @@ _SUFFIX = ".json"
 class SliceCache:
     """The files of each slice by key, in one version for each set of log blocks that counted.
 
-    Cached files on disk are used only after ``forget_without`` has listed the data files that exist.
+    Other services may write to the folder, and remove from it. ``refresh`` says which entries are used until it is
+    called again.
     """
 
-    def __init__(self, scratch: Scratch) -> None:
+    def __init__(self, scratch: Scratch, keep_seconds: float) -> None:
         self._scratch = scratch
+        self._new_seconds = period_seconds(keep_seconds) / 2
         self._unread: dict[str, set[str]] = defaultdict(set)
         self._known: dict[str, dict[str, SliceFiles]] = defaultdict(dict)
         self._present: frozenset[str] = frozenset()
-        for name in scratch.names(SLICES):
-            self._unread[_key(name)].add(name)
+
+    def refresh(self, present: frozenset[str], needed: Collection[str]) -> None:
+        """Find the entries that can be used: new ones, and those that are ``needed``, so that nobody removes them.
+
+        ``needed`` are names of slices, and ``present`` are the data files that exist.
+        """
+        self._present = present
+        now = time.time()
+        names = {name.removesuffix(_SUFFIX) for name in self._scratch.names(SLICES)}
+        usable = {one for one in names if one in needed or now - (marked_at(one) or 0) < self._new_seconds}
+        for key, known in list(self._known.items()):
+            left = {
+                name: files for name, files in known.items() if name in usable and present.issuperset(files.own_files)
+            }
+            self._known[key] = left
+            if not left:
+                del self._known[key]
+        self._unread = defaultdict(set)
+        for name in usable:
+            if name not in self._known.get(_key(name), {}):
+                self._unread[_key(name)].add(name)
 
     def files_of(
         self, splits: Iterable[RealtimeFileSplit], builder: SliceBuilder, builders: Executor, counters: Counters
@@ -44,23 +67,6 @@ class SliceCache:
             _stop(waiting)
             raise
 
-    def forget_but(self, names: set[str]) -> None:
-        """Drop all entries but those with these names."""
-        for key in list(self._known):
-            self._known[key] = {name: files for name, files in self._known[key].items() if name in names}
-            if not self._known[key]:
-                del self._known[key]
-
-    def own_files(self) -> set[str]:
-        """The names of the files in the scratch folder that the entries in memory have."""
-        return {name for known in self._known.values() for files in known.values() for name in files.own_files}
-
-    def forget_without(self, present: frozenset[str]) -> None:
-        """Drop entries with data files that are not ``present``, also those that are read from disk later."""
-        self._present = present
-        for key, known in list(self._known.items()):
-            self._known[key] = {name: files for name, files in known.items() if present.issuperset(files.own_files)}
-
     def _files(self, split: RealtimeFileSplit, builder: SliceBuilder, counters: Counters) -> SliceFiles:
         key = builder.key(split)
         files = self._find(key, builder)
@@ -77,7 +83,7 @@ class SliceCache:
     def _find(self, key: str, builder: SliceBuilder) -> SliceFiles | None:
         """The entry of a slice for which the same log blocks counted; None if there is none."""
         for name in self._unread.pop(key, ()):
-            text = self._scratch.read(f"{SLICES}/{name}")
+            text = self._scratch.read(f"{SLICES}/{name}{_SUFFIX}")
             files = None if text is None else _slice_files(text)
             if files is not None and self._present.issuperset(files.own_files):
                 self._known[key][files.name] = files

@@ -16,7 +16,7 @@ from hudi_bridge.connectors.iceberg.name_mapping import names_to_ids
 from hudi_bridge.connectors.iceberg.row_lineage import RowLineage, lineage_from_json, lineage_to_json
 
 SNAPSHOTS = "snapshots"
-_FORMAT = 3
+_FORMAT = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +53,6 @@ class IcebergSnapshot:
     def snapshot_id(self) -> int:
         """The instant as a number."""
         return int(self.instant)
-
-    @property
-    def record_name(self) -> str:
-        """The file name of the record; a later state of the same instant replaces it."""
-        return f"{self.instant}.json"
 
     def reads_alike(self, mapping: NameMapping) -> bool:
         """Whether clients find the same columns in the base files by another mapping."""

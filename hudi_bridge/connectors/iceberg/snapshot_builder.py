@@ -1,7 +1,7 @@
 """A query of a Hudi table -> an Iceberg snapshot and its files."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ from hudi_bridge.connectors.iceberg.columns import columns_of
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.format_version import FormatVersion
 from hudi_bridge.connectors.iceberg.manifest_format import manifest_list
-from hudi_bridge.connectors.iceberg.manifests import METADATA, ManifestWriter
+from hudi_bridge.connectors.iceberg.manifests import METADATA, ManifestWriter, name_of
 from hudi_bridge.connectors.iceberg.metadata import epoch_ms
 from hudi_bridge.connectors.iceberg.name_mapping import Ids
 from hudi_bridge.connectors.iceberg.partitioning import Partitioning, partitioning_of
@@ -27,6 +27,7 @@ from hudi_bridge.connectors.iceberg.slice_cache import SliceCache
 from hudi_bridge.connectors.iceberg.snapshot import IcebergSnapshot
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.publishing.unique_names import new_mark
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import column_ids
 from hudi_bridge.errors import UnsupportedTableError
@@ -46,7 +47,7 @@ def snapshot_builder(served: ServedTable, scratch: Scratch) -> "SnapshotBuilder"
         at_once=settings.at_once,
         counters=settings.counters,
         roots=settings.roots,
-        slices=SliceCache(scratch),
+        slices=SliceCache(scratch, settings.keep_seconds),
         rewriting=settings.rewriting,
         format_version=settings.format_version,
     )
@@ -164,11 +165,11 @@ class SnapshotBuilder:
             if not any(real.is_relative_to(root) for root in self.roots):
                 raise UnsupportedTableError("place of a data file", path, "files below the folders that are served")
 
-    def forget_but(self, slices: set[str], manifests: set[str]) -> None:
-        """Drop all slices and manifests from memory but those with these names."""
-        self.slices.forget_but(slices)
-        for name in self.manifests.keys() - manifests:
-            del self.manifests[name]
+    def keep_manifests(self, names: Collection[str]) -> None:
+        """Drop all manifests from memory but those with these names."""
+        for key, manifest in list(self.manifests.items()):
+            if name_of(manifest) not in names:
+                del self.manifests[key]
 
     def _write_manifest_list(
         self, snapshot_id: int, manifests: Sequence[tuple[str, ManifestFile]], first_row_id: int | None
@@ -176,7 +177,7 @@ class SnapshotBuilder:
         """Write the manifest list; its name, which has a hash of what it holds."""
         names = [name for name, _ in manifests]
         identity = repr(names if first_row_id is None else (names, first_row_id))
-        name = f"snap-{snapshot_id}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.avro"
+        name = f"snap-{snapshot_id}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}-{new_mark()}.avro"
         location = self.locations.uri(self.scratch.storage, f"{METADATA}/{name}")
         content = manifest_list(location, snapshot_id, [manifest for _, manifest in manifests], first_row_id)
         self.scratch.write(f"{METADATA}/{name}", content)

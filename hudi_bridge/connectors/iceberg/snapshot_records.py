@@ -11,9 +11,11 @@ from hudi_bridge.connectors.iceberg.row_lineage import RowIds
 from hudi_bridge.connectors.iceberg.slice_builder import DATA
 from hudi_bridge.connectors.iceberg.snapshot import SNAPSHOTS, IcebergSnapshot, snapshot_from_json, snapshot_to_json
 from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.publishing.unique_names import marked_at, new_mark
 
 TABLES = "tables"
 _NEXT_ROW_ID = "next-row-id.text"
+DROPPED = "dropped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,28 +42,38 @@ class PresentFiles:
 
 
 class SnapshotRecords:
-    """The records of snapshots in a folder; ``refresh`` finds those of other processes."""
+    """The records of snapshots in a folder, to which other services may write as well.
+
+    A record is never changed. If two services make one of the same state, the earlier counts for both; if there are
+    several states of an instant, the one that was found last is listed.
+    """
 
     def __init__(self, scratch: Scratch) -> None:
         self._scratch = scratch
-        self._snapshots: dict[str, IcebergSnapshot] = {}
+        self._records: dict[str, IcebergSnapshot] = {}
+        self._unreadable: set[str] = set()
         self._used: dict[str, float] = {}
         self._row_ranges: dict[str, tuple[int, int]] = {}
         self.refresh()
 
     def refresh(self) -> None:
-        """Read new records."""
-        names = self._scratch.names(SNAPSHOTS)
-        known = {snapshot.record_name: snapshot for snapshot in self._snapshots.values()}
-        for name in names:
-            text = None if name in known else self._scratch.read(f"{SNAPSHOTS}/{name}")
-            snapshot = None if text is None else _snapshot(text)
-            if snapshot is not None:
+        """Read new records, and forget those that are gone."""
+        names = set(self._scratch.names(SNAPSHOTS))
+        for name in self._records.keys() - names:
+            del self._records[name]
+        self._unreadable &= names
+        for name in sorted(names - self._records.keys() - self._unreadable):
+            snapshot = read_record(self._scratch, f"{SNAPSHOTS}/{name}")
+            if snapshot is None:
+                self._unreadable.add(name)
+            else:
+                self._records[name] = snapshot
                 self._note(snapshot)
 
-    def get(self, instant: str) -> IcebergSnapshot | None:
-        """The snapshot as of an instant; None if there is none."""
-        return self._snapshots.get(instant)
+    def find(self, instant: str, state: str) -> IcebergSnapshot | None:
+        """The snapshot of a state of an instant; None if there is none."""
+        names = [name for name, one in self._records.items() if (one.instant, one.state) == (instant, state)]
+        return self._records[min(names, key=_age)] if names else None
 
     def ids(self) -> Ids:
         """The column ids of all snapshots, by dotted path."""
@@ -75,55 +87,95 @@ class SnapshotRecords:
         return RowIds(ranges=self._row_ranges, next_row_id=self._next_row_id())
 
     def all(self) -> Sequence[IcebergSnapshot]:
-        """All snapshots, ordered by instant."""
-        return [self._snapshots[instant] for instant in sorted(self._snapshots)]
+        """The snapshot of each instant, ordered by instant."""
+        return [self._records[name] for name in self._listed()]
 
-    def up_to(self, instant: str, most: int) -> Sequence[IcebergSnapshot]:
-        """The last ``most`` snapshots up to an instant, ordered by instant."""
-        return [snapshot for snapshot in self.all() if snapshot.instant <= instant][-most:]
+    def everything(self) -> Sequence[IcebergSnapshot]:
+        """The snapshots of all records, also those that are not listed."""
+        return list(self._records.values())
 
-    def publish(self, snapshot: IcebergSnapshot) -> None:
-        """Make a snapshot visible; its files must be complete."""
+    def up_to(self, snapshot: IcebergSnapshot, most: int) -> Sequence[IcebergSnapshot]:
+        """A snapshot, and those before it: the last ``most`` instants in order."""
+        before = [one for one in self.all() if one.instant < snapshot.instant]
+        return [*before, snapshot][-most:]
+
+    def publish(self, snapshot: IcebergSnapshot) -> IcebergSnapshot:
+        """Make a snapshot visible, whose files must be complete; returns that of a service which was faster, if any."""
         if snapshot.lineage is not None:
             self._scratch.write(_NEXT_ROW_ID, str(max(snapshot.lineage.next_row_id, self._next_row_id())).encode())
-        self._scratch.write(f"{SNAPSHOTS}/{snapshot.record_name}", snapshot_to_json(snapshot))
-        self._note(snapshot)
+        name = f"{snapshot.instant}-{snapshot.state[:16]}-{new_mark()}.json"
+        self._scratch.write(f"{SNAPSHOTS}/{name}", snapshot_to_json(snapshot))
+        self.refresh()
+        return self.find(snapshot.instant, snapshot.state) or snapshot
 
     def use(self, snapshots: Sequence[IcebergSnapshot]) -> None:
         """Note that clients have been given these snapshots now."""
         self._used |= dict.fromkeys((snapshot.instant for snapshot in snapshots), time.time())
 
     def drop(self, keep: int, keep_seconds: float) -> None:
-        """Remove all records but the newest ``keep``, and those that were used within ``keep_seconds``."""
+        """Drop all records but the newest ``keep``, and those that were used within ``keep_seconds``.
+
+        Earlier states of an instant are dropped as well.
+        """
         used_since = time.time() - keep_seconds
-        due = [one for one in self.all()[:-keep] if self._used.get(one.instant, 0) <= used_since]
-        self.remove(due)
-        if any(snapshot.lineage is not None for snapshot in due):
+        listed = self._listed()
+        kept = set(listed[-keep:])
+        kept |= {name for name in listed if self._used.get(self._records[name].instant, 0) > used_since}
+        due = self._records.keys() - kept
+        has_lineage = any(self._records[name].lineage is not None for name in due)
+        for name in due:
+            self._drop(name)
+        if has_lineage:
             self._row_ranges = {}
-            for snapshot in self.all():
-                self._note(snapshot)
+            for name in sorted(self._records, key=_age):
+                self._note(self._records[name])
+        for name in self._unreadable:
+            self._scratch.remove(f"{SNAPSHOTS}/{name}")
 
     def remove(self, snapshots: Sequence[IcebergSnapshot]) -> None:
-        """Remove the records of these snapshots; if they are built again, their rows have the same ids."""
-        for snapshot in snapshots:
-            self._scratch.remove(f"{SNAPSHOTS}/{snapshot.record_name}")
-            del self._snapshots[snapshot.instant]
+        """Remove the records of these snapshots, whose files are gone.
+
+        If they are built again, the rows of base files have the same ids.
+        """
+        for name, one in list(self._records.items()):
+            if one in snapshots:
+                self._scratch.remove(f"{SNAPSHOTS}/{name}")
+                del self._records[name]
+
+    def _drop(self, name: str) -> None:
+        snapshot = self._records.pop(name)
+        # Whoever looks at both folders, in this order, finds the record in one of them.
+        self._scratch.write(f"{DROPPED}/{snapshot.instant}-{new_mark()}.json", snapshot_to_json(snapshot))
+        self._scratch.remove(f"{SNAPSHOTS}/{name}")
+
+    def _listed(self) -> list[str]:
+        """The names of one record for each instant, ordered by instant."""
+        first: dict[tuple[str, str], str] = {}
+        for name in sorted(self._records, key=_age):
+            first.setdefault((self._records[name].instant, self._records[name].state), name)
+        latest = {instant: name for (instant, _), name in first.items()}
+        return [latest[instant] for instant in sorted(latest)]
 
     def _note(self, snapshot: IcebergSnapshot) -> None:
-        self._snapshots[snapshot.instant] = snapshot
         if snapshot.lineage is not None:
             self._row_ranges |= snapshot.lineage.ranges
 
     def _next_row_id(self) -> int:
         """An id above all that have been given, also in snapshots that are gone."""
         stored = (self._scratch.read(_NEXT_ROW_ID) or b"").decode("ascii", "replace")
-        known = (snapshot.lineage.next_row_id for snapshot in self.all() if snapshot.lineage is not None)
+        known = (snapshot.lineage.next_row_id for snapshot in self.everything() if snapshot.lineage is not None)
         return max(int(stored) if stored.isdecimal() else 0, max(known, default=0))
 
 
-def _snapshot(text: bytes) -> IcebergSnapshot | None:
-    """The snapshot of a record; None if it is damaged, and the snapshot is built again."""
+def read_record(scratch: Scratch, path: str) -> IcebergSnapshot | None:
+    """The snapshot of a record; None if it is gone or damaged."""
+    text = scratch.read(path)
     try:
-        return snapshot_from_json(text)
+        return None if text is None else snapshot_from_json(text)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _age(name: str) -> tuple[int, str]:
+    """What orders records by the time when they were written."""
+    return marked_at(name) or 0, name

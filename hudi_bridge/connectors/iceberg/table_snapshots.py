@@ -4,11 +4,13 @@
     slices/      the cache entry of each slice
     metadata/    manifests and manifest lists
     snapshots/   one record for each snapshot
+    dropped/     records of snapshots whose files go as soon as running queries no longer need them
     tables/      Iceberg table metadata
     next-row-id.text  the first id that no row has had, in version 3
 
-Each file is written after those it refers to. Data, manifests and table metadata are named after a hash of what they
-were made from, so that complete files are reused after a crash.
+Each file is written after those it refers to. The names of data, manifests and table metadata have a hash of what they
+were made from, so that complete files are used again after a crash and by other services. Any number of services may
+use one folder: ``garbage`` says why none removes what another needs.
 """
 
 import contextlib
@@ -18,22 +20,22 @@ import time
 from threading import Lock
 
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.iceberg.manifests import METADATA
+from hudi_bridge.connectors.iceberg.garbage import Garbage
+from hudi_bridge.connectors.iceberg.name_mapping import Ids
 from hudi_bridge.connectors.iceberg.served_table import (
-    TABLE_METADATA,
     Published,
     PublishedMetadata,
     ServedTable,
     SnapshotSettings,
 )
 from hudi_bridge.connectors.iceberg.slice_builder import DATA
-from hudi_bridge.connectors.iceberg.slice_cache import SLICES
+from hudi_bridge.connectors.iceberg.snapshot import IcebergSnapshot
 from hudi_bridge.connectors.iceberg.snapshot_builder import snapshot_builder
-from hudi_bridge.connectors.iceberg.snapshot_records import TABLES, PresentFiles, SnapshotRecords
+from hudi_bridge.connectors.iceberg.snapshot_records import PresentFiles, SnapshotRecords
 from hudi_bridge.connectors.lakes.merge_settings import MergeSettings
-from hudi_bridge.connectors.publishing.orphan_files import remove_orphan_files
-from hudi_bridge.connectors.publishing.scratch import UNFINISHED, Scratch
-from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError
+from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError, StorageError
 from hudi_bridge.operations import operation
 from hudi_bridge.storage import Storage
 from hudi_bridge.table import HudiTable
@@ -56,7 +58,7 @@ class TableSnapshots:
         settings: SnapshotSettings,
         merging: MergeSettings | None = None,
     ) -> None:
-        """The snapshots of the table in ``storage``; no other process may write to ``scratch``.
+        """The snapshots of the table in ``storage``.
 
         Raises:
             QueryError: the scratch folder lies within the table.
@@ -72,6 +74,7 @@ class TableSnapshots:
         self._snapshots = SnapshotRecords(scratch)
         self._builder = snapshot_builder(self._served, scratch)
         self._published = PublishedMetadata(self._served, scratch)
+        self._garbage = Garbage(scratch, settings.keep_seconds)
         self._checked = -math.inf
         self._begun = 0
         self._newest: tuple[int, Published] | None = None
@@ -125,24 +128,44 @@ class TableSnapshots:
         self.load()
 
     def _load(self, table: HudiTable, as_of: InstantLike | None) -> Published:
+        self._snapshots.refresh()
         # Taken before snapshots are dropped: columns keep their ids when a snapshot is rebuilt.
         known_ids = self._snapshots.ids()
         self._forget_missing_files()
         dataset = self._served.dataset(table, as_of)
         state = self._served.state(table, dataset.instant)
-        snapshot = self._snapshots.get(dataset.instant)
-        is_known = snapshot is not None and snapshot.state == state
-        if snapshot is None or not is_known:
+        snapshot = self._snapshots.find(dataset.instant, state)
+        is_known = snapshot is not None
+        if snapshot is None:
             with operation(_LOG, "build", table=self._storage.shown_path, instant=dataset.instant):
-                snapshot = self._builder.build(table, dataset, state, known_ids, self._snapshots.row_ids())
-            self._snapshots.publish(snapshot)
+                snapshot = self._build(table, dataset, state, known_ids)
+            snapshot = self._snapshots.publish(snapshot)
         self._settings.counters.add("snapshots_reused_total" if is_known else "snapshots_built_total")
-        listed = [snapshot] if as_of is not None else self._snapshots.up_to(snapshot.instant, self._settings.keep)
+        listed = [snapshot] if as_of is not None else self._snapshots.up_to(snapshot, self._settings.keep)
         self._snapshots.use(listed)
         published = self._published.of(table, listed)
         if not is_known:
-            self._remove_unused()
+            self._snapshots.drop(self._settings.keep, self._settings.keep_seconds)
+            self._settings.counters.add("files_removed_total", self._garbage.remove(self._snapshots))
         return published
+
+    def _build(self, table: HudiTable, dataset: HudiDataset, state: str, known_ids: Ids) -> IcebergSnapshot:
+        for _ in range(_MOST_TRIES):
+            started = time.monotonic()
+            needed = self._snapshots.everything()
+            self._builder.keep_manifests({name for one in needed for name in one.manifests})
+            present = frozenset(self._scratch.names(DATA))
+            self._builder.slices.refresh(present, {name for one in needed for name in one.slices})
+            snapshot = self._builder.build(table, dataset, state, known_ids, self._snapshots.row_ids())
+            # Another service may meanwhile have removed what was there when the build began.
+            if time.monotonic() - started < self._settings.keep_seconds / 2:
+                return snapshot
+            if PresentFiles.of(self._scratch).has_all_of(snapshot):
+                return snapshot
+            self._snapshots.refresh()
+        raise StorageError(
+            self._scratch.storage.shown_path, "keep", "files are removed faster than snapshots are built"
+        )
 
     def _forget_missing_files(self) -> None:
         """Drop snapshots whose files have been removed by others; they are built again on request."""
@@ -150,7 +173,7 @@ class TableSnapshots:
             return
         present = PresentFiles.of(self._scratch)
         self._checked = time.monotonic()
-        broken = [snapshot for snapshot in self._snapshots.all() if not present.has_all_of(snapshot)]
+        broken = [snapshot for snapshot in self._snapshots.everything() if not present.has_all_of(snapshot)]
         if broken:
             _LOG.warning(
                 "%s: files of %d snapshots are gone from the scratch folder",
@@ -158,29 +181,5 @@ class TableSnapshots:
                 len(broken),
             )
         self._snapshots.remove(broken)
-        self._builder.slices.forget_without(present.data)
-        for name in self._builder.manifests.keys() - present.metadata:
-            del self._builder.manifests[name]
+        self._builder.keep_manifests(present.metadata)
         self._published.keep_present(present.tables)
-
-    def _remove_unused(self) -> None:
-        self._snapshots.refresh()
-        self._snapshots.drop(self._settings.keep, self._settings.keep_seconds)
-        snapshots = self._snapshots.all()
-        instants = {snapshot.instant for snapshot in snapshots}
-        self._published.keep_instants(instants)
-        slices = {name for snapshot in snapshots for name in snapshot.slices}
-        manifests = {name for snapshot in snapshots for name in snapshot.manifests}
-        lists = {snapshot.manifest_list for snapshot in snapshots if snapshot.manifest_list is not None}
-        needed = {
-            DATA: (
-                {name for snapshot in snapshots for name in snapshot.own_files},
-                (".parquet", ".puffin", UNFINISHED),
-            ),
-            SLICES: ({f"{name}.json" for name in slices}, (".json", UNFINISHED)),
-            METADATA: (manifests | lists, (".avro", UNFINISHED)),
-            TABLES: (self._published.names(), (TABLE_METADATA, UNFINISHED)),
-        }
-        removed = remove_orphan_files(self._scratch, needed, self._settings.keep_seconds)
-        self._settings.counters.add("files_removed_total", removed)
-        self._builder.forget_but(slices, manifests)

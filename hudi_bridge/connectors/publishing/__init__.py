@@ -1,1 +1,1 @@
-"""Shared by connectors that publish files: the scratch folder, its lock, orphan files, and URIs for engines."""
+"""Shared by connectors that publish files: the scratch folder, unique names, orphan files, and URIs for engines."""
