@@ -55,13 +55,14 @@ def update(table: TableWriter, commit: int, number: int) -> None:
 class Client:
     """One process's snapshots of a table."""
 
-    def __init__(self, table: TableWriter, scratch: Path, builders: ThreadPoolExecutor, **settings: Any) -> None:
+    def __init__(
+        self, table: TableWriter, scratch: Path | Scratch, builders: ThreadPoolExecutor, **settings: Any
+    ) -> None:
         self.counters = Counters()
-        self.scratch = scratch
+        opened = scratch if isinstance(scratch, Scratch) else Scratch.open(str(scratch))
+        self.scratch = Path(opened.storage.root)
         made = SnapshotSettings(locations=Locations(), builders=builders, at_once=2, counters=self.counters, **settings)
-        self.snapshots = TableSnapshots(
-            Storage.open(str(table.folder)), QueryType.SNAPSHOT, Scratch.open(str(scratch)), made
-        )
+        self.snapshots = TableSnapshots(Storage.open(str(table.folder)), QueryType.SNAPSHOT, opened, made)
 
     def load(self, as_of: str | None = None) -> Published:
         return self.snapshots.load(as_of)
