@@ -17,7 +17,6 @@ import pytest
 
 from hudi_bridge import HudiDataset, HudiTable, QueryError, QueryType
 from hudi_bridge.readers.base_file import OpenBaseFile
-from hudi_bridge.readers.base_formats.parquet import ParquetBaseFile
 from tests.compare import differences
 from tests.table_writer import META_FIELDS, TableWriter, at, sorted_column
 
@@ -140,13 +139,13 @@ def test_a_condition_between_constants_is_a_filter(dataset: HudiDataset) -> None
 
 def test_head_reads_no_more_than_it_needs(dataset: HudiDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    open_base_file = ParquetBaseFile.open
+    make = OpenBaseFile.__init__
 
-    def recorded(storage: Any, split: Any, path: str, **options: Any) -> OpenBaseFile:
+    def recorded(base: OpenBaseFile, split: Any, path: str, *rest: Any) -> None:
         opened.append(path)
-        return open_base_file(storage, split, path, **options)
+        make(base, split, path, *rest)
 
-    monkeypatch.setattr(ParquetBaseFile, "open", recorded)
+    monkeypatch.setattr(OpenBaseFile, "__init__", recorded)
     assert dataset.head(1, use_threads=False).num_rows == 1
     assert len(opened) == 1
     assert dataset.head(2).num_rows == 2
