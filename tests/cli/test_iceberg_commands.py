@@ -183,7 +183,6 @@ def test_a_configuration_has_all_options_and_the_command_line_comes_before_it(
 
     def run(service: IcebergService) -> None:
         given.append(service._options)
-        service._held.close()
         service._socket.close()
 
     monkeypatch.setattr(IcebergService, "run", run)
