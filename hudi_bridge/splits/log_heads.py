@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from hudi_bridge.logformat.layout import MAGIC
+from hudi_bridge.logformat.native import is_native_name, native_block
 from hudi_bridge.logformat.scan import ScanResult, scan_source
 from hudi_bridge.storage import Storage
 
@@ -24,6 +25,8 @@ def scan_heads(storage: Storage, path: str, size_bytes: int) -> ScanResult:
     with storage.open_input(path, size_bytes or None) as file:
         size = file.size()
         parts = _Parts(lambda start, length: storage.read_range(file, path, start, length).to_pybytes(), size)
+        if is_native_name(path):
+            return ScanResult(blocks=(native_block(pa.py_buffer(parts.at(0, size)), path),), corrupt=())
         return scan_source(parts, path)
 
 

@@ -10,7 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import CorruptLogFileError, HudiTable, QueryError, UnsupportedTableError
+from hudi_bridge.doctor import examine_storage
 from hudi_bridge.logformat.native import native_block
+from hudi_bridge.storage import Storage
+from hudi_bridge.timeline.instant_range import ordering_time
 from tests.compare import differences
 from tests.table_writer import Row, TableWriter, at
 
@@ -98,6 +101,16 @@ def test_native_logs_give_the_rows_of_the_same_records_in_blocks(tmp_path: Path,
     found, wanted = table.read_optimized().to_table(), expected.read_optimized().to_table()
     assert differences(wanted, found) == []
     assert differences(expected.snapshot().to_table(["id", "value"]), table.snapshot().to_table(["id", "value"])) == []
+
+
+def test_ranges_and_look_ups_and_the_doctor_know_native_logs(tmp_path: Path) -> None:
+    table, expected = opened(written(tmp_path / "10", FORMS[0])), twin(tmp_path / "9")
+    begin, end = (ordering_time(commit, expected.config) for commit in expected.timeline.commits()[:2])
+    found, wanted = (one.incremental(begin, end).to_table() for one in (table, expected))
+    assert differences(wanted, found) == []
+    assert differences(expected.get(["a", "c", "e"]), table.get(["a", "c", "e"])) == []
+    diagnosis = examine_storage(Storage.open(str(tmp_path / "10")), options=UNRELEASED)
+    assert "log-blocks" not in {finding.check for finding in diagnosis.findings}
 
 
 def test_deletes_by_the_other_name(tmp_path: Path) -> None:
