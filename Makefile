@@ -166,7 +166,7 @@ $(LOWEST)/.installed: $(INSTALLED) tools/lowest.py
 	$(LOWEST)/bin/python -m pip install --quiet "$$(grep '^pip==' constraints.txt)"
 	$(BIN)/python tools/lowest.py > $(LOWEST)/constraints.txt
 	PYTHONWARNINGS=ignore $(LOWEST)/bin/python -m pip install --quiet -c $(LOWEST)/constraints.txt \
-		--build-constraint constraints.txt -e ".[cli,duckdb,glue,hive,iceberg,polars,serve]" --group lowest
+		--build-constraint constraints.txt -e ".[cli,duckdb,glue,hive,iceberg,lance,polars,serve]" --group lowest
 	@touch $@
 
 # Daft needs an older PyArrow than the other tests have.
