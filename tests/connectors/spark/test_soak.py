@@ -11,5 +11,5 @@ MINUTES = 1.5
 
 
 def test_every_answer_beside_writers_is_that_of_an_instant(spark: SparkSession, tmp_path: Path) -> None:
-    settings = Soak(folder=tmp_path, versions=(6, 8, 9), minutes=MINUTES, seed=1, kill_seconds=45)
+    settings = Soak(folder=tmp_path, versions=(6, 8, 9), minutes=MINUTES, seed=1, kill_seconds=60)
     assert soak(settings, spark) == []
