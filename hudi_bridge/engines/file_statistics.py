@@ -14,9 +14,13 @@ _NO_BOUNDS = (pa.ArrowException, ValueError, OverflowError, TypeError, NotImplem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnStatistics:
-    """Statistics of one column over all row groups of a file; ``least`` and ``greatest`` are None if unknown."""
+    """Statistics of one column over all row groups of a file; ``least`` and ``greatest`` are None if unknown.
+
+    ``stored_bytes`` is its size in the file.
+    """
 
     values: int
+    stored_bytes: int
     nulls: int | None
     least: Any
     greatest: Any
@@ -64,6 +68,7 @@ def _statistics(footer: pq.FileMetaData, position: int) -> ColumnStatistics:
             least, greatest, is_known = _wider(chunk.statistics, least, greatest)
     return ColumnStatistics(
         values=sum(chunk.num_values for chunk in chunks),
+        stored_bytes=sum(chunk.total_compressed_size for chunk in chunks),
         nulls=None if None in nulls else sum(one or 0 for one in nulls),
         least=least if is_known else None,
         greatest=greatest if is_known else None,

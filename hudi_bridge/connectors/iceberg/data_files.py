@@ -1,18 +1,20 @@
 """A Parquet footer -> the manifest entry of the file: row and null counts, bounds, and partition.
 
-Floating-point columns have no bounds: statistics leave NaN out, and a client could skip a file that has one.
+Floating-point columns of base files have no bounds: statistics leave NaN out, and a client could skip a file that has
+one. In files that are written here, NaN is looked for.
 
 Source: the Iceberg specification, "Manifests" and "Binary single-value serialization".
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow.parquet as pq
 from pyiceberg.conversions import to_bytes
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
+    BinaryType,
     BooleanType,
     DateType,
     DecimalType,
@@ -22,6 +24,7 @@ from pyiceberg.types import (
     StringType,
     TimestampType,
     TimestamptzType,
+    TimeType,
 )
 
 from hudi_bridge.connectors.iceberg.deletion_vectors import VectorPlace
@@ -29,6 +32,7 @@ from hudi_bridge.connectors.iceberg.name_mapping import Ids
 from hudi_bridge.engines import ColumnStatistics, column_statistics
 
 _WITH_BOUNDS = (
+    BinaryType,
     BooleanType,
     DateType,
     DecimalType,
@@ -37,6 +41,7 @@ _WITH_BOUNDS = (
     StringType,
     TimestampType,
     TimestamptzType,
+    TimeType,
 )
 _BOUND_LENGTH = 64
 _LAST_CHARACTER = 0x10FFFF
@@ -49,9 +54,9 @@ class DataFile:
     """A data file of an Iceberg table, as a manifest lists it.
 
     ``location`` is the URI that clients use. ``partition`` holds the values of all partition columns, in Iceberg's
-    form; it is None unless all rows are known to have them. Counts and bounds are by field id. In version 3,
-    ``written_at`` is the instant, as a number, of the newest write that the file shows, and ``vector`` tells where in
-    the file the deletion vector lies, if it has one.
+    form; it is None unless all rows are known to have them. Counts, sizes in bytes and bounds are by field id;
+    ``nan_counts`` are known of files that are written here. In version 3, ``written_at`` is the instant, as a number,
+    of the newest write that the file shows, and ``vector`` tells where in the file the deletion vector lies, if any.
     """
 
     location: str
@@ -65,6 +70,8 @@ class DataFile:
     split_offsets: tuple[int, ...]
     written_at: int | None = None
     vector: VectorPlace | None = None
+    column_sizes: Mapping[int, int] = field(default_factory=dict)
+    nan_counts: Mapping[int, int] = field(default_factory=dict)
 
 
 def without_bounds(file: DataFile, ids: Collection[int]) -> DataFile:
@@ -95,6 +102,7 @@ def data_file(
         lower_bounds={id_: lower for id_, (lower, _) in bounds.items() if lower is not None},
         upper_bounds={id_: upper for id_, (_, upper) in bounds.items() if upper is not None},
         split_offsets=tuple(_offsets(footer)),
+        column_sizes={id_: statistics.stored_bytes for id_, statistics in known.items()},
     )
 
 
@@ -108,6 +116,10 @@ def _bounds(kind: IcebergType, statistics: ColumnStatistics) -> tuple[bytes | No
         if not isinstance(lower, str) or not isinstance(upper, str):
             return None, None
         lower, upper = lower[:_BOUND_LENGTH], _upper_text(upper)
+    if isinstance(kind, BinaryType):
+        if not isinstance(lower, bytes) or not isinstance(upper, bytes):
+            return None, None
+        lower, upper = lower[:_BOUND_LENGTH], _upper_bytes(upper)
     try:
         return to_bytes(kind, lower), None if upper is None else to_bytes(kind, upper)
     except _NO_BYTES:
@@ -127,6 +139,14 @@ def _upper_text(text: str) -> str | None:
             return start[:-1] + chr(following)
         start = start[:-1]
     return None
+
+
+def _upper_bytes(content: bytes) -> bytes | None:
+    """Bytes of at most ``_BOUND_LENGTH`` that are not less than the given ones; None if there are none."""
+    if len(content) <= _BOUND_LENGTH:
+        return content
+    start = content[:_BOUND_LENGTH].rstrip(b"\xff")
+    return start[:-1] + bytes([start[-1] + 1]) if start else None
 
 
 def _offsets(footer: pq.FileMetaData) -> Iterator[int]:

@@ -131,7 +131,8 @@ class ScanFilter:
             column, kind = self._column(_operand(predicate, "left" if name in _OF_TWO_OPERANDS else "child"))
             if name in ("is-null", "not-null"):
                 return column.is_null() if name == "is-null" else column.is_valid()
-            if not isinstance(kind, _COMPARED):
+            if not isinstance(kind, _COMPARED) or (negated and isinstance(kind, FloatType | DoubleType)):
+                # Where NaN is neither less nor greater, the negation of a comparison is not the opposite one.
                 return True
             if name in _OF_TWO_OPERANDS:
                 value = _value(predicate["right"] if "right" in predicate else predicate["value"], kind)

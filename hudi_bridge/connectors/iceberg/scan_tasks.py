@@ -4,6 +4,7 @@ Source: ``ScanTasks``, ``FileScanTask`` and ``ContentFile`` of the Iceberg REST 
 specification, "JSON single-value serialization".
 """
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -12,7 +13,7 @@ from typing import Any
 from pyiceberg.conversions import from_bytes
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.types import DateType, IcebergType, TimestampType, TimestamptzType
+from pyiceberg.types import BinaryType, DateType, IcebergType, TimestampType, TimestamptzType, TimeType
 
 from hudi_bridge.connectors.iceberg.data_files import DataFile
 from hudi_bridge.connectors.iceberg.partitioning import WITHOUT_PARTITION
@@ -83,6 +84,8 @@ def _statistics(file: DataFile, schema: Schema, wanted: Collection[int]) -> dict
     return {
         "value-counts": _by_id({id_: count for id_, count in file.value_counts.items() if id_ in wanted}),
         "null-value-counts": _by_id({id_: count for id_, count in file.null_counts.items() if id_ in wanted}),
+        "nan-value-counts": _by_id({id_: count for id_, count in file.nan_counts.items() if id_ in wanted}),
+        "column-sizes": _by_id({id_: size for id_, size in file.column_sizes.items() if id_ in wanted}),
     } | {
         name: _by_id({id_: _json_bound(schema.find_type(id_), one) for id_, one in known.items() if id_ in wanted})
         for name, known in bounds
@@ -105,4 +108,13 @@ def _json_value(kind: IcebergType, value: Any) -> Any:  # noqa: ANN401 - JSON
             return (_EPOCH + timedelta(microseconds=value)).replace(tzinfo=None).isoformat()
         case TimestamptzType():
             return (_EPOCH + timedelta(microseconds=value)).isoformat()
-    return str(value) if isinstance(value, Decimal) else value
+        case TimeType():
+            return (_EPOCH + timedelta(microseconds=value)).time().isoformat()
+        case BinaryType():
+            return value.hex().upper()
+    return str(value) if isinstance(value, Decimal) else _finite(value)
+
+
+def _finite(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """JSON has no infinity: Iceberg writes it as text."""
+    return str(value) if isinstance(value, float) and math.isinf(value) else value

@@ -9,6 +9,7 @@ Source: the Iceberg specification, "Position Delete Files" and "Deletion Vectors
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -27,6 +28,7 @@ from hudi_bridge.connectors.iceberg.format_version import FormatVersion
 from hudi_bridge.connectors.iceberg.name_mapping import Ids, names_to_ids
 from hudi_bridge.connectors.iceberg.partitioning import Partitioning
 from hudi_bridge.connectors.iceberg.presto import why_presto_misreads
+from hudi_bridge.connectors.iceberg.real_columns import RealColumns
 from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
 from hudi_bridge.connectors.publishing.locations import Locations
@@ -47,7 +49,7 @@ from hudi_bridge.storage import Storage
 DATA = "data"
 
 # Part of every name: to be raised when the files for a slice change in form or content.
-FORMAT = 2
+FORMAT = 3
 
 _ROWS_PER_GROUP = 131_072
 
@@ -192,18 +194,19 @@ class SliceBuilder:
         if first is None:
             return None
         path = f"{DATA}/{stem}.parquet"
+        real_columns = RealColumns(schema=schema, ids=self.columns.ids)
         with self.scratch.appearing(path) as file:
             # Presto fails on conditions on a column that has an empty dictionary, because all of its values are null.
             use_dictionary = self.rewriting.client is not IcebergClient.PRESTO
             with _parquet_writer(file, schema, use_dictionary=use_dictionary) as writer:
-                writer.write_table(first)
-                for table in tables:
+                for table in chain((first,), tables):
+                    real_columns.note(table)
                     writer.write_table(table)
             size = file.tell()
             footer = pq.read_metadata(file)
         location = self.locations.uri(self.scratch.storage, path)
         partition = self.partitioning.of_file(split, schema, footer)
-        return self._data_file(location, size, footer, self.columns.ids, partition)
+        return real_columns.described(self._data_file(location, size, footer, self.columns.ids, partition))
 
     def _write_deletes(self, stem: str, of: DataFile, deleted: "npt.NDArray[np.int64]") -> DataFile:
         """A position-delete file for a data file, with the partition of that file; in version 3 a deletion vector."""

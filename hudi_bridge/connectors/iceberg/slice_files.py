@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from hudi_bridge.connectors.iceberg.data_files import DataFile
 from hudi_bridge.connectors.iceberg.deletion_vectors import VectorPlace
 
-_FORMAT = 3
+_FORMAT = 4
 
 Misread: TypeAlias = Mapping[str, str]
 """The clients that misread a base file, with the reasons."""
@@ -85,6 +85,8 @@ def _file_to_json(file: DataFile) -> dict[str, Any]:
         "split_offsets": file.split_offsets,
         "written_at": file.written_at,
         "vector": None if vector is None else {"of": vector.of, "offset": vector.offset, "size": vector.size},
+        "column_sizes": dict(file.column_sizes),
+        "nan_counts": dict(file.nan_counts),
     }
 
 
@@ -100,9 +102,10 @@ def _file_from_json(document: dict[str, Any]) -> DataFile:
         lower_bounds={id_: b64decode(bound) for id_, bound in _by_id(document["lower_bounds"]).items()},
         upper_bounds={id_: b64decode(bound) for id_, bound in _by_id(document["upper_bounds"]).items()},
         split_offsets=tuple(document["split_offsets"]),
-        # Entries of earlier releases lack these; they are of version 2.
-        written_at=document.get("written_at"),
+        written_at=document["written_at"],
         vector=None if vector is None else VectorPlace(**vector),
+        column_sizes=_by_id(document["column_sizes"]),
+        nan_counts=_by_id(document["nan_counts"]),
     )
 
 

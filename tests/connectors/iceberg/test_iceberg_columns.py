@@ -1,8 +1,9 @@
 """Ids and names of columns, and which base files clients may read where they lie."""
 
 import shutil
+import struct
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.storage import Storage
 from tests.compare import differences
 from tests.golden_cases import golden_table
-from tests.table_writer import TableWriter, at
+from tests.table_writer import KEY_AND_VALUE, TableWriter, at
 from tests.test_golden import QUERIES, answer_of
 
 NESTED = pa.schema(
@@ -91,6 +92,9 @@ BOUNDS: dict[str, tuple[list[Any], Any, Any]] = {
     "top": (["z" * 70, "z" * 64 + "a"], "z" * 64, "z" * 63 + "{"),
     "d": ([Decimal("-1.50"), Decimal("2.25")], Decimal("-1.50"), Decimal("2.25")),
     "day": ([date(2020, 2, 29), date(1960, 1, 1)], -3653, 18321),
+    "time": ([time(1, 2), time(0, 0, 1)], 1_000_000, 3_720_000_000),
+    "bytes": ([b"\x80", b"\x01" * 70], b"\x01" * 64, b"\x80"),
+    "long bytes": ([b"\x01\xff" + b"\xff" * 70], b"\x01" + b"\xff" * 63, b"\x02"),
     "at": ([datetime(2020, 1, 1, tzinfo=UTC)], 1577836800000000, 1577836800000000),
 }
 
@@ -110,6 +114,9 @@ def test_bounds_are_those_of_the_footer(tmp_path: Path, name: str) -> None:
     assert from_bytes(found, described.upper_bounds[100]) == greatest
     assert described.null_counts == {100: column.null_count}
     assert described.value_counts == {100: len(values)}
+    assert described.column_sizes == {
+        100: sum(footer.row_group(group).column(0).total_compressed_size for group in range(footer.num_row_groups))
+    }
 
 
 def test_there_are_no_bounds_where_statistics_do_not_tell(tmp_path: Path) -> None:
@@ -127,6 +134,31 @@ def test_there_are_no_bounds_where_statistics_do_not_tell(tmp_path: Path) -> Non
     described = data_file("file:///x", 1, footer, columns.schema, columns.ids, None)
     assert described.lower_bounds == {}
     assert described.null_counts == {}
+
+
+def test_bounds_of_numbers_with_fractions_are_known_of_files_that_are_written(tmp_path: Path) -> None:
+    fields = (*KEY_AND_VALUE, ("f", "double"), ("g", "float"), ("h", "double"))
+    table = TableWriter(folder=tmp_path / "t", fields=fields).create()
+    rows = [
+        {"id": "a", "ts": 1, "f": -0.0, "g": 1.5, "h": float("nan")},
+        {"id": "b", "ts": 1, "f": 0.0, "g": float("inf"), "h": 1.0},
+        {"id": "c", "ts": 1},
+    ]
+    table.log_file(at(1), [table.data_block(at(1), rows)])
+    table.commit(at(1))
+    published = publish_table(
+        Storage.open(str(table.folder)), Scratch.open(str(tmp_path / "x")), locations=Locations(), builds=1
+    )
+    shown = StaticTable.from_metadata(published.metadata_location)
+    (task,) = shown.scan().plan_files()
+    ids = {name: shown.schema().find_field(name).field_id for name in ("f", "g", "h")}
+    assert task.file.nan_value_counts == {ids["f"]: 0, ids["g"]: 0, ids["h"]: 1}
+    lower, upper = task.file.lower_bounds or {}, task.file.upper_bounds or {}
+    assert (lower[ids["f"]], upper[ids["f"]]) == (struct.pack("<d", -0.0), struct.pack("<d", 0.0))
+    assert (lower[ids["g"]], upper[ids["g"]]) == (struct.pack("<f", 1.5), struct.pack("<f", float("inf")))
+    assert not {ids["h"]} & {*lower, *upper}
+    assert shown.scan(row_filter="f = 0 and g >= 1.5").to_arrow().num_rows == 2
+    assert shown.scan(row_filter="h is nan").to_arrow().num_rows == 1
 
 
 def plain_table(folder: Path) -> TableWriter:

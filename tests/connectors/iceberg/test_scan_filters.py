@@ -177,6 +177,7 @@ def test_all_spellings_of_filters_are_read(document: Any, expected: list[int]) -
         {"type": "eq", "term": {"type": "transform", "transform": "bucket[4]", "term": "n"}, "value": 1},
         {"type": "eq", "left": {"type": "apply", "function": "abs", "arguments": []}, "right": 1},
         {"type": "in", "term": "n", "values": "abc"},
+        {"type": "not", "child": {"type": "gt", "term": "real", "value": 1.5}},
         {"type": "in", "term": "n", "values": [{}]},
         {"type": "st-intersects", "term": "n", "value": 1},
         {"type": "starts-with", "term": "n", "value": 1},

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg import expressions
 from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.rest.scan_planning import PlanCompleted
 
 from hudi_bridge.connectors.iceberg import planned_snapshots
 from hudi_bridge.connectors.iceberg.server import IcebergService
@@ -164,6 +165,19 @@ def test_tasks_have_the_residual_and_the_statistics_that_were_asked_for(service:
     _, plan = post(service, "many/plan", json.dumps({"filter": given}).encode())
     assert "residual-filter" in plan["file-scan-tasks"][0]
     assert "lower-bounds" not in plan["file-scan-tasks"][0]["data-file"]
+
+
+def test_statistics_of_all_types_can_be_asked_for(golden: RestCatalog) -> None:
+    names = [field.name for field in golden.load_table(("f_types_120", "table")).schema().fields]
+    url = f"{golden.uri}/v1/planned/namespaces/f_types_120/tables/table/plan"
+    request = urllib.request.Request(url, data=json.dumps({"stats-fields": names}).encode(), method="POST")
+    with urllib.request.urlopen(request) as response:
+        plan = PlanCompleted.model_validate_json(response.read())
+    assert plan.file_scan_tasks
+    for task in plan.file_scan_tasks:
+        assert task.data_file.lower_bounds is not None
+        assert len(task.data_file.lower_bounds.keys) > 5
+        assert task.data_file.column_sizes is not None
 
 
 @pytest.mark.parametrize(
