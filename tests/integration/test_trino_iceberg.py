@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from trino.exceptions import TrinoQueryError
 
+from hudi_bridge.connectors.iceberg.format_version import FormatVersion
 from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.iceberg.server import IcebergService
 from hudi_bridge.connectors.publishing.locations import Locations
@@ -209,3 +210,21 @@ def test_trino_sends_a_token(trino: Trino, table: TableWriter, tmp_path: Path) -
         with_token = {"iceberg.rest-catalog.security": "OAUTH2", "iceberg.rest-catalog.oauth2.token": "open sesame"}
         with trino.catalog("safe", "iceberg", iceberg_properties(service.url, **with_token)) as catalog:
             assert trino.query(f"SELECT count(*) FROM {catalog}.default.trips") == [[400]]
+
+
+def test_deletion_vectors_are_an_error_and_never_other_rows(trino: Trino, tmp_path: Path) -> None:
+    """Trino 476 loads tables of version 3, but does not read their deletes."""
+    table = TableWriter(folder=tmp_path / "lake" / "trips").create()
+    table.base_file(at(1), [{"id": key, "ts": 1, "value": "old"} for key in "ab"])
+    table.commit(at(1))
+    options = service_options(tmp_path / "scratch", [tmp_path / "lake"], format_version=FormatVersion.V3)
+    with (
+        running(options) as service,
+        trino.catalog("newer", "iceberg", iceberg_properties(service.url)) as catalog,
+    ):
+        ids = f"SELECT id FROM {catalog}.default.trips ORDER BY id"
+        assert trino.query(ids) == [["a"], ["b"]]
+        table.log_file(at(2), [table.delete_block(at(2), [("b", 2)])])
+        table.commit(at(2))
+        with pytest.raises(TrinoQueryError, match="Unexpected PUFFIN file format"):
+            trino.query(ids)
