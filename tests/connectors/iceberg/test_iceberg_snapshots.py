@@ -429,14 +429,15 @@ def test_position_deletes_are_sorted_and_of_one_file(
 ) -> None:
     client = Client(table, tmp_path / "scratch", builders)
     client.load()
-    for name in client.names("data"):
-        if name.endswith("-gone.parquet"):
-            deletes = pq.read_table(tmp_path / "scratch" / "data" / name)
-            assert deletes.schema.names == ["file_path", "pos"]
-            assert len(set(deletes["file_path"].to_pylist())) == 1
-            assert deletes["pos"].to_pylist() == [0, 1]
-            stored = pq.read_metadata(tmp_path / "scratch" / "data" / name).row_group(0)
-            assert [stored.column(place).has_dictionary_page for place in (0, 1)] == [True, False]
+    names = [name for name in client.names("data") if name.endswith("-deletes.parquet")]
+    assert len(names) == SLICES
+    for name in names:
+        deletes = pq.read_table(tmp_path / "scratch" / "data" / name)
+        assert deletes.schema.names == ["file_path", "pos"]
+        assert len(set(deletes["file_path"].to_pylist())) == 1
+        assert deletes["pos"].to_pylist() == [0, 1]
+        stored = pq.read_metadata(tmp_path / "scratch" / "data" / name).row_group(0)
+        assert [stored.column(place).has_dictionary_page for place in (0, 1)] == [True, False]
 
 
 @pytest.mark.parametrize(
