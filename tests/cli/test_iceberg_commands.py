@@ -34,6 +34,8 @@ def test_publish_prints_the_metadata_file(hudi_bridge: Call, story: str, tmp_pat
         (("--to", "nonsense://x"), "no file system"),
         (("--to", "{tmp}/x", "--for", "hive"), "--for"),
         (("--to", "{tmp}/x", "--cut-times"), "--cut-times"),
+        (("--to", "{tmp}/x", "--format-version", "4"), "--format-version"),
+        (("--to", "{tmp}/x", "--format-version", "3", "--for", "presto"), "--format-version"),
     ],
 )
 def test_publish_refuses(hudi_bridge: Call, story: str, tmp_path: Path, options: tuple[str, ...], message: str) -> None:
@@ -41,6 +43,15 @@ def test_publish_refuses(hudi_bridge: Call, story: str, tmp_path: Path, options:
     outcome = hudi_bridge("publish", "iceberg", story, *filled)
     assert outcome.code == 2
     assert message in outcome.err
+
+
+def test_publishing_again_keeps_the_version_of_the_format(hudi_bridge: Call, story: str, tmp_path: Path) -> None:
+    arguments = ("publish", "iceberg", story, "--to", str(tmp_path / "story"))
+    assert StaticTable.from_metadata(hudi_bridge(*arguments).text.strip()).format_version == 2
+    newer = StaticTable.from_metadata(hudi_bridge(*arguments, "--format-version", "3").text.strip())
+    assert (newer.format_version, newer.scan().to_arrow().num_rows) == (3, 65)
+    older = hudi_bridge(*arguments)
+    assert (older.code, "published in version 3" in older.err) == (2, True)
 
 
 def test_publish_says_who_misreads_the_table(hudi_bridge: Call, tmp_path: Path) -> None:
@@ -63,6 +74,7 @@ def test_publish_says_who_misreads_the_table(hudi_bridge: Call, tmp_path: Path) 
         (("/tmp", "--token-file", "/nowhere/token"), "cannot be read"),
         (("--table", "x"), "--table"),
         (("/tmp", "--port", "70000"), "65535"),
+        (("/tmp", "--format-version", "1"), "--format-version"),
         (("/tmp", "--tls-key", "/nowhere/key"), "--tls-certificate"),
         (("/tmp", "--tls-key", "/nowhere/key", "--tls-certificate", "/nowhere/cert"), "TLS"),
         (("/tmp", "--config", "/nowhere/config"), "--config"),
