@@ -27,18 +27,26 @@ from hudi_bridge.timeline.table_state import TableState
 _MOST_COMMITS = 3
 _MOST_FILES = 3
 _BYTES_OF_ANSWER = 128
+_KEY = "rows have operations"
 
 
 def with_operations(state: TableState, known: tuple[Instant, CommitMetadata]) -> TableConfig:
     """The configuration of the table; if it does not tell of operations, the files of the newest commit do.
 
-    ``known`` is a commit of which the metadata has been read already.
+    ``known`` is a commit of which the metadata has been read already. The answer is kept: writers of one table do not
+    change it, and where they did, rows with an operation are refused.
     """
-    config = state.config
+    config, kept = state.config, state.storage.kept
     if config.allow_operation_field is not None or not config.populates_meta_fields:
         return config
-    found = (_has_operations(state.storage, stat) for stat in islice(_newest_files(state, known), _MOST_FILES))
-    return replace(config, allow_operation_field=next((one for one in found if one is not None), False))
+    answer: bool | None = kept.get(_KEY)
+    if answer is None:
+        names = (_column_names(state.storage, stat) for stat in islice(_newest_files(state, known), _MOST_FILES))
+        found = next((OPERATION_COLUMN in some for some in names if some is not None), None)
+        answer = bool(found)
+        if found is not None:
+            kept.put(_KEY, found, _BYTES_OF_ANSWER)
+    return replace(config, allow_operation_field=answer)
 
 
 def _newest_files(state: TableState, known: tuple[Instant, CommitMetadata]) -> Iterator[WriteStat]:
@@ -54,24 +62,16 @@ def _newest_files(state: TableState, known: tuple[Instant, CommitMetadata]) -> I
             return
 
 
-def _has_operations(storage: Storage, stat: WriteStat) -> bool | None:
-    """Whether a data file has the column; None if it cannot tell."""
-    key = ("has operations", stat.path, stat.file_size_bytes)
-    known: bool | None = storage.kept.get(key)
-    if known is None:
-        try:
-            names = _column_names(storage, stat)
-        except (HudiReadError, OSError, pa.ArrowException, *PARQUET_ERRORS):
-            # Whether it matters is found out when rows are read.
-            return None
-        if names is None:
-            return None
-        known = OPERATION_COLUMN in names
-        storage.kept.put(key, known, _BYTES_OF_ANSWER)
-    return known
-
-
 def _column_names(storage: Storage, stat: WriteStat) -> list[str] | None:
+    """The columns of a data file; None if it cannot tell."""
+    try:
+        return _stored_names(storage, stat)
+    except (HudiReadError, OSError, pa.ArrowException, *PARQUET_ERRORS):
+        # Whether it matters is found out when rows are read.
+        return None
+
+
+def _stored_names(storage: Storage, stat: WriteStat) -> list[str] | None:
     name = stat.path.rpartition("/")[2]
     base = parse_base_file_name(name)
     if base is not None and base.extension == "parquet":
