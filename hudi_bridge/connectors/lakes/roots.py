@@ -19,9 +19,11 @@ from hudi_bridge.connectors.lakes.tables import DEFAULT_NAMESPACE, FoundTable, N
 from hudi_bridge.errors import QueryError, TableNotFoundError
 from hudi_bridge.masking import masked
 from hudi_bridge.storage import PathLike, Storage, StorageOptions
+from hudi_bridge.threads import map_while_waiting
 
 _PROPERTIES = ".hoodie/hoodie.properties"
 _MOST_LEVELS = 16
+_CHECKS_AT_ONCE = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +77,11 @@ class Roots:
     def namespaces(self, parent: Namespace) -> list[Namespace]:
         """The direct children of a namespace; top-level namespaces for ``()``."""
         found = {name[: len(parent) + 1] for name, _ in self.tables if name[: len(parent)] == parent != name}
-        if not parent and any(self._children(folder, tables=True) for folder in self.folders):
-            found.add(DEFAULT_NAMESPACE)
         for folder in self._below(parent):
-            found |= {(*parent, name) for name in self._children(folder, tables=False)}
+            tables, others = self._children(folder)
+            if tables and not parent:
+                found.add(DEFAULT_NAMESPACE)
+            found |= {(*parent, name) for name in others}
         return sorted(found)
 
     def has_namespace(self, namespace: Namespace) -> bool:
@@ -91,7 +94,7 @@ class Roots:
         """The names of the tables in a namespace."""
         found = {table for name, table in self.tables if name == namespace}
         for folder in self._folders_of(namespace):
-            found |= set(self._children(folder, tables=True))
+            found |= set(self._children(folder)[0])
         return sorted(found)
 
     def folder_names(self, namespace: Namespace) -> list[str]:
@@ -110,8 +113,9 @@ class Roots:
         """The table with this name, or else the only one whose name differs in case alone; None if there is none."""
         found = self.find_exact(namespace, table)
         if found is None:
-            alike = [name for name in self.table_names(namespace) if name.lower() == table.lower()]
-            found = self.find_exact(namespace, alike[0]) if len(alike) == 1 else None
+            alike = [name for name in self.folder_names(namespace) if name.lower() == table.lower()]
+            tables = [one for name in alike if (one := self.find_exact(namespace, name)) is not None]
+            found = tables[0] if len(tables) == 1 else None
         return found
 
     def find_exact(self, namespace: Namespace, table: str) -> Storage | None:
@@ -174,10 +178,14 @@ class Roots:
             if not namespace or (self._is_within(folder) and not is_table(folder) and folder.list_directory("")):
                 yield folder
 
-    def _children(self, folder: Storage, *, tables: bool) -> list[str]:
-        """The names of the child folders that are tables, or of those that are not."""
-        inside = {name: folder.below(name) for name in _folder_names(folder)}
-        return [name for name, one in inside.items() if is_table(one) == tables and self._is_within(one)]
+    def _children(self, folder: Storage) -> tuple[list[str], list[str]]:
+        """The names of the child folders that are tables, and of those that are not; some requests at once."""
+        inside = [one for name in _folder_names(folder) if self._is_within(one := folder.below(name))]
+        are_tables = map_while_waiting(is_table, inside, 1 if folder.is_local else _CHECKS_AT_ONCE)
+        names: tuple[list[str], list[str]] = ([], [])
+        for one, is_hudi in zip(inside, are_tables, strict=True):
+            names[0 if is_hudi else 1].append(one.root.rpartition("/")[2])
+        return names
 
     def _is_within(self, folder: Storage) -> bool:
         """Whether a folder lies below a root when links are resolved."""
