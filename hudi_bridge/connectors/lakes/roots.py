@@ -8,8 +8,9 @@ Symbolic links that lead out of the roots are ignored. Tables whose folder begin
 listed; other folders that do are not looked into.
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -24,14 +25,19 @@ from hudi_bridge.threads import map_while_waiting
 _PROPERTIES = ".hoodie/hoodie.properties"
 _MOST_LEVELS = 16
 _CHECKS_AT_ONCE = 32
+_SEEN_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roots:
-    """The folders that are searched for tables, and tables with a given name."""
+    """The folders that are searched for tables, and tables with a given name.
+
+    Lists of a store's tables remember for a minute which folders are tables; new ones are seen at once.
+    """
 
     folders: tuple[Storage, ...]
     tables: Mapping[tuple[Namespace, str], Storage]
+    _seen: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -181,10 +187,15 @@ class Roots:
     def _children(self, folder: Storage) -> tuple[list[str], list[str]]:
         """The names of the child folders that are tables, and of those that are not; some requests at once."""
         inside = [one for name in _folder_names(folder) if self._is_within(one := folder.below(name))]
-        are_tables = map_while_waiting(is_table, inside, 1 if folder.is_local else _CHECKS_AT_ONCE)
+        now = time.monotonic()
+        seen = set() if folder.is_local else {root for root, at in self._seen.items() if now - at < _SEEN_SECONDS}
+        unknown = [one for one in inside if one.root not in seen]
+        looked = map_while_waiting(is_table, unknown, 1 if folder.is_local else _CHECKS_AT_ONCE)
+        others = {one.root for one, is_hudi in zip(unknown, looked, strict=True) if not is_hudi}
+        self._seen.update((one.root, now) for one in unknown if one.root not in others)
         names: tuple[list[str], list[str]] = ([], [])
-        for one, is_hudi in zip(inside, are_tables, strict=True):
-            names[0 if is_hudi else 1].append(one.root.rpartition("/")[2])
+        for one in inside:
+            names[1 if one.root in others else 0].append(one.root.rpartition("/")[2])
         return names
 
     def _is_within(self, folder: Storage) -> bool:
