@@ -202,7 +202,7 @@ def _iter_commits(state: TableState) -> Iterator[tuple[str, CommitMetadata]]:
 def _leading_columns(config: TableConfig) -> tuple[str, ...]:
     if not config.populates_meta_fields:
         return ()
-    return META_COLUMNS if config.allow_operation_field is False else (*META_COLUMNS, OPERATION_COLUMN)
+    return (*META_COLUMNS, OPERATION_COLUMN) if config.allow_operation_field else META_COLUMNS
 
 
 def _schema_of_commit(metadata: CommitMetadata, config: TableConfig, time: str) -> InternalSchema | None:

@@ -113,9 +113,9 @@ DAMAGES: dict[str, tuple[Damage, type[HudiReadError], str]] = {
         "hexadecimal",
     ),
     "a version to come": (
-        replace(PROPERTIES, b"hoodie.table.version=9", b"hoodie.table.version=10"),
+        replace(PROPERTIES, b"hoodie.table.version=9", b"hoodie.table.version=11"),
         UnsupportedTableError,
-        "table version: found 10, supported: 5, 6, 8, 9",
+        "table version: found 11, supported: 5, 6, 8, 9",
     ),
     "a version that is no number": (
         replace(PROPERTIES, b"hoodie.table.version=9", b"hoodie.table.version=nine"),
@@ -123,9 +123,14 @@ DAMAGES: dict[str, tuple[Damage, type[HudiReadError], str]] = {
         "nine, expected a whole number",
     ),
     "another base file format": (
+        replace(PROPERTIES, b"file.format=PARQUET", b"file.format=CSV"),
+        UnsupportedTableError,
+        "base file format: found CSV, supported: PARQUET, ORC, HFILE, LANCE",
+    ),
+    "a base file of another format": (
         replace(PROPERTIES, b"file.format=PARQUET", b"file.format=ORC"),
         UnsupportedTableError,
-        "base file format: found ORC",
+        r"base file format: found .*\.parquet, supported: ORC base files",
     ),
     "half of a commit": (cut(COMMIT, 0.5), CorruptTimelineError, r"\.deltacommit"),
     "a binary commit": (overwrite(COMMIT, GARBAGE), CorruptTimelineError, r"\.deltacommit"),

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_bridge.config import TableConfig
-from hudi_bridge.errors import HudiReadError
+from hudi_bridge.errors import CorruptTableError, DataFileGoneError, HudiReadError, StorageError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
@@ -54,7 +53,7 @@ def _newest_files(state: TableState, known: tuple[Instant, CommitMetadata]) -> I
     for commit in islice(reversed(state.timeline.commits()), _MOST_COMMITS):
         try:
             metadata = known[1] if commit == known[0] else read_commit_metadata(state, commit)
-        except HudiReadError:
+        except (CorruptTableError, DataFileGoneError):
             # A commit that is read for rows, too, is an error then.
             continue
         if metadata.write_stats:
@@ -63,11 +62,22 @@ def _newest_files(state: TableState, known: tuple[Instant, CommitMetadata]) -> I
 
 
 def _column_names(storage: Storage, stat: WriteStat) -> list[str] | None:
-    """The columns of a data file; None if it cannot tell."""
+    """The columns of a data file; None if it is gone or damaged, or does not tell.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
     try:
         return _stored_names(storage, stat)
-    except (HudiReadError, OSError, pa.ArrowException, *PARQUET_ERRORS):
+    except StorageError:
+        raise
+    except (FileNotFoundError, HudiReadError):
         # Whether it matters is found out when rows are read.
+        return None
+    except PARQUET_ERRORS as error:
+        failure = storage.failure_of(stat.path, error, pq.ParquetFile)
+        if isinstance(failure, StorageError):
+            raise failure from error
         return None
 
 

@@ -110,16 +110,23 @@ def test_a_table_is_read_and_shows_no_secrets() -> None:
         assert sorted(row["id"] for row in rows) == ["a", "b"]
 
 
-@pytest.mark.parametrize("kind", ["io", "gone"])
-def test_errors_show_no_secrets(table: Faults, kind: str) -> None:
+# The file that tells of operations may be gone; it is an error when it is read for its rows.
+@pytest.mark.parametrize(("kind", "harmless"), [("io", 0), ("gone", 2)])
+def test_errors_show_no_secrets(table: Faults, kind: str, harmless: int) -> None:
     HudiTable.open(URI).snapshot().to_table()
-    for number in range(table.count):
+    errors: list[HudiReadError] = []
+    requests = table.count
+    for number in range(requests):
         table.kind, table.at, table.count = kind, number, 0
-        with pytest.raises(HudiReadError) as caught:
+        try:
             HudiTable.open(URI).snapshot().to_table()
-        require_no_secrets(caught.value, caught.value.args, caught.value.__dict__)
-        if isinstance(caught.value, StorageError):
-            assert caught.value.path.startswith("s3://***@bucket/trips")
+        except HudiReadError as error:
+            errors.append(error)
+    assert len(errors) == requests - harmless
+    for error in errors:
+        require_no_secrets(error, error.args, error.__dict__)
+        if isinstance(error, StorageError):
+            assert error.path.startswith("s3://***@bucket/trips")
 
 
 def test_a_uri_that_cannot_be_opened_is_not_shown() -> None:
