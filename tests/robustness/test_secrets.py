@@ -123,10 +123,10 @@ def test_errors_show_no_secrets(table: Faults, kind: str, harmless: int) -> None
         except HudiReadError as error:
             errors.append(error)
     assert len(errors) == requests - harmless
-    for error in errors:
-        require_no_secrets(error, error.args, error.__dict__)
-        if isinstance(error, StorageError):
-            assert error.path.startswith("s3://***@bucket/trips")
+    for told in errors:
+        require_no_secrets(told, told.args, told.__dict__)
+        if isinstance(told, StorageError):
+            assert told.path.startswith("s3://***@bucket/trips")
 
 
 def test_a_uri_that_cannot_be_opened_is_not_shown() -> None:
