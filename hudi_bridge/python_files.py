@@ -39,9 +39,12 @@ class FsspecHandler(fs.FSSpecHandler):
             return entry
         return entry | {"size": filesystem.info(entry["name"])["size"]}
 
-    def open_input_file(self, path: str) -> pa.PythonFile:
+    def open_input_file(self, path: str) -> pa.NativeFile:
         """The file, opened for random access."""
         filesystem: Any = self.fs
+        if type(filesystem).__module__ == "fsspec.implementations.memory":
+            # All who open a file of this one share the place where they read.
+            return pa.BufferReader(filesystem.cat_file(path))
         return pa.PythonFile(filesystem.open(path, mode="rb"), mode="r")
 
     def size_of_file(self, path: str) -> int:

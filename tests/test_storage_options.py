@@ -201,3 +201,14 @@ def test_options_of_spark() -> None:
     assert dict(parsed.storage_options) == {"region": "x", "anonymous": "true"}
     with pytest.raises(QueryError, match=r"storage\.NAME"):
         parse_options({"path": "t", "region": "x"})
+
+
+def test_files_in_memory_are_read_independently_of_one_another() -> None:
+    fsspec.filesystem("memory").pipe("/independent/file", b"0123456789")
+    storage = Storage.open("memory://independent")
+    with storage.open_input("file") as one, storage.open_input("file") as other:
+        assert one.read(4) == b"0123"
+        assert other.read(2) == b"01"
+        assert one.read(2) == b"45"
+    with pytest.raises(FileNotFoundError):
+        storage.open_input("missing")

@@ -85,10 +85,11 @@ def _stored_names(storage: Storage, stat: WriteStat) -> list[str] | None:
     name = stat.path.rpartition("/")[2]
     base = parse_base_file_name(name)
     if base is not None and base.extension == "parquet":
-        with storage.open_input(stat.path, stat.file_size_bytes or None) as file:
+        with storage.open_input(stat.path) as file:
             return pq.read_schema(file).names
     if base is not None or parse_log_file_name(name) is None:
         return None
-    blocks = scan_heads(storage, stat.path, stat.file_size_bytes).blocks
+    # The size that a commit tells is that of its time, and not always right.
+    blocks = scan_heads(storage, stat.path, 0).blocks
     texts = [block.schema_text for block in blocks if block.is_data and block.schema_text]
     return arrow_schema(parse_avro_schema(texts[-1], stat.path)).names if texts else None
