@@ -32,7 +32,7 @@ demo: $(INSTALLED) ## Show what a table says with its logs, and what without
 	@$(BIN)/python examples/demo.py
 
 check: lint types ## Check style, types, units, properties, and the golden tables as Arrow; Python is all it needs
-	$(PYTEST) -m "not engine and not jvm and not browser" --hypothesis-profile=quick
+	$(PYTEST) -m "not engine and not jvm and not browser and not long" --hypothesis-profile=quick
 
 full: jdks browser lint types docs $(SPARK35_INSTALLED) $(LIBRARIES)/.installed ## All that has to pass: more examples, and every engine (JDKs, Chromium); CI runs this
 	$(PYTEST) -m "not jvm and not browser"
@@ -49,7 +49,7 @@ types: $(INSTALLED) ## Check types, strictly
 	$(BIN)/mypy
 
 test: $(INSTALLED) ## Run all tests of make check but the golden tables
-	$(PYTEST) -m "not engine and not jvm and not browser" --hypothesis-profile=quick --ignore=tests/test_golden.py
+	$(PYTEST) -m "not engine and not jvm and not browser and not long" --hypothesis-profile=quick --ignore=tests/test_golden.py
 
 browser: $(INSTALLED) ## Name the Chromium that opens pages; installs it where this is root on Debian, or says what is missing
 	@$(BIN)/python -m tests.browser

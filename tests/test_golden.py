@@ -364,6 +364,7 @@ def test_hudi_10_returns_every_second_change() -> None:
         assert 2 * answer_of(query).num_rows == dataset_of(query).count_rows()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", sorted({case for case, _ in QUERIES}))
 def test_replaying_changes_leads_from_snapshot_to_snapshot(case: str) -> None:
     assert replay_differences(HudiTable.open(str(golden_table(case)), options={HOLLOW_COMMITS_KEY: "BLOCK"})) == []

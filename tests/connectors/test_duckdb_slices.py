@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import duckdb
+import pytest
 
 from hudi_bridge import HudiTable
 from hudi_bridge.connectors.duckdb import ViewPlan, attach
@@ -38,6 +39,7 @@ BY_HUDI_BRIDGE = {
 NATIVE_SLICES = 2_055
 
 
+@pytest.mark.long
 def test_duckdb_scans_every_base_file_that_it_reads_as_hudi_does() -> None:
     native, reasons = 0, {}
     with duckdb.connect() as connection:

@@ -66,6 +66,7 @@ def splits(table: HudiTable, as_of: str | None, query_type: QueryType) -> list[R
         return str(error)
 
 
+@pytest.mark.long
 def test_golden_tables_have_the_same_splits_of_ranges_by_index_and_by_listing() -> None:
     planned = 0
     for case in CASES[::4]:
@@ -111,6 +112,7 @@ def test_a_file_that_the_index_does_not_have_is_looked_for(monkeypatch: pytest.M
     assert (files.get("a/none"), files.get("nowhere/none")) == (None, None)
 
 
+@pytest.mark.long
 def test_golden_tables_have_the_same_splits_by_index_and_by_listing(caplog: pytest.LogCaptureFixture) -> None:
     indexed = 0
     for case in CASES:

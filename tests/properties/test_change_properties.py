@@ -42,6 +42,7 @@ PARTIAL_PAYLOAD = {"hoodie.compaction.payload.class": "org.apache.hudi.common.mo
 TABLES = {"commit time": (9, COMMIT_TIME), "event time": (9, EVENT_TIME), "partial update": (6, PARTIAL_PAYLOAD)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", HISTORIES)
 def test_changes_lead_from_each_state_that_hudi_returned_to_each_later_one(name: str) -> None:
     folder = golden_history(name)
@@ -109,6 +110,7 @@ def test_changes_of_random_histories_lead_from_snapshot_to_snapshot(name: str) -
     check()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("memory", [600, 3000])
 def test_states_that_outgrow_their_memory_are_compared_in_parts(memory: int) -> None:
     @settings(max_examples=examples(5), deadline=None)

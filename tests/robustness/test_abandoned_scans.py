@@ -49,6 +49,7 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("leave", [batches_left, readers_left])
 @pytest.mark.parametrize(("opened", "scans"), [(HudiTable.open, SCANS), (small_memory, SLOW_SCANS)])
 def test_a_thousand_scans_that_nobody_finishes(

@@ -40,6 +40,7 @@ def read(store: S3Server) -> list[str]:
     return sorted_column(HudiTable.open(store.uri("lake/trips")).snapshot().to_table(), "value")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["500", "503", "reset", "cut", "short"])
 def test_half_of_the_answers_are_spoiled(store: S3Server, kind: str) -> None:
     chance = random.Random(kind)

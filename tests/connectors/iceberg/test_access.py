@@ -382,6 +382,8 @@ def test_tls_by_files_of_a_certificate(root: Path, tmp_path: Path, monkeypatch: 
         assert asked(service, "namespaces", "of-eu") == (200, {"namespaces": [["sales"]]})
         catalog = client(service, token="of-eu", ssl={"cabundle": str(tls.certificate)})  # type: ignore[arg-type]
         assert catalog.table_exists(("sales", "eu", "orders"))
+        # The service would wait for half a minute for the client to end its connection.
+        catalog._session.close()
     tls.key.write_text("no key")
     with pytest.raises(QueryError, match="TLS"):
         IcebergService(service_options(tmp_path / "scratch", [root], access=ACCESS, tls=tls))
