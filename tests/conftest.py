@@ -49,6 +49,7 @@ GROUPS = {
     "i": "changes, copy-on-write, empty tables",
     "k": "concurrency, upgrades, SQL, filters",
     "v": "values",
+    "w": "operations of a changelog",
 }
 """The groups of golden tables."""
 
