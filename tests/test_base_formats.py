@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
@@ -15,7 +14,6 @@ from hudi_bridge import (
     CorruptBaseFileError,
     CorruptTableError,
     DataFileGoneError,
-    HudiDataset,
     HudiTable,
     UnsupportedTableError,
     slice_delta,
@@ -26,7 +24,8 @@ from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.storage import Storage
 from tests.compare import differences
-from tests.golden_cases import GoldenQuery, golden_base_formats
+from tests.golden_cases import golden_base_formats
+from tests.test_golden import answer_of, dataset_of
 
 QUERIES = {query.name: query for query in golden_base_formats()}
 HFILE = next(query for query in QUERIES.values() if query.case == "hfile_mor")
@@ -36,31 +35,15 @@ FORMATS = {"orc": "orc_mor-0-snapshot", "hfile": HFILE.name, "lance": "lance_mor
 META = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path"]
 
 
-def dataset(query: GoldenQuery) -> HudiDataset:
-    table = HudiTable.open(query.table)
-    match query.kind:
-        case "read_optimized":
-            return table.read_optimized()
-        case "incremental":
-            return table.incremental(query.after, query.up_to)
-        case _:
-            return table.snapshot(as_of=query.as_of)
-
-
-def answer(query: GoldenQuery) -> pa.Table:
-    assert query.answer is not None
-    return pq.read_table(query.answer)
-
-
 @pytest.mark.parametrize("name", ANSWERED)
 def test_rows_are_those_of_hudi(name: str) -> None:
-    assert not differences(answer(QUERIES[name]), dataset(QUERIES[name]).to_table())
+    assert not differences(answer_of(QUERIES[name]), dataset_of(QUERIES[name]).to_table())
 
 
 def test_hfiles_have_the_rows_that_were_inserted() -> None:
     assert HFILE.hudi_error is not None
     expected = pq.read_table(HFILE.table.with_name("rows.parquet"))
-    rows = dataset(HFILE).to_table()
+    rows = dataset_of(HFILE).to_table()
     assert not differences(expected, rows.select(expected.column_names))
     assert rows.column("_hoodie_record_key").equals(rows.column("id"))
 
@@ -79,7 +62,7 @@ def test_hfiles_have_the_rows_that_were_inserted() -> None:
 @pytest.mark.parametrize("columns", [None, ["name"], ["_hoodie_record_key", "place"], []], ids=str)
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_filters_and_columns(format_name: str, columns: list[str] | None, row_filter: pc.Expression) -> None:
-    rows = dataset(QUERIES[FORMATS[format_name]])
+    rows = dataset_of(QUERIES[FORMATS[format_name]])
     everything = rows.to_table()
     found = rows.to_table(columns=columns, filter=row_filter)
     expected = everything.filter(row_filter)
@@ -90,19 +73,19 @@ def test_filters_and_columns(format_name: str, columns: list[str] | None, row_fi
 @pytest.mark.parametrize("name", SNAPSHOTS)
 def test_engines_get_the_rows_of_files_that_they_do_not_read(name: str, tmp_path: Path) -> None:
     query = QUERIES[name]
-    for split in dataset(query).splits():
+    for split in dataset_of(query).splits():
         with slice_delta(split) as delta:
             assert delta.base_file is None or delta.base_file.reason_unreadable() is not None
     with duckdb.connect() as connection:
         attach(connection, HudiTable.open(query.table), "trips")
-        assert not differences(answer(query), connection.sql("FROM trips").to_arrow_table())
+        assert not differences(answer_of(query), connection.sql("FROM trips").to_arrow_table())
     scratch = Scratch.open(str(tmp_path))
     published = publish_table(Storage.open(str(query.table)), scratch, locations=Locations(), builds=1)
-    assert not differences(answer(query), StaticTable.from_metadata(published.metadata_location).scan().to_arrow())
+    assert not differences(answer_of(query), StaticTable.from_metadata(published.metadata_location).scan().to_arrow())
 
 
 def test_timestamps_of_orc_are_refused_by_name() -> None:
-    rows = dataset(next(query for query in QUERIES.values() if query.case == "orc_times"))
+    rows = dataset_of(next(query for query in QUERIES.values() if query.case == "orc_times"))
     with pytest.raises(UnsupportedTableError, match="at: timestamp"):
         rows.to_table()
     assert rows.to_table(columns=["id", "amount"]).num_rows == 40

@@ -35,6 +35,7 @@ from hudi_bridge.splits.bootstrap import INDEX_PATH
 from hudi_bridge.storage import Storage
 from tests.compare import differences
 from tests.golden_cases import GoldenQuery, golden_bootstrapped
+from tests.test_golden import answer_of, dataset_of
 
 QUERIES = {query.name: query for query in golden_bootstrapped()}
 INCLUDES_BEGIN = "Hudi 1.0.2 includes the beginning of the range"
@@ -56,19 +57,7 @@ def options(query: GoldenQuery) -> Mapping[str, str]:
 
 
 def dataset(query: GoldenQuery) -> HudiDataset:
-    table = HudiTable.open(query.table, options=options(query))
-    match query.kind:
-        case "read_optimized":
-            return table.read_optimized()
-        case "incremental":
-            return table.incremental(query.after, query.up_to)
-        case _:
-            return table.snapshot(as_of=query.as_of)
-
-
-def answer(query: GoldenQuery) -> pa.Table:
-    assert query.answer is not None
-    return pq.read_table(query.answer)
+    return dataset_of(query, HudiTable.open(query.table, options=options(query)))
 
 
 @pytest.fixture
@@ -85,7 +74,7 @@ def opened(copy: Path) -> HudiTable:
 @pytest.mark.parametrize("name", QUERIES)
 def test_rows_are_those_of_hudi(name: str) -> None:
     query = QUERIES[name]
-    found = differences(answer(query), dataset(query).to_table())
+    found = differences(answer_of(query), dataset(query).to_table())
     if name in DEVIATIONS:
         assert found, "no deviation any more"
         return
@@ -108,7 +97,7 @@ def test_what_is_elsewhere_is_not_read_unless_it_is_allowed(name: str) -> None:
 
 def test_a_table_with_all_records_needs_no_source() -> None:
     query = QUERIES["full_v9-0-snapshot"]
-    assert not differences(answer(query), HudiTable.open(query.table).snapshot().to_table())
+    assert not differences(answer_of(query), HudiTable.open(query.table).snapshot().to_table())
 
 
 @pytest.mark.parametrize(
@@ -129,7 +118,7 @@ def test_a_table_with_all_records_needs_no_source() -> None:
 @pytest.mark.parametrize("name", ["metadata_v9-0-snapshot", "metadata_v6-1-read_optimized"])
 def test_filters_and_columns(name: str, columns: list[str] | None, row_filter: pc.Expression) -> None:
     found = dataset(QUERIES[name]).to_table(columns=columns, filter=row_filter)
-    expected = answer(QUERIES[name]).filter(row_filter)
+    expected = answer_of(QUERIES[name]).filter(row_filter)
     assert not differences(expected if columns is None else expected.select(columns), found)
 
 
@@ -163,9 +152,9 @@ def test_duckdb(name: str) -> None:
     query = QUERIES[name]
     with duckdb.connect() as connection:
         attach(connection, HudiTable.open(query.table, options=options(query)), "trips")
-        assert not differences(answer(query), connection.sql("FROM trips").to_arrow_table())
+        assert not differences(answer_of(query), connection.sql("FROM trips").to_arrow_table())
         counted = connection.sql("SELECT count(*) FROM trips WHERE part = 'a'").fetchall()
-        assert counted == [(answer(query).filter(pc.field("part") == "a").num_rows,)]
+        assert counted == [(answer_of(query).filter(pc.field("part") == "a").num_rows,)]
 
 
 @pytest.mark.parametrize("client", [None, IcebergClient.PRESTO])
@@ -181,7 +170,7 @@ def test_iceberg(name: str, client: IcebergClient | None, tmp_path: Path) -> Non
         rewriting=Rewriting(client=client),
     )
     rows = StaticTable.from_metadata(published.metadata_location).scan().to_arrow()
-    assert not differences(answer(query), rows)
+    assert not differences(answer_of(query), rows)
 
 
 def test_trino_gets_the_rows_of_slices_that_it_cannot_read(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ FOR_CONNECTORS = {
     "display",
     "engines",
     "errors",
+    "extras",
     "inspection",
     "inspection_of_commits",
     "masking",

@@ -7,6 +7,7 @@ from typing import Any
 
 from hudi_bridge.catalogs.tables import CatalogTable, Namespace, registered_table
 from hudi_bridge.errors import StorageError
+from hudi_bridge.extras import needing_extra
 from hudi_bridge.waiting import timeout_seconds
 
 
@@ -62,13 +63,10 @@ class GlueCatalog:
 
     @contextmanager
     def _client(self, doing: str) -> Iterator[Any]:
-        try:
+        with needing_extra("glue", "boto3", "botocore", by="glue://"):
             import boto3  # noqa: PLC0415 - an extra, and slow to import
             from botocore.config import Config  # noqa: PLC0415
             from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
-        except ModuleNotFoundError as error:
-            text = f"glue:// needs {error.name}: pip install 'hudi-bridge[glue]'"
-            raise ModuleNotFoundError(text, name=error.name) from error
         settings = Config(connect_timeout=timeout_seconds(), read_timeout=timeout_seconds())
         try:
             yield boto3.client("glue", region_name=self._region, config=settings)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hudi_bridge.catalogs.tables import CatalogTable, Namespace, registered_table
 from hudi_bridge.errors import StorageError
+from hudi_bridge.extras import needing_extra
 from hudi_bridge.waiting import timeout_seconds
 
 if TYPE_CHECKING:
@@ -59,15 +60,12 @@ class HiveCatalog:
 
     @contextmanager
     def _client(self, doing: str) -> Iterator[Any]:
-        try:
+        with needing_extra("hive", "hive_metastore", "thrift", by="hive://"):
             from hive_metastore.ThriftHiveMetastore import Client  # noqa: PLC0415 - an extra
             from thrift.protocol.TBinaryProtocol import TBinaryProtocol  # noqa: PLC0415
             from thrift.Thrift import TException  # noqa: PLC0415
             from thrift.transport.TSocket import TSocket  # noqa: PLC0415
             from thrift.transport.TTransport import TBufferedTransport, TTransportException  # noqa: PLC0415
-        except ModuleNotFoundError as error:
-            text = f"hive:// needs {error.name}: pip install 'hudi-bridge[hive]'"
-            raise ModuleNotFoundError(text, name=error.name) from error
         socket = TSocket(self._host, self._port)
         socket.setTimeout(timeout_seconds() * _MILLISECONDS)
         transport = TBufferedTransport(socket)

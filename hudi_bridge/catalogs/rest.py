@@ -16,6 +16,7 @@ from urllib.parse import quote
 from hudi_bridge.catalogs.tables import CatalogTable, Namespace
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import StorageError
+from hudi_bridge.extras import needing_extra
 from hudi_bridge.masking import masked
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class RestCatalog:
     """
 
     def __init__(self, url: str, properties: Mapping[str, str]) -> None:
+        with needing_extra("iceberg", "pyiceberg", by="rest:"):
+            import pyiceberg  # noqa: F401, PLC0415 - an extra, which all methods need
         self._url = url.rstrip("/")
         secrets = {name: os.environ[variable] for name, variable in _SECRETS.items() if os.environ.get(variable)}
         self._properties = {**secrets, **properties}
@@ -80,11 +83,8 @@ class RestCatalog:
 
     @cached_property
     def _client(self) -> "IcebergClient":
-        try:
-            from pyiceberg.catalog.rest import RestCatalog as IcebergClient  # noqa: PLC0415 - an extra
-        except ModuleNotFoundError as error:
-            text = f"rest: needs {error.name}: pip install 'hudi-bridge[iceberg]'"
-            raise ModuleNotFoundError(text, name=error.name) from error
+        from pyiceberg.catalog.rest import RestCatalog as IcebergClient  # noqa: PLC0415 - slow to import
+
         with self._errors("open the catalog"):
             return IcebergClient("hudi_bridge", **self._properties, uri=self._url)
 

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from hudi_bridge.catalogs.uris import is_catalog_uri
 from hudi_bridge.cli import options
 from hudi_bridge.cli.grid import Look
-from hudi_bridge.cli.names_of_tables import folder_of
+from hudi_bridge.cli.names_of_tables import path_of
 from hudi_bridge.cli.opening import load_payloads, note_empty_past, open_table, parse_storage_options, rows_look
 from hudi_bridge.cli.output import Destination, write_rows
 from hudi_bridge.cli.prompt import Prompt, iter_statements
@@ -77,8 +78,10 @@ def _session(
     payload: list[str] | None,
     storage_option: list[str] | None,
 ) -> Iterator[tuple[Session, Look]]:
-    folder = Storage.open(folder_of(path), options=parse_storage_options(storage_option))
-    if is_folder_of_tables(folder):
+    named = path_of(path)
+    # What a catalog names is a table.
+    folder = None if is_catalog_uri(named) else Storage.open(named, options=parse_storage_options(storage_option))
+    if folder is not None and is_folder_of_tables(folder):
         roots = Roots(folders=(folder,), tables={})
         merging = MergingByTable.parse(option or [], load_payloads(payload), roots.find_by_name)
         with open_lake_session(roots, merging, as_of) as session:

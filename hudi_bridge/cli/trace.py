@@ -20,13 +20,12 @@ from hudi_bridge.cli.row_tests import row_condition
 from hudi_bridge.cli.session import table_name
 from hudi_bridge.cli.terminal import escape_control, print_note
 from hudi_bridge.errors import QueryError
-from hudi_bridge.plain_values import is_nested, to_json, values_as_text
 from hudi_bridge.schema.meta_columns import META_COLUMNS
 from hudi_bridge.table import HudiTable
 from hudi_bridge.trace.base_search import BaseCheck
 from hudi_bridge.trace.record_history import FileGroupHistory, RecordHistory, history_schema
 from hudi_bridge.trace.version_search import PARTITION_PATH, RECORD_KEY, ROW
-from hudi_bridge.trace.versions import RecordVersion, UnreadablePlace, ordering_text, value_text
+from hudi_bridge.trace.versions import RecordVersion, ordering_text, shown_values
 
 _WIDTH_IN_PIPE = 80
 _INDENT = 4
@@ -145,7 +144,7 @@ def _group_lines(group: FileGroupHistory, *, all_values: bool) -> Iterator[_Line
     if group.unreadable:
         yield 0, _text("unreadable, may have held the record:", "bold")
     for place in group.unreadable:
-        yield _INDENT, _text(_place_text(_name(place.path), place))
+        yield _INDENT, _text(place.text(_name(place.path)))
     yield from _result_lines(group)
 
 
@@ -166,20 +165,11 @@ def _version_lines(mark: str, version: RecordVersion, style: str) -> Iterator[_L
 def _values_lines(version: RecordVersion, result: pa.Table, *, all_values: bool) -> Iterator[_Line]:
     """The values that a version carries and the resulting row has not, or all of them, without Hudi's own columns."""
     names = [name for name in version.carried if name not in META_COLUMNS]
-    carried = _shown_values(version.row.select(names)) if names else {}
-    kept = {} if all_values or not result.num_rows else _shown_values(result.slice(0, 1))
+    carried = shown_values(version.row.select(names)) if names else {}
+    kept = {} if all_values or not result.num_rows else shown_values(result.slice(0, 1))
     parts = [f"{name} {text}" for name, text in carried.items() if kept.get(name) != text]
     if parts:
         yield _INDENT, _text(f"values: {', '.join(parts)}")
-
-
-def _shown_values(row: pa.Table) -> dict[str, str]:
-    """The values of a table of one row, as texts."""
-    values = {field.name: values_as_text(row.column(field.name).combine_chunks())[0] for field in row.schema}
-    return {
-        name: to_json(value) if is_nested(row.schema.field(name).type) and value is not None else value_text(value)
-        for name, value in values.items()
-    }
 
 
 def _result_lines(group: FileGroupHistory) -> Iterator[_Line]:
@@ -191,7 +181,7 @@ def _result_lines(group: FileGroupHistory) -> Iterator[_Line]:
     is_mixed = len(set(sources.values())) > 1
     yield 0, _text("the row:" if group.result.num_rows == 1 else f"{group.result.num_rows} rows, the first:", "bold")
     widest = max(map(len, group.result.schema.names))
-    for name, shown in _shown_values(group.result.slice(0, 1)).items():
+    for name, shown in shown_values(group.result.slice(0, 1)).items():
         source = f"  (from {sources[name]})" if is_mixed else ""
         yield _INDENT, _text(f"{name:<{widest}}  {shown}{source}")
 
@@ -212,16 +202,11 @@ def _search_lines(history: RecordHistory) -> Iterator[str]:
         yield f"  and {len(searched) - _MOST_GROUPS:,} more"
     for group in searched:
         for place in group.unreadable:
-            yield f"  unreadable, may have held the record: {_place_text(place.path, place)}"
+            yield f"  unreadable, may have held the record: {place.text()}"
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def _place_text(shown_path: str, place: UnreadablePlace) -> str:
-    where = "" if place.offset is None else f" at byte {place.offset:,}"
-    return f"{shown_path}{where}: {place.reason}"
 
 
 def _name(path: str) -> str:

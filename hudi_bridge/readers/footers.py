@@ -3,6 +3,7 @@
 Hudi never writes another file under the name of a base file.
 """
 
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -101,6 +102,14 @@ def text_range(footer: pq.FileMetaData, row_group: int, column: str) -> tuple[st
         return None
     least, greatest = statistics.min, statistics.max
     return (least, greatest) if isinstance(least, str) and isinstance(greatest, str) else None
+
+
+def chunks_of(footer: pq.FileMetaData, row_group: int, columns: Iterable[str]) -> Iterator[pq.ColumnChunkMetaData]:
+    """What a footer says of some top-level columns in a row group: a chunk for each of their leaves."""
+    wanted, group = set(columns), footer.row_group(row_group)
+    for chunk in map(group.column, range(group.num_columns)):
+        if chunk.path_in_schema in wanted or chunk.path_in_schema.partition(".")[0] in wanted:
+            yield chunk
 
 
 def _require_agreement(footer: pq.FileMetaData, path: str) -> None:

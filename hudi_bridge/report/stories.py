@@ -1,16 +1,12 @@
 """The stories of records as HTML: every version with its values, why it won or lost, and the row that is left."""
 
 from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
-
-import pyarrow as pa
 
 from hudi_bridge.display import clipped, counted
 from hudi_bridge.pages import header_cell, page_text
-from hudi_bridge.plain_values import is_nested, to_json, values_as_text
 from hudi_bridge.schema.meta_columns import META_COLUMNS
 from hudi_bridge.trace.record_history import FileGroupHistory, RecordHistory
-from hudi_bridge.trace.versions import RecordVersion, UnreadablePlace, ordering_text, value_text
+from hudi_bridge.trace.versions import RecordVersion, ordering_text, shown_values
 
 _VERSION_COLUMNS = ("number", "kind", "instant", "ordering", "values", "what became of it", "file")
 
@@ -30,7 +26,7 @@ def _story(history: RecordHistory) -> Iterator[str]:
         yield from _group(group)
     unreadable = [place for group in history.searched_file_groups for place in group.unreadable]
     if unreadable:
-        places = "".join(f"<li>{_text(_place_text(place))}</li>" for place in unreadable)
+        places = "".join(f"<li>{_text(place.text())}</li>" for place in unreadable)
         yield f"<p>Unreadable, may have held the record:</p>\n<ul>{places}</ul>\n"
     yield "</article>\n"
 
@@ -54,7 +50,9 @@ def _version(number: str, version: RecordVersion, verdicts: Sequence[str], *, is
     block = "" if version.block_number is None else f", block {version.block_number} at byte {version.offset:,}"
     earlier = version.commit_time not in (None, version.instant_time)
     written = f", written by {version.commit_time}" if earlier else ""
-    values = ", ".join(f"{name} = {value}" for name, value in _values(version.row, {*version.absent, *META_COLUMNS}))
+    carried = [name for name in version.carried if name not in META_COLUMNS]
+    shown = shown_values(version.row.select(carried)) if carried else {}
+    values = ", ".join(f"{name} = {value}" for name, value in shown.items())
     kind = version.kind if version.delete is None else f"{version.kind} by {version.delete}"
     cells = (ordering, values, "; ".join(verdicts), version.path.rpartition("/")[2] + block + written)
     of_winner = ' class="winner"' if is_winner else ""
@@ -75,23 +73,10 @@ def _result(group: FileGroupHistory) -> Iterator[str]:
     yield from map(header_cell, ("column", "value", "from version"))
     yield "</tr></thead>\n<tbody>\n"
     sources = dict(group.sources)
-    for name, value in _values(group.result.slice(0, 1), frozenset()):
+    for name, value in shown_values(group.result.slice(0, 1)).items():
         source = sources.get(name, "")
         yield f'<tr><th scope="row">{_text(name)}</th><td>{_text(value)}</td><td>{source}</td></tr>\n'
     yield "</tbody></table>\n"
-
-
-def _values(row: pa.Table, hidden: AbstractSet[str]) -> Iterator[tuple[str, str]]:
-    """The columns of a row with their values as text; none of a delete without a row."""
-    for field in row.schema if row.num_rows else ():
-        if field.name not in hidden:
-            (value,) = values_as_text(row.column(field.name).slice(0, 1).combine_chunks())
-            yield field.name, to_json(value) if is_nested(field.type) and value is not None else value_text(value)
-
-
-def _place_text(place: UnreadablePlace) -> str:
-    where = "" if place.offset is None else f" at byte {place.offset:,}"
-    return f"{place.path}{where}: {place.reason}"
 
 
 def _text(text: str) -> str:

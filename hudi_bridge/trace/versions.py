@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from hudi_bridge.plain_values import is_nested, to_json, values_as_text
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 
 
@@ -85,6 +86,20 @@ class UnreadablePlace:
     path: str
     offset: int | None
     reason: str
+
+    def text(self, shown_path: str | None = None) -> str:
+        """The place and what is wrong with it; ``shown_path`` is what to call the file, by default its path."""
+        where = "" if self.offset is None else f" at byte {self.offset:,}"
+        return f"{shown_path or self.path}{where}: {self.reason}"
+
+
+def shown_values(row: pa.Table) -> dict[str, str]:
+    """The values of a table of one row as text for display, by column."""
+    values = {field.name: values_as_text(row.column(field.name).combine_chunks())[0] for field in row.schema}
+    return {
+        name: to_json(value) if is_nested(row.schema.field(name).type) and value is not None else value_text(value)
+        for name, value in values.items()
+    }
 
 
 def value_text(value: object) -> str:

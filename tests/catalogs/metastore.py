@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -89,3 +90,12 @@ class _Server(TThreadedServer):  # type: ignore[misc] # the library has no types
             except (OSError, AttributeError):
                 return
             Thread(target=self.handle, args=(client,), daemon=True).start()
+
+
+def of_trips(folder: Path) -> list[Table]:
+    """What Hudi's sync registers of a merge-on-read table with the name ``trips``, but for ``trips_rt``."""
+    location = f"file:{folder}"
+    return [
+        hive_table("trips", location, input_format=REALTIME_FORMAT, as_read_optimized=False),
+        hive_table("trips_ro", location, input_format=READ_OPTIMIZED_FORMAT, as_read_optimized=True),
+    ]

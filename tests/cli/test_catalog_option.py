@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hudi_bridge.cli.main import run
-from tests.catalogs.metastore import READ_OPTIMIZED_FORMAT, REALTIME_FORMAT, Metastore, hive_table, served
+from tests.catalogs.metastore import Metastore, of_trips, served
 from tests.golden_cases import golden_trips
 
 
@@ -17,11 +17,7 @@ def folder() -> Path:
 
 @pytest.fixture
 def metastore(folder: Path) -> Iterator[Metastore]:
-    tables = [
-        hive_table("trips", f"file:{folder}", input_format=REALTIME_FORMAT, as_read_optimized=False),
-        hive_table("trips_ro", f"file:{folder}", input_format=READ_OPTIMIZED_FORMAT, as_read_optimized=True),
-    ]
-    with served(Metastore(databases={"city": tables})) as metastore:
+    with served(Metastore(databases={"city": of_trips(folder)})) as metastore:
         yield metastore
 
 

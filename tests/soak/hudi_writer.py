@@ -13,6 +13,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
 
+from tests.connectors.spark.hudi_session import hudi_session
+
 FIELDS = "id string, city string, ts bigint, fare double, note string"
 MARK = "hoodie.soak."
 """What begins with it is kept in the metadata of commits."""
@@ -22,27 +24,6 @@ FAILING = {
     f"{BEFORE_COMMIT}.single.value.sql.queries": "select count(*) from <TABLE_NAME>#-1",
 }
 """Lets a write fail when its files are written and its commit is not."""
-
-
-def started(bundle: str) -> SparkSession:
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.jars", bundle)
-        .config("spark.driver.memory", "1g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
-        .config("spark.kryo.registrator", "org.apache.spark.HoodieSparkKryoRegistrar")
-        .config("spark.sql.extensions", "org.apache.spark.sql.hudi.HoodieSparkSessionExtension")
-        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.hudi.catalog.HoodieCatalog")
-        .config("spark.sql.catalogImplementation", "in-memory")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.default.parallelism", "1")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
-    return spark
 
 
 def slowly(frame: DataFrame, seconds: float) -> DataFrame:
@@ -113,7 +94,7 @@ def run(spark: SparkSession, command: dict[str, Any]) -> list[str | None]:
 
 
 def main(bundle: str) -> None:
-    spark = started(bundle)
+    spark = hudi_session(bundle, "local[2]", {"spark.default.parallelism": "1"})
     for line in sys.stdin:
         print("DONE" + json.dumps(run(spark, json.loads(line))), flush=True)
     spark.stop()

@@ -13,7 +13,6 @@ from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
-from hudi_bridge.connectors.extras import needing_extra
 from hudi_bridge.connectors.iceberg.access import (
     IssuerUnavailableError,
     Reader,
@@ -22,6 +21,7 @@ from hudi_bridge.connectors.iceberg.access import (
 )
 from hudi_bridge.connectors.iceberg.http_limits import is_loopback
 from hudi_bridge.errors import QueryError
+from hudi_bridge.extras import needing_extra
 
 with needing_extra("serve", "jwt", "cryptography"):
     import cryptography  # noqa: F401 - PyJWT checks signatures with it

@@ -3,7 +3,7 @@
 The format ``hudi_bridge`` needs PySpark 4.0; ``read`` and ``locate_keys`` work with PySpark 3.5 too.
 """
 
-from hudi_bridge.connectors.extras import needing_extra
+from hudi_bridge.extras import needing_extra
 
 with needing_extra("spark", "pyspark"):
     from hudi_bridge.connectors.spark.errors import cause_of

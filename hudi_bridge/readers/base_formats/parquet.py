@@ -18,7 +18,7 @@ from hudi_bridge.readers.column_chunks import ColumnChunks
 from hudi_bridge.readers.column_ranges import ranges_of_row_groups
 from hudi_bridge.readers.dictionaries import DICTIONARY_COLUMNS, decoded_schema
 from hudi_bridge.readers.filter_ranges import Range
-from hudi_bridge.readers.footers import BaseFooter, base_fragment, kept_footer, text_range
+from hudi_bridge.readers.footers import BaseFooter, base_fragment, chunks_of, kept_footer, text_range
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -142,18 +142,11 @@ class ParquetBaseFile(OpenBaseFile):
 
     def stored_bytes(self, row_group: int, columns: Iterable[str]) -> int:
         """The stored size of some top-level columns in a row group."""
-        return sum(chunk.total_compressed_size for chunk in self._chunks_of(row_group, columns))
+        return sum(chunk.total_compressed_size for chunk in chunks_of(self._footer, row_group, columns))
 
     def leaf_bytes(self, row_group: int, columns: Iterable[str]) -> Iterator[int]:
         """The size without compression of each leaf of some top-level columns in a row group."""
-        return (chunk.total_uncompressed_size for chunk in self._chunks_of(row_group, columns))
-
-    def _chunks_of(self, row_group: int, columns: Iterable[str]) -> Iterator[pq.ColumnChunkMetaData]:
-        """What the footer says of some top-level columns in a row group: a chunk for each of their leaves."""
-        wanted, group = set(columns), self._footer.row_group(row_group)
-        for chunk in map(group.column, range(group.num_columns)):
-            if chunk.path_in_schema in wanted or chunk.path_in_schema.partition(".")[0] in wanted:
-                yield chunk
+        return (chunk.total_uncompressed_size for chunk in chunks_of(self._footer, row_group, columns))
 
     @property
     def is_fetched(self) -> bool:

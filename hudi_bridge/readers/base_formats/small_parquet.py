@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.logformat.parquet import footer_mismatch
 from hudi_bridge.readers.base_file import OpenBaseFile
+from hudi_bridge.readers.footers import chunks_of
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -60,17 +61,11 @@ class SmallParquetFile(OpenBaseFile):
 
     def stored_bytes(self, row_group: int, columns: Iterable[str]) -> int:
         """The stored size of some top-level columns in a row group."""
-        return sum(chunk.total_compressed_size for chunk in self._chunks(row_group, columns))
+        return sum(chunk.total_compressed_size for chunk in chunks_of(self.footer, row_group, columns))
 
     def leaf_bytes(self, row_group: int, columns: Iterable[str]) -> Iterator[int]:
         """The size without compression of each leaf of some top-level columns in a row group."""
-        return (chunk.total_uncompressed_size for chunk in self._chunks(row_group, columns))
-
-    def _chunks(self, row_group: int, columns: Iterable[str]) -> Iterator[pq.ColumnChunkMetaData]:
-        wanted, group = set(columns), self.footer.row_group(row_group)
-        for chunk in map(group.column, range(group.num_columns)):
-            if not wanted.isdisjoint((chunk.path_in_schema, chunk.path_in_schema.partition(".")[0])):
-                yield chunk
+        return (chunk.total_uncompressed_size for chunk in chunks_of(self.footer, row_group, columns))
 
     def batches(
         self,

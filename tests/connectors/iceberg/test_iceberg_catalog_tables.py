@@ -11,7 +11,7 @@ from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from hudi_bridge import HudiTable
 from hudi_bridge.catalogs.uris import open_catalog
 from hudi_bridge.connectors.lakes.catalog_tables import CatalogTables
-from tests.catalogs.metastore import READ_OPTIMIZED_FORMAT, REALTIME_FORMAT, Metastore, hive_table, served
+from tests.catalogs.metastore import REALTIME_FORMAT, Metastore, hive_table, of_trips, served
 from tests.connectors.iceberg.iceberg_service import client, running, service_options
 from tests.golden_cases import golden_trips
 
@@ -23,12 +23,8 @@ def folder() -> Path:
 
 @pytest.fixture
 def metastore(folder: Path) -> Iterator[Metastore]:
-    tables = [
-        hive_table("trips", f"file:{folder}", input_format=REALTIME_FORMAT, as_read_optimized=False),
-        hive_table("trips_ro", f"file:{folder}", input_format=READ_OPTIMIZED_FORMAT, as_read_optimized=True),
-        hive_table("gone", f"file:{folder}/gone", input_format=REALTIME_FORMAT, as_read_optimized=False),
-    ]
-    with served(Metastore(databases={"city": tables, "empty": []})) as metastore:
+    gone = hive_table("gone", f"file:{folder}/gone", input_format=REALTIME_FORMAT, as_read_optimized=False)
+    with served(Metastore(databases={"city": [*of_trips(folder), gone], "empty": []})) as metastore:
         yield metastore
 
 

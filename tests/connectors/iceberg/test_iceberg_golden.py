@@ -1,7 +1,9 @@
 """The golden tables as Iceberg tables, through PyIceberg: with ``--matrix`` all, otherwise some of each group."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +12,7 @@ from pyiceberg import expressions
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError
 
+from hudi_bridge.connectors.iceberg.server import IcebergService
 from tests.compare import differences
 from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options
 from tests.golden_cases import GoldenQuery
@@ -35,18 +38,29 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="module")
 def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestCatalog]:
-    roots = sorted({query.table.parent.parent for query in QUERIES.values()})
-    with running(service_options(tmp_path_factory.mktemp("scratch"), roots)) as service:
+    with golden_service(tmp_path_factory.mktemp("scratch")) as service:
         yield client(service)
+
+
+@contextmanager
+def golden_service(scratch: Path) -> Iterator[IcebergService]:
+    """A service with the golden tables."""
+    roots = sorted({query.table.parent.parent for query in QUERIES.values()})
+    with running(service_options(scratch, roots)) as service:
+        yield service
 
 
 @pytest.mark.engine("pyiceberg")
 def test_pyiceberg_rows_are_those_of_hudi(key: Key, catalog: RestCatalog) -> None:
-    query = QUERIES[key]
+    assert differences_of_rows(QUERIES[key], catalog) == []
+
+
+def differences_of_rows(query: GoldenQuery, catalog: RestCatalog) -> list[str]:
+    """How the rows of a query through PyIceberg differ from those of Hudi."""
     conditions = [OPERATORS[sign](column, value) for column, sign, value in query.comparisons]
     row_filter = reduce(expressions.And, conditions) if conditions else expressions.AlwaysTrue()
     found = rows(catalog.load_table((query.case, name_of(query))), row_filter=row_filter)
-    assert differences(as_pyiceberg_has_it(answer_of(query)), as_pyiceberg_has_it(found)) == []
+    return differences(as_pyiceberg_has_it(answer_of(query)), as_pyiceberg_has_it(found))
 
 
 @pytest.mark.parametrize("key", sorted(WITHOUT_COLUMNS), ids=query_id)

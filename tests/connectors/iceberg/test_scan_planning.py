@@ -5,23 +5,20 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg import expressions
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.rest.scan_planning import PlanCompleted
 
 from hudi_bridge.connectors.iceberg import planned_snapshots
 from hudi_bridge.connectors.iceberg.server import IcebergService
-from tests.compare import differences
 from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options
-from tests.connectors.iceberg.test_iceberg_golden import KEYS, OPERATORS, as_pyiceberg_has_it, name_of
+from tests.connectors.iceberg.test_iceberg_golden import KEYS, differences_of_rows, golden_service
 from tests.table_writer import KEY_AND_VALUE, TableWriter, at, sorted_column
-from tests.test_golden import QUERIES, Key, answer_of, parametrize_keys
+from tests.test_golden import QUERIES, Key, parametrize_keys
 
 SLICES = 100
 CASES_PER_GROUP = 4
@@ -34,18 +31,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="module")
 def golden(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestCatalog]:
-    roots = sorted({query.table.parent.parent for query in QUERIES.values()})
-    with running(service_options(tmp_path_factory.mktemp("scratch"), roots)) as service:
+    with golden_service(tmp_path_factory.mktemp("scratch")) as service:
         yield client(service, warehouse="planned")
 
 
 @pytest.mark.engine("pyiceberg")
 def test_planned_rows_are_those_of_hudi(key: Key, golden: RestCatalog) -> None:
-    query = QUERIES[key]
-    conditions = [OPERATORS[sign](column, value) for column, sign, value in query.comparisons]
-    row_filter = reduce(expressions.And, conditions) if conditions else expressions.AlwaysTrue()
-    found = rows(golden.load_table((query.case, name_of(query))), row_filter=row_filter)
-    assert differences(as_pyiceberg_has_it(answer_of(query)), as_pyiceberg_has_it(found)) == []
+    assert differences_of_rows(QUERIES[key], golden) == []
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ cleaning and archiving as they fall due.
 
 import sys
 
-from pyspark.sql import SparkSession
+from tests.connectors.spark.hudi_session import hudi_session
 
 ROWS = 60
 SETTINGS = {
@@ -25,23 +25,7 @@ SETTINGS = {
 
 
 def main(bundle: str, table: str, rounds: int) -> None:
-    spark = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.jars", bundle)
-        .config("spark.driver.memory", "1g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
-        .config("spark.kryo.registrator", "org.apache.spark.HoodieSparkKryoRegistrar")
-        .config("spark.sql.extensions", "org.apache.spark.sql.hudi.HoodieSparkSessionExtension")
-        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.hudi.catalog.HoodieCatalog")
-        .config("spark.sql.catalogImplementation", "in-memory")
-        .config("spark.sql.warehouse.dir", f"{table}-warehouse")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "1")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
+    spark = hudi_session(bundle, "local[1]", {"spark.sql.warehouse.dir": f"{table}-warehouse"})
     for name, value in SETTINGS.items():
         spark.sql(f"SET {name}={value}")
     properties = "type = 'mor', primaryKey = 'id', preCombineField = 'ts'"

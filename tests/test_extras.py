@@ -34,6 +34,22 @@ def test_a_connector_without_its_engine_says_which_extra_to_install(connector: s
     assert "direct cause of the following exception" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("uri", "absent", "by", "extra"),
+    [
+        ("hive://metastore", "hive_metastore", "hive://", "hive"),
+        ("hive://metastore", "thrift", "hive://", "hive"),
+        ("glue://eu-west-1", "boto3", "glue://", "glue"),
+        ("rest:https://polaris", "pyiceberg", "rest:", "iceberg"),
+    ],
+)
+def test_a_catalog_without_its_client_says_which_extra_to_install(uri: str, absent: str, by: str, extra: str) -> None:
+    asked = f"open_catalog({uri!r}).namespaces()"
+    done = imported(f"hudi_bridge.catalogs.uris; hudi_bridge.catalogs.uris.{asked}", absent)
+    *_, last = done.stderr.splitlines()
+    assert last == f"ModuleNotFoundError: {by} needs {absent}: pip install 'hudi-bridge[{extra}]'"
+
+
 def test_a_connector_whose_engine_is_damaged_says_what_it_lacks() -> None:
     done = imported("hudi_bridge.connectors.duckdb", "numpy")
     assert "numpy" in done.stderr.splitlines()[-1]
