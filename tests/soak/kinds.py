@@ -11,7 +11,7 @@ LOCKED = {
     "hoodie.cleaner.policy.failed.writes": "LAZY",
     # A writer that was killed counts as dead after some seconds.
     "hoodie.client.heartbeat.interval_in_ms": "1000",
-    "hoodie.client.heartbeat.tolerable.misses": "2",
+    "hoodie.client.heartbeat.tolerable.misses": "8",
 }
 COMMON = {
     **LOCKED,

@@ -18,7 +18,7 @@ State = Mapping[str, Row]
 COLUMNS = ("id", "city", "ts", "fare", "note")
 WRITES = (".deltacommit", ".commit", ".replacecommit")
 UPSERT, DELETE, PARTIAL, FAIL = "upsert", "delete", "partial", "fail"
-_TURNS = (UPSERT, PARTIAL, UPSERT, DELETE, UPSERT, "pair", PARTIAL, UPSERT, "pair", FAIL)
+_TURNS = (UPSERT, PARTIAL, "pair", DELETE, UPSERT, "pair", PARTIAL, "pair", UPSERT, "pair", FAIL)
 _OVERLAP_SECONDS = 1.5
 
 

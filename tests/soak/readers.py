@@ -1,9 +1,8 @@
 """The readers of a soak: each reads a table again and again, in its own way."""
 
 import random
-import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,7 +20,8 @@ from tests.soak.model import COLUMNS, Row, State
 
 GONE = (DataFileGoneError, InstantNotReadableError)
 """What a reader may be told if files are removed while it reads."""
-LONGEST_HELD_SECONDS = 40.0
+MOST_HELD_COMMITS = 12
+"""How many commits later a query is read at most; the cleaner keeps the files of fewer."""
 _STILL_RUNNING = "still running"
 
 
@@ -80,15 +80,16 @@ class ArrowReader:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A query that is read when its time has come."""
+    """A query that is read when so many more commits have been seen."""
 
     dataset: HudiDataset
-    due: float
+    seen: str
+    commits: int
 
 
 @dataclass(slots=True)
 class HoldingReader:
-    """Opens tables, plans half of the reads, and reads later, when files may be gone."""
+    """Opens tables, plans half of the reads, and reads some commits later, when files may be gone."""
 
     name: str
     on_files_gone: str
@@ -96,14 +97,17 @@ class HoldingReader:
     _held: dict[str, _Held] = field(default_factory=dict)
 
     def ask(self, folder: Path) -> Answer:
+        newest = self._opened(folder)
         held = self._held.get(folder.name)
-        if held is not None and held.due < time.monotonic():
+        if held is None:
+            commits = self.chance.randrange(MOST_HELD_COMMITS)
+            self._held[folder.name] = _Held(newest, newest.instant, commits)
+            newest = self._opened(folder)
+        elif held.seen != newest.instant:
+            self._held[folder.name] = replace(held, seen=newest.instant, commits=held.commits - 1)
+        elif held.commits <= 0:
             del self._held[folder.name]
             return self._read(folder, held.dataset)
-        newest = self._opened(folder)
-        if held is None:
-            self._held[folder.name] = _Held(newest, time.monotonic() + self.chance.uniform(0, LONGEST_HELD_SECONDS))
-            newest = self._opened(folder)
         return self._read(folder, newest)
 
     def _opened(self, folder: Path) -> HudiDataset:

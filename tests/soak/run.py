@@ -103,7 +103,7 @@ class Writers:
         """Create all tables."""
         for kind in self._kinds:
             self.write(kind)
-            assert self.ledgers[kind.name].commits, f"{kind.name} has not been written"
+            assert self.ledgers[kind.name].commits, f"{kind.name} has not been written: {dict(self.failed)}"
 
     def run(self, end: float, after_each: Callable[[], None]) -> None:
         """Write to the tables in turn until a time of ``time.monotonic``."""
