@@ -16,10 +16,16 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.config import FIRST_VERSION_OF_1X, QueryType, TableConfig
-from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError, UnsupportedTableError
+from hudi_bridge.config import FIRST_VERSION_OF_1X, UNRELEASED_VERSION, QueryType, TableConfig
+from hudi_bridge.errors import (
+    CorruptTimelineError,
+    DataFileGoneError,
+    InstantNotReadableError,
+    UnsupportedTableError,
+)
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.splits.current_files import CurrentFiles
+from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import build_file_groups, latest_snapshot_slice, view_range
 from hudi_bridge.splits.plan_notes import COMMITS, FileSource, PlanNotes
@@ -88,6 +94,7 @@ def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> Increment
         raise UnsupportedTableError("incremental query", "a table without meta columns", "tables with commit times")
     metadata = read_range_metadata(state, instants)
     written = _written_files(instants, metadata)
+    _require_names_of_data_files(written, native=config.table_version >= UNRELEASED_VERSION)
     current = _current_files(planner, written)
     written = {path: replace(file, file=current.get(path, file.file)) for path, file in written.items()}
     slices = _slices(state, instants, metadata, written)
@@ -135,6 +142,15 @@ def _written_files(instants: InstantRange, metadata: Mapping[str, CommitMetadata
         for stat in metadata[commit.requested_time].write_stats
         if stat.path
     }
+
+
+def _require_names_of_data_files(written: Mapping[str, _Written], *, native: bool) -> None:
+    # Files of other kinds are left out of slices, and a file that a commit has written must not be.
+    for path, entry in written.items():
+        name = path.rpartition("/")[2]
+        if parse_base_file_name(name) is None and parse_log_file_name(name, native=native) is None:
+            place, expected = f"commit {entry.commit_time}", "the path of a base file or a log file"
+            raise CorruptTimelineError(place, None, f"the path {path!r} of a file that it wrote", expected)
 
 
 def _slices(

@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.config import QueryType
+from hudi_bridge.errors import CorruptTableError
+from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import (
     TimelineView,
@@ -108,6 +110,7 @@ class FolderListings:
         """The entries of a folder; without ``must_exist``, a missing folder has none.
 
         Raises:
+            CorruptTableError: a folder has the name of a base file or a log file.
             StorageError: the folder cannot be listed.
         """
         packed = self._packed.get(path)
@@ -138,6 +141,9 @@ class FolderListings:
 
     def _list(self, path: str, *, must_exist: bool) -> tuple[FileInfo, ...]:
         listing = self._storage.list_directory(path, must_exist=must_exist)
+        for info in listing:
+            if info.is_dir and (parse_base_file_name(info.name) or parse_log_file_name(info.name)):
+                raise CorruptTableError(info.path, None, "a folder", "a file of rows, as its name says")
         text = json.dumps([(info.path, info.size_bytes, info.is_dir) for info in listing])
         self._packed[path] = _compressed(text.encode())
         return listing

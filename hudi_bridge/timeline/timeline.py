@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hudi_bridge.config import TableConfig
+from hudi_bridge.errors import CorruptTimelineError
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.timeline.instant import (
     COMMIT_ACTIONS,
@@ -137,11 +138,18 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
     """The current active timeline; lists one folder and opens no file.
 
     Raises:
+        CorruptTimelineError: a folder has the name of an instant.
         StorageError: the folder cannot be listed.
     """
-    names = (info.name for info in _list_timeline(storage, config.timeline_path) if not info.is_dir)
-    parsed = (parse_instant_file_name(name, config.timeline_layout) for name in names)
-    return Timeline(instants=latest_states(instant for instant in parsed if instant is not None))
+    instants = []
+    for info in _list_timeline(storage, config.timeline_path):
+        instant = parse_instant_file_name(info.name, config.timeline_layout)
+        if instant is None:
+            continue
+        if info.is_dir:
+            raise CorruptTimelineError(info.path, None, "a folder", "a file of an instant, as its name says")
+        instants.append(instant)
+    return Timeline(instants=latest_states(instants))
 
 
 def _list_timeline(storage: Storage, path: str) -> tuple[FileInfo, ...]:

@@ -1,3 +1,4 @@
+import json
 import pickle
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,6 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_bridge import (
+    CorruptTimelineError,
     HudiDataset,
     HudiTable,
     InstantNotReadableError,
@@ -226,6 +228,19 @@ def test_files_that_are_gone_matter_only_where_they_are_needed(tmp_path: Path, v
     opened = reopened(table, "false")
     assert values(opened.incremental("earliest")) == [("a", "a3"), ("b", "b5")]
     assert values(opened.incremental("earliest", place(table, at(4)))) == [("a", "a3"), ("b", "b2")]
+
+
+@pytest.mark.parametrize("name", ["part-0.parquet", "f1-0_0-1-1_\0.parquet", "..\\f1-0_0-1-1_1.parquet"])
+def test_a_commit_that_wrote_files_of_no_known_name_is_an_error(tmp_path: Path, name: str) -> None:
+    table = writer(tmp_path / "t", 6)
+    base(table, at(1), [row("a", 5, "a1")])
+    base(table, at(2), [row("a", 6, "a2")])
+    commit = table.timeline_folder / f"{at(2)}.commit"
+    document = json.loads(commit.read_bytes())
+    document["partitionToWriteStats"][""][0]["path"] = name
+    commit.write_text(json.dumps(document))
+    with pytest.raises(CorruptTimelineError, match=f"commit {at(2)}: found the path .* expected the path of a base"):
+        table.open().incremental("earliest")
 
 
 @pytest.mark.parametrize("version", [6, 9])

@@ -1,10 +1,12 @@
 """Listings of folders come back as they were, and splits are made of them one after another."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.splits.file_slice import FileGroup
 from hudi_bridge.splits.file_system_view import TimelineView, build_file_groups
 from hudi_bridge.splits.table_files import FolderListings
@@ -12,8 +14,8 @@ from hudi_bridge.storage import FileInfo, Storage
 from tests.table_writer import TableWriter, at
 
 NAMES = (
-    "plain.parquet",
     ".f1-0_20260101.log.1_0-1-1",
+    "plain.parquet",
     'quo"te',
     "line\nbreak",
     "na\u00efve-\u03a9-\U0001f600",
@@ -38,6 +40,20 @@ def test_listings_come_back_as_they_were(must_exist: bool, monkeypatch: pytest.M
     for _ in range(2):
         assert listings.entries("day=1", must_exist=must_exist) == entries
     assert asked == [("day=1", must_exist)]
+
+
+@pytest.mark.parametrize("pattern", ["*.parquet", ".*.log.*"])
+def test_folders_with_the_names_of_data_files_are_an_error(tmp_path: Path, pattern: str) -> None:
+    table = TableWriter(folder=tmp_path).create()
+    table.base_file(at(1), [{"id": "a", "value": "1", "ts": 1}])
+    table.commit(at(1))
+    table.log_file(at(2), [table.data_block(at(2), [{"id": "a", "value": "2", "ts": 2}])])
+    table.commit(at(2))
+    (file,) = tmp_path.glob(pattern)
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(CorruptTableError, match=f"{re.escape(file.name)}: found a folder, expected a file of rows"):
+        table.open().snapshot().to_table()
 
 
 def test_file_slices_are_made_a_partition_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

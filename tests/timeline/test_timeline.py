@@ -1,9 +1,12 @@
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from hudi_bridge.config import TableConfig
+from hudi_bridge.errors import CorruptTimelineError
+from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.instant import Action, Instant, InstantState
 from hudi_bridge.timeline.timeline import Timeline, latest_states, load_timeline
 from tests.timeline.timeline_files import make_layout_1, make_table, put
@@ -37,7 +40,6 @@ def test_layout_1(tmp_path: Path) -> None:
     put_names(tmp_path, config, f"{B}.deltacommit", f"{B}.deltacommit.requested", f".{B}.deltacommit.crc")
     put_names(tmp_path, config, f"{C}.compaction.requested", f"{C}.compaction.inflight", f"{C}.commit")
     put_names(tmp_path, config, f"{D}.compaction.requested", f"{E}.inflight", f"{E}.commit.requested")
-    (tmp_path / ".hoodie" / f"{E}.commit").mkdir()
     timeline = load_timeline(storage, config)
     assert spelled(timeline) == [
         f"{A} commit COMPLETED",
@@ -50,6 +52,16 @@ def test_layout_1(tmp_path: Path) -> None:
     assert timeline.completed() == timeline.commits()
     assert timeline.start == A
     assert timeline.completion_time_of(A) is None
+
+
+@pytest.mark.parametrize("make", [make_layout_1, make_table])
+def test_a_folder_with_the_name_of_an_instant_is_an_error(
+    tmp_path: Path, make: Callable[[Path], tuple[Storage, TableConfig]]
+) -> None:
+    storage, config = make(tmp_path)
+    (tmp_path / config.timeline_path / f"{A}.deltacommit.requested").mkdir(parents=True)
+    with pytest.raises(CorruptTimelineError, match=rf"/{A}\.deltacommit\.requested: found a folder, expected a file"):
+        load_timeline(storage, config)
 
 
 def test_layout_2(tmp_path: Path) -> None:
