@@ -33,7 +33,7 @@ def test_a_table_is_opened_and_planned_without_pandas_and_datasets() -> None:
         f"{OPEN}; table.file_slices(); table.schema; table.timeline.commits()", str(golden_trips() / "trips")
     )
     assert {"hudi_bridge.table", "pyarrow"} <= found
-    assert found & {"duckdb", "fsspec", "pandas", "pyarrow.dataset"} == set()
+    assert found & {"duckdb", "fastavro", "fsspec", "pandas", "pyarrow.dataset"} == set()
     assert "pyarrow.dataset" in imported(f"{OPEN}; table.snapshot()", str(golden_trips() / "trips"))
 
 

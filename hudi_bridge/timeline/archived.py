@@ -6,12 +6,19 @@ Source: ``ArchivedTimelineV1`` and ``ArchivedTimelineV2``.
 """
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
-from hudi_bridge.timeline import archived_log, archived_lsm
+from hudi_bridge.imported_later import LaterModule
+from hudi_bridge.timeline import archived_lsm
 from hudi_bridge.timeline.commit_metadata import CommitMetadata
 from hudi_bridge.timeline.instant import Instant
 from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.timeline import latest_states
+
+if TYPE_CHECKING:
+    from hudi_bridge.timeline import archived_log
+else:
+    archived_log = LaterModule("hudi_bridge.timeline.archived_log")
 
 
 def load_archived_instants(state: TableState, since: str = "") -> tuple[Instant, ...]:

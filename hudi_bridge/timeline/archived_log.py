@@ -15,13 +15,14 @@ from hudi_bridge.logformat.avro_columns import content_bounds
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import scan_blocks
+from hudi_bridge.timeline.avro_datums import datum_type, iter_datums
 from hudi_bridge.timeline.commit_metadata import (
     CommitMetadata,
     commit_metadata_of_record,
     read_timeline_file,
 )
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, InstantState, parse_action
-from hudi_bridge.timeline.records import Record, datum_type, iter_datums, map_field, text_field
+from hudi_bridge.timeline.records import Record, map_field, text_field
 from hudi_bridge.timeline.table_state import TableState
 
 _FILE_NAME = re.compile(r"\.commits_\.archive\.[0-9]+(?:_[0-9-]+)?")
