@@ -46,6 +46,7 @@ _BASE_FORMAT_KEYS = ("hoodie.table.base.file.format", "hoodie.table.ro.file.form
 _FIRST_VERSION_OF_11 = 9
 _KEYS_OF_11 = (_ORDERING_KEYS[0], "hoodie.table.format")
 _KEYS_OF_1X = (*_KEYS_OF_11, _MERGE_STRATEGY_KEYS[0], "hoodie.record.merge.mode", "hoodie.table.initial.version")
+_WHOLE_NUMBER = re.compile("[0-9]{1,9}")
 _REQUIRED_KEYS = ("hoodie.table.name", "hoodie.table.type")
 _HUDI_PACKAGES = ("org.apache.hudi", "org.apache.spark.sql.hudi")
 _KEY_GENERATOR_TYPES = {
@@ -386,7 +387,7 @@ def _integer(properties: Mapping[str, str], key: str, default: int, path: str) -
     text = properties.get(key, "").strip()
     if not text:
         return default
-    if not re.fullmatch("[0-9]{1,9}", text):
+    if not _WHOLE_NUMBER.fullmatch(text):
         raise CorruptTimelineError(path, None, f"{key}={text}", "a whole number")
     return int(text)
 

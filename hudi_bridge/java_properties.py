@@ -11,6 +11,8 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 _ESCAPE = re.compile(r"\\(?:u(.{0,4})|(.?))", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _BLANKS = " \t\f"
+_KEY = re.compile(r"(?:[^\\=: \t\f]|\\.?)*", re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -40,19 +42,20 @@ def _iter_logical_lines(text: str) -> Iterator[str]:
 
 
 def _split_line(line: str) -> tuple[str, str]:
-    end = 0
-    while end < len(line) and line[end] not in "=:" + _BLANKS:
-        end += 2 if line[end] == "\\" else 1
-    value = line[end:].lstrip(_BLANKS)
+    key = _KEY.match(line)
+    assert key is not None
+    value = line[key.end() :].lstrip(_BLANKS)
     if value[:1] in ("=", ":"):
         value = value[1:].lstrip(_BLANKS)
-    return line[:end], value
+    return key[0], value
 
 
 def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
     unescaped = _ESCAPE.sub(_unescape_one, text)
+    if not _SURROGATE.search(unescaped):
+        return unescaped
     # Two escapes may be a surrogate pair.
     return unescaped.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 

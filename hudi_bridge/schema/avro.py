@@ -10,6 +10,8 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import permutations
+from typing import TypeGuard
 
 from hudi_bridge.caching import BoundedCache
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
@@ -59,6 +61,8 @@ MAX_DEPTH = 64
 
 _MAX_JAVA_INT = 2**31 - 1
 _SHOWN_CHARACTERS = 80
+_USUAL_BRANCHES = 2
+_NULL_JSON = "null"
 
 _LOGICAL_CARRIERS = {
     "date": "int",
@@ -81,6 +85,11 @@ _VARIANT_PARTS = {"metadata", "value"}
 # Each log block has the schema of its writer.
 _KNOWN_SCHEMAS = BoundedCache(1 << 20)
 _COMPLEX_KINDS = {"record", "error", "enum", "fixed", "array", "map"}
+_PLAIN = {kind: AvroPrimitive(kind=kind) for kind in PRIMITIVE_TYPES} | {"null": NULL}
+_PLAIN_UNIONS: dict[tuple[object, ...], AvroUnion] = {
+    (first, second): AvroUnion(branches=(_PLAIN[first], _PLAIN[second])) for first, second in permutations(_PLAIN, 2)
+}
+"""Most fields of most schemas are of these types, so that they are not made again."""
 
 
 def parse_avro_schema(text: str, path: str, offset: int | None = None) -> AvroRecord:
@@ -120,8 +129,8 @@ class _Parser:
 
     def parse(self, node: object, namespace: str) -> AvroType:
         match node:
-            case str() if node in PRIMITIVE_TYPES:
-                return AvroPrimitive(kind=node)
+            case str() if node in _PLAIN:
+                return _PLAIN[node]
             case str():
                 return self._reference(node, namespace)
             case list():
@@ -131,13 +140,14 @@ class _Parser:
         raise self.corrupt(f"the type {_shown(node)}", "an Avro type")
 
     def _object(self, node: dict[str, object], namespace: str) -> AvroType:
-        match node:
-            case {"type": dict() | list() as inner}:
-                return self.parse(inner, namespace)
-            case {"type": str(kind)} if kind in PRIMITIVE_TYPES:
-                return AvroPrimitive(kind=kind, logical=_logical(node, kind))
-            case {"type": str(kind)} if kind not in _COMPLEX_KINDS:
-                return self._reference(kind, namespace)
+        kind = node.get("type")
+        if isinstance(kind, dict | list):
+            return self.parse(kind, namespace)
+        if isinstance(kind, str) and kind in _PLAIN:
+            logical = _logical(node, kind)
+            return _PLAIN[kind] if logical is None else AvroPrimitive(kind=kind, logical=logical)
+        if isinstance(kind, str) and kind not in _COMPLEX_KINDS:
+            return self._reference(kind, namespace)
         return self._complex(node, namespace)
 
     def _complex(self, node: dict[str, object], namespace: str) -> AvroType:
@@ -161,7 +171,11 @@ class _Parser:
         raise self.corrupt(f"the type {_shown(node)}", "an Avro type")
 
     def _union(self, node: list[object], namespace: str) -> AvroUnion:
-        branches = tuple(self.parse(branch, namespace) for branch in node)
+        if len(node) == _USUAL_BRANCHES and all(isinstance(branch, str) for branch in node):
+            plain = _PLAIN_UNIONS.get(tuple(node))
+            if plain is not None:
+                return plain
+        branches = tuple([self.parse(branch, namespace) for branch in node])
         labels = {_branch_label(branch) for branch in branches}
         if not branches or len(labels) < len(branches) or "union" in labels:
             raise self.corrupt(f"the union {_shown(node)}", "different types, none of them a union")
@@ -169,7 +183,8 @@ class _Parser:
 
     def _record(self, node: dict[str, object], fields: list[object], namespace: str) -> AvroType:
         name = self._declare(node, namespace)
-        parsed = tuple(self._field(entry, name.rpartition(".")[0]) for entry in fields)
+        inner = name.rpartition(".")[0]
+        parsed = tuple([self._field(entry, inner) for entry in fields])
         if len({entry.name for entry in parsed}) < len(parsed):
             raise self.corrupt(f"the record {name} with two fields of one name", "fields of different names")
         logical = _logical(node, "record")
@@ -178,11 +193,13 @@ class _Parser:
         return self._define(name, AvroRecord(name=name, fields=parsed, logical=logical))
 
     def _field(self, entry: object, namespace: str) -> AvroField:
-        match entry:
-            case {"name": str(name), "type": inner, **rest} if _is_name(name):
-                default = json.dumps(rest["default"]) if "default" in rest else None
-                return AvroField(name=name, type=self.parse(inner, namespace), default_json=default)
-        raise self.corrupt(f"the field {_shown(entry)}", "a field with a name and a type")
+        if not isinstance(entry, dict) or "type" not in entry or not _is_name(name := entry.get("name")):
+            raise self.corrupt(f"the field {_shown(entry)}", "a field with a name and a type")
+        default = None
+        if "default" in entry:
+            value = entry["default"]
+            default = _NULL_JSON if value is None else json.dumps(value)
+        return AvroField(name=name, type=self.parse(entry["type"], namespace), default_json=default)
 
     def _declare(self, node: dict[str, object], namespace: str) -> str:
         name, space = node.get("name"), node.get("namespace", namespace)
@@ -210,6 +227,8 @@ class _Parser:
 
 
 def _logical(node: dict[str, object], kind: str, size_bytes: int = _MAX_JAVA_INT) -> AvroLogical | None:
+    if "logicalType" not in node:
+        return None
     match node:
         case {"logicalType": "decimal", "precision": int(precision)} if kind in ("bytes", "fixed"):
             scale = node.get("scale", 0)
@@ -274,16 +293,25 @@ def inner_types(avro: AvroType) -> Iterator[AvroType]:
 
 
 def _refuse_large(record: AvroRecord, path: str) -> None:
-    pending: list[tuple[AvroType, int]] = [(record, 1)]
-    count = 0
-    while pending:
-        avro, depth = pending.pop()
-        count += 1
-        if depth > MAX_DEPTH:
-            raise _too_large(f"more than {MAX_DEPTH} levels", path)
-        if count > MAX_TYPES:
-            raise _too_large(f"more than {MAX_TYPES} types", path)
-        pending.extend((child, depth + 1) for child in _children(avro))
+    # A named type is one object wherever it is used, and is counted each time, but looked at only once.
+    extents: dict[int, tuple[int, int]] = {}
+
+    def extent(avro: AvroType) -> tuple[int, int]:
+        """The number of types, and of levels."""
+        children = _children(avro)
+        if not children:
+            return 1, 1
+        known = extents.get(id(avro))
+        if known is None:
+            inner = [extent(child) for child in children]
+            known = extents[id(avro)] = 1 + sum([types for types, _ in inner]), 1 + max([deep for _, deep in inner])
+        return known
+
+    types, levels = extent(record)
+    if levels > MAX_DEPTH:
+        raise _too_large(f"more than {MAX_DEPTH} levels", path)
+    if types > MAX_TYPES:
+        raise _too_large(f"more than {MAX_TYPES} types", path)
 
 
 def _children(avro: AvroType) -> tuple[AvroType, ...]:
@@ -295,7 +323,7 @@ def _children(avro: AvroType) -> tuple[AvroType, ...]:
         case AvroUnion():
             return avro.branches
         case AvroRecord():
-            return tuple(entry.type for entry in avro.fields)
+            return tuple([entry.type for entry in avro.fields])
         case _:
             return ()
 
@@ -311,6 +339,6 @@ def _shown(node: object) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
 
-def _is_name(value: object) -> bool:
+def _is_name(value: object) -> TypeGuard[str]:
     # Hudi can skip Avro's own check of names. Arrow cannot hold unpaired surrogates, which are not printable.
     return isinstance(value, str) and value.isprintable() and bool(value)

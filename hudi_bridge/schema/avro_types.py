@@ -273,7 +273,7 @@ def min_width(avro: AvroType) -> int:
         case AvroRecord():
             return sum(min_width(field.type) for field in avro.fields)
         case AvroUnion():
-            return 1 + min(min_width(branch) for branch in avro.branches)
+            return 1 if NULL in avro.branches else 1 + min(min_width(branch) for branch in avro.branches)
         case AvroPrimitive() | AvroFixed():
             width = wire_width(avro)
             return 1 if width is None else width
