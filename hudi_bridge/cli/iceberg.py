@@ -15,7 +15,6 @@ from hudi_bridge.catalogs.uris import open_catalog
 from hudi_bridge.cli import options
 from hudi_bridge.cli.config_file import read_config, use_config
 from hudi_bridge.cli.log_lines import LogFormat, LogLevel, log_to_standard_error
-from hudi_bridge.cli.names_of_tables import folder_of
 from hudi_bridge.cli.opening import (
     load_payloads,
     note_empty_past,
@@ -32,7 +31,6 @@ from hudi_bridge.connectors.lakes.tables import TablesByName
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.errors import QueryError
-from hudi_bridge.storage import Storage
 
 serve_app = typer.Typer(no_args_is_help=True, help="Serve tables to engines, live.")
 
@@ -246,15 +244,15 @@ def publish_iceberg(
     rewriting = _connector("rewriting").Rewriting.of(
         lists=rewrite_lists, above_percent=rewrite_above, client=for_client, cut_times=cut_times
     )
-    if as_of is not None:
-        note_empty_past(open_table(table, option, payload, storage_option), as_of)
+    opened = open_table(table, option, payload, storage_option)
+    note_empty_past(opened, as_of)
     published = _connector("publish").publish_table(
-        Storage.open(folder_of(table), options=parse_storage_options(storage_option)),
+        opened.storage,
         Scratch.open(to),
         locations=Locations.of(tuple(locate or ())),
         builds=builds or _cores(),
         merging=MergeSettings(options=parse_options(option), payloads=load_payloads(payload)),
-        query_type=QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT,
+        query_type=QueryType.READ_OPTIMIZED if read_optimized else opened.query_type,
         as_of=as_of,
         rewriting=rewriting,
         format_version=_connector("format_version").FormatVersion.of(format_version, rewriting.client),

@@ -149,7 +149,7 @@ def splits(
         Destination.of(output_format, output, no_clobber=no_clobber),
         open_table(table, option, payload, storage_option),
     )
-    query_type = QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT
+    query_type = QueryType.READ_OPTIMIZED if read_optimized else opened.query_type
     write(inspect_splits(opened, as_of, query_type).to_reader(), destination, look=_SPLITS)
     note_empty_past(opened, as_of)
 

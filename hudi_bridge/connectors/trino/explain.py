@@ -20,7 +20,6 @@ from hudi_bridge.connectors.trino.sql_text import Dialect, Engine, check_column_
 from hudi_bridge.connectors.trino.sql_types import shown_type
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
-from hudi_bridge.storage import Storage
 from hudi_bridge.table import HudiTable
 
 _ROUTES: Mapping[str, pa.DataType] = {
@@ -70,23 +69,17 @@ class _Counts:
     why_whole: str | None
 
 
-def explain_routes(
-    table: HudiTable,
-    filesystem: Any = None,  # noqa: ANN401 - the type of any library
-    *,
-    dialect: Dialect = Dialect.TRINO,
-) -> pa.Table:
+def explain_routes(table: HudiTable, *, dialect: Dialect = Dialect.TRINO) -> pa.Table:
     """One row for each route to the engine of a dialect; Presto's own connectors are among them.
 
     Raises:
         HudiReadError: the table cannot be read.
     """
-    storage = table.storage if filesystem is None else Storage.open(table.path_to_open, filesystem)
     splits, context = table.splits(), table.read_context()
     if not len(context.schema):
         raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
     columns = LogColumns.of(context, Engine.PRESTO if dialect is Dialect.PRESTO else Engine.TRINO)
-    counts = _counts((split, slice_content(storage, split, columns)) for split in splits)
+    counts = _counts((split, slice_content(table.storage, split, columns)) for split in splits)
     routes = [_sql(dialect, context, columns, counts)]
     if dialect is Dialect.TRINO:
         routes = [_ICEBERG_SERVICE, *routes]

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.orphan_files import remove_orphan_files
 from hudi_bridge.connectors.publishing.scratch import UNFINISHED, Scratch
@@ -71,7 +71,6 @@ def publish_log_records(
     leave_seconds: float = 3600,
     blocks: bool = False,
     unmerged: bool = False,
-    filesystem: Any = None,  # noqa: ANN401 - the type of any library
 ) -> Published:
     """Publish a table as of its newest commit to a folder, which must lie outside of the table.
 
@@ -80,19 +79,20 @@ def publish_log_records(
     ``locations`` maps the table and the folder to the engine's URIs. The newest ``keep`` publications are kept for
     views. Other files are kept for ``leave_seconds``, which must cover the longest query or publication. With
     ``blocks``, the blocks of the log files are published too; with ``unmerged``, they are published in place of log
-    records, for Trino to merge. ``filesystem`` is that of the table, as for ``HudiTable.open``.
+    records, for Trino to merge.
 
     Raises:
         QueryError: the folder lies within the table, or has publications of another table or for another engine;
-            ``cut_times`` without Presto, or ``unmerged`` with it.
+            ``cut_times`` without Presto, or ``unmerged`` with it; the table was opened for its base files alone.
         UnsupportedTableError: the table has no columns, or cannot be merged, or with ``unmerged`` not by Trino.
         HudiReadError: the table cannot be read.
     """
+    if table.query_type is not QueryType.SNAPSHOT:
+        raise QueryError("table", f"one that is opened as {table.query_type}", "one whose log records are wanted")
     scratch = Scratch.open(folder)
-    storage = table.storage if filesystem is None else Storage.open(table.path_to_open, filesystem)
-    scratch.require_outside(storage)
+    scratch.require_outside(table.storage)
     publisher = _Publisher(
-        table, storage, scratch, locations or Locations(), engine, cut_times=cut_times, is_merged=not unmerged
+        table, scratch, locations or Locations(), engine, cut_times=cut_times, is_merged=not unmerged
     )
     return publisher.publish(max(1, keep), blocks=blocks or unmerged, leave_seconds=leave_seconds)
 
@@ -101,7 +101,6 @@ class _Publisher:
     def __init__(
         self,
         table: HudiTable,
-        storage: Storage,
         scratch: Scratch,
         locations: Locations,
         engine: Engine,
@@ -116,7 +115,7 @@ class _Publisher:
         if not len(table.schema):
             raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
         self._table = table
-        self._storage = storage
+        self._storage = table.storage
         self._scratch = scratch
         self._locations = locations
         self._splits = table.splits()
@@ -125,7 +124,7 @@ class _Publisher:
             check_mergeable(self._context)
         self._is_merged = is_merged
         self._columns = LogColumns.of(self._context, engine, cut_times=cut_times)
-        self._table_uri, self._own_uri = self._uri(storage), self._uri(scratch.storage)
+        self._table_uri, self._own_uri = self._uri(table.storage), self._uri(scratch.storage)
         self._identity = context_identity(
             self._context, _FORMAT, engine, cut_times, is_merged, self._table_uri, self._own_uri
         )
