@@ -6,7 +6,8 @@
     tar -C work-folder --sort=name -cf - . | xz -9e > tests/golden/bootstrap.tar.xz
 
 Needs the PySpark 3.5 of ``make spark``; one process per release. Instants and file ids come from the clock and from
-random numbers; keys and values are the same in each run.
+random numbers; keys and values are the same in each run. The table ``tests_of_hudi`` is one that Hudi 1.0 wrote for the
+tests of ``hudi-common`` 1.2.0; only the answers are made here.
 
 <table>/source        the Parquet files that the table was made of
 <table>/table         the table
@@ -14,9 +15,12 @@ random numbers; keys and values are the same in each run.
 <table>/answers       the rows that Hudi returned
 """
 
+import io
 import json
+import re
 import shutil
 import sys
+import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,13 +30,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from tests.golden.generate.answers import save_rows, short_error
+from tests.golden.generate.cases.values import TESTS_OF_HUDI
 from tests.golden.generate.questions import Questions
-from tests.golden.generate.releases import RELEASES
+from tests.golden.generate.releases import NEWEST, RELEASES
 from tests.golden.generate.session import spark_session
 from tests.golden.generate.timeline import instants, table_version
 
 SCHEMA = "id string, ts bigint, name string, price double, place struct<x:int,y:string>, part string"
 _REGEX_OF_METADATA = ".*a$"
+_BASE_PATH = re.compile(r"(?m)^hoodie\.bootstrap\.base\.path=(.*)$")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +169,36 @@ def write_table(spark: SparkSession, folder: Path, name: str, table: Table) -> N
     empty.write.format("hudi").options(**begin).mode("overwrite").save(str(path))
     for number, kind in enumerate(table.steps):
         _step(spark, kind, number, path, options)
+    ask(spark, folder)
+
+
+def unpack_table_of_hudi(spark: SparkSession, folder: Path) -> None:
+    """Unpacks the table of Hudi's tests with its source, and asks Hudi for its rows."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with zipfile.ZipFile(TESTS_OF_HUDI.fetched()) as jar:
+        packed = io.BytesIO(jar.read("file-group-reader/bootstrap_data.zip"))
+    with zipfile.ZipFile(packed) as archive:
+        archive.extractall(folder)
+    source, path = folder / "source", folder / "table"
+    (folder / "bootstrap_data").rename(path)
+    (path / "bootstrap_table").rename(source)
+    for path_of_crc in folder.rglob("*.crc"):
+        path_of_crc.unlink()
+    match = _BASE_PATH.search((path / ".hoodie" / "hoodie.properties").read_text())
+    assert match is not None
+    # Hudi looks for the source where it was: its whole path is in the bootstrap index.
+    expected = Path(match[1])
+    expected.parent.mkdir(parents=True, exist_ok=True)
+    expected.symlink_to(source)
+    try:
+        ask(spark, folder)
+    finally:
+        expected.unlink()
+
+
+def ask(spark: SparkSession, folder: Path) -> None:
+    """Asks Hudi for the rows of a table, and keeps them."""
+    path = folder / "table"
     (folder / "answers").mkdir()
     questions = Questions(time_travels=2, ranges=3).about(instants(path), table_version(path), has_changes=False)
     answers: list[dict[str, Any]] = []
@@ -193,6 +229,8 @@ def main() -> None:
                     print(f"{name}: FAILED: {short_error(error)}", flush=True)
                 else:
                     print(f"{name}: written", flush=True)
+        if version == NEWEST and (not names or "tests_of_hudi" in names):
+            unpack_table_of_hudi(spark, Path(folder).resolve() / "tests_of_hudi")
 
 
 if __name__ == "__main__":
