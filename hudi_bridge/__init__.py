@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     )
     from hudi_bridge.inspection_of_commits import inspect_commit, inspect_commit_files, inspect_commits
     from hudi_bridge.logformat.scan import SkippedBlocks
-    from hudi_bridge.merge.custom_payload import RecordMerger, RecordPayload
+    from hudi_bridge.merge.custom_payload import RecordMerger, RecordPayload, VersionToMerge
     from hudi_bridge.replanning import OnFilesGone
     from hudi_bridge.schema.difference import SchemaChange, SchemaChangeKind
     from hudi_bridge.schema.file_columns import ColumnMapping, Outcome
@@ -147,6 +147,7 @@ __all__ = [
     "UnreadablePlace",
     "UnsupportedTableError",
     "Verdict",
+    "VersionToMerge",
     "inspect_columns",
     "inspect_commit",
     "inspect_commit_files",
@@ -233,6 +234,7 @@ _HOMES = {
     "UnreadablePlace": "hudi_bridge.trace.versions",
     "UnsupportedTableError": "hudi_bridge.errors",
     "Verdict": "hudi_bridge.trace.verdicts",
+    "VersionToMerge": "hudi_bridge.merge.custom_payload",
     "inspect_columns": "hudi_bridge.inspection",
     "inspect_commit": "hudi_bridge.inspection_of_commits",
     "inspect_commit_files": "hudi_bridge.inspection_of_commits",

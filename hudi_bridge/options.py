@@ -21,7 +21,10 @@ from hudi_bridge.config import (
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.merge.custom_payload import RecordPayload
 
-_RECORD_MERGERS_KEY = "hoodie.datasource.write.record.merger.impls"
+_RECORD_MERGERS_KEYS = (
+    "hoodie.write.record.merge.custom.implementation.classes",
+    "hoodie.datasource.write.record.merger.impls",
+)
 FULL_SCAN_FALLBACK_KEY = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
 HOLLOW_COMMITS_KEY = "hoodie.read.timeline.holes.resolution.policy"
 READ_AS_RELEASE_KEY = "hudi_bridge.read.as.release"
@@ -37,7 +40,7 @@ _BUCKET_FIELDS_KEY = "hoodie.bucket.index.hash.field"
 READ_OPTION_KEYS = (
     *DELETE_MARKER_KEYS,
     OPERATION_FIELD_KEY,
-    _RECORD_MERGERS_KEY,
+    *_RECORD_MERGERS_KEYS,
     READ_AS_RELEASE_KEY,
     BOOTSTRAP_SOURCE_KEY,
     READ_UNRELEASED_KEY,
@@ -167,7 +170,7 @@ def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableC
         config,
         allow_operation_field=config.allow_operation_field if has_operations is None else has_operations,
         merge_properties=tuple((dict(config.merge_properties) | markers).items()),
-        record_merger_impls=comma_separated(options.get(_RECORD_MERGERS_KEY)),
+        record_merger_impls=comma_separated(",".join(options.get(key, "") for key in _RECORD_MERGERS_KEYS)),
     )
 
 

@@ -177,9 +177,9 @@ def _asked(archive: str) -> tuple[GoldenQuery, ...]:
     )
 
 
-def golden_merger_table() -> Path:
+def golden_merger_table(name: str = "highest_score_120") -> Path:
     """The folder of a table with a merge strategy of its own: ``table``, ``answers`` (see golden/mergers.py)."""
-    return _unpacked(ARCHIVES / "mergers.tar.xz") / "highest_score_120"
+    return _unpacked(ARCHIVES / "mergers.tar.xz") / name
 
 
 def golden_trips() -> Path:

@@ -93,6 +93,7 @@ PUBLIC = {
     "UnreadablePlace",
     "UnsupportedTableError",
     "Verdict",
+    "VersionToMerge",
     "inspect_columns",
     "inspect_commit",
     "inspect_commit_files",

@@ -152,6 +152,8 @@ class SliceDelta:
             return None
         if rule.payload is not None and rule.payload.changes_inserts:
             return "its payload changes rows that have no base row"
+        if rule.precedence.asks_about_deletes:
+            return "its merger decides about deletes"
         if scan.parts > 1:
             return "its log records are larger than the memory for them"
         log = scan.records()

@@ -5,8 +5,9 @@ If a base file has several rows with the same key, only the first is merged, as 
 Source: ``KeyBasedFileGroupRecordBuffer`` of Hudi.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +16,11 @@ import pyarrow.compute as pc
 from hudi_bridge.caching import cached_property
 from hudi_bridge.merge import ordering
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value
-from hudi_bridge.merge.custom_payload import RecordPayload, ask_payload, rows_of_payload
+from hudi_bridge.merge.custom_payload import RecordMerger, RecordPayload, ask_payload, rows_of_payload
 from hudi_bridge.merge.fold import what_versions_are
 from hudi_bridge.merge.log_records import LogRecordMap
+from hudi_bridge.merge.merged_versions import merge_base_rows, value_at
+from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.ranks import ordering_ranks
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields
@@ -182,6 +185,9 @@ class FileSliceMerger:
         return pa.record_batch(columns, schema=base.schema)
 
     def _rows_by_payload(self, payload: RecordPayload, base: pa.RecordBatch, matches: KeyMatches) -> pa.RecordBatch:
+        if isinstance(payload, RecordMerger) and self._rule.precedence.asks_about_deletes:
+            base_ordering = [ordering_values(name, base) for name in self._rule.ordering_fields]
+            return merge_base_rows(payload, base, base_ordering, self._versions(matches.records))
         stays = ~self._log.is_delete[matches.records]
         records = pa.array(matches.records[stays], pa.int64())
         keys = self._log.keys.take(records).to_pylist()
@@ -191,6 +197,15 @@ class FileSliceMerger:
             for key, (current, incoming) in zip(keys, pairs, strict=True)
         )
         return rows_of_payload(payload, combined, base.schema)
+
+    def _versions(self, records: Positions) -> Iterator[tuple[str, Mapping[str, Any] | None, object]]:
+        """The record keys of log records, their rows or None for a delete, and their ordering values."""
+        log, rows = self._log, self._log.rows.num_rows
+        stays = records[records < rows]
+        found = iter(log.rows.take(pa.array(stays, pa.int64())).to_pylist())
+        for record in records.tolist():
+            ordering = None if log.always_deletes[record] else value_at(log.ordering, record)
+            yield str(log.keys[record]), next(found) if record < rows else None, ordering
 
     def _merged_column(self, base: Column, name: str, records: Positions, from_log: Booleans) -> Column:
         if not from_log.any():

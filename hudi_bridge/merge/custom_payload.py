@@ -8,7 +8,8 @@ Source: ``HoodieRecordPayload`` and ``HoodieRecordMerger`` of Hudi.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -40,10 +41,33 @@ class RecordPayload:
         return type(self).get_insert_value is not RecordPayload.get_insert_value
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionToMerge:
+    """One version of a record, a row or a delete. Part of a ``RecordMerger``.
+
+    ``row`` is None for a delete. ``ordering`` is the value of the ordering field, a tuple of them if there are several;
+    None for a table without one, and for a delete that does not say one: it counts as of when it was written.
+    """
+
+    record_key: str
+    row: Row | None
+    ordering: Any = None
+
+    @property
+    def is_delete(self) -> bool:
+        """Whether the version deletes the record."""
+        return self.row is None
+
+    def with_row(self, row: Row | None) -> Self:
+        """A version of the same ordering value with another row, or with None a delete."""
+        return replace(self, row=row)
+
+
 class RecordMerger(RecordPayload):
     """The base class of record mergers, for tables whose merge strategy is not one of Hudi's; override ``merge``.
 
-    A delete wins over what was written before it, and a row after a delete starts anew.
+    A delete wins over what was written before it, and a row after a delete starts anew, unless ``merge_versions`` is
+    overridden, too.
     """
 
     def merge(self, older: Row, newer: Row) -> Row | None:
@@ -51,9 +75,23 @@ class RecordMerger(RecordPayload):
         del older
         return newer
 
+    def merge_versions(self, older: VersionToMerge, newer: VersionToMerge) -> VersionToMerge:
+        """The merge of two versions of which each may be a delete; asked in place of ``merge`` if it is overridden.
+
+        Returns ``older``, ``newer``, or a version made of them by ``with_row``.
+        """
+        if older.row is None or newer.row is None:
+            return newer
+        return newer.with_row(self.merge(older.row, newer.row))
+
     def combine_and_get_update_value(self, current: Row, incoming: Row) -> Row | None:
         """The merge of the base row and the log version."""
         return self.merge(current, incoming)
+
+    @property
+    def decides_about_deletes(self) -> bool:
+        """Whether ``merge_versions`` is overridden, so that it has to be called."""
+        return type(self).merge_versions is not RecordMerger.merge_versions
 
 
 def ask_payload(payload: RecordPayload, method: str, record_key: str, *rows: Row) -> Row | None:
@@ -62,16 +100,39 @@ def ask_payload(payload: RecordPayload, method: str, record_key: str, *rows: Row
     Raises:
         MergeError: the method failed, or did not return a row or None.
     """
-    name = type(payload).__name__
+    returned = _call(payload, method, record_key, *rows)
+    if returned is not None and not isinstance(returned, Mapping):
+        raise _unexpected(payload, method, record_key, returned, "a mapping or None")
+    return returned
+
+
+def ask_merger(merger: RecordMerger, older: VersionToMerge, newer: VersionToMerge) -> VersionToMerge:
+    """Calls ``merge_versions``.
+
+    Raises:
+        MergeError: the method failed, or did not return a version.
+    """
+    returned = _call(merger, "merge_versions", newer.record_key, older, newer)
+    if not isinstance(returned, VersionToMerge):
+        raise _unexpected(merger, "merge_versions", newer.record_key, returned, "a VersionToMerge")
+    if returned.row is not None and not isinstance(returned.row, Mapping):
+        raise _unexpected(merger, "merge_versions", newer.record_key, returned.row, "a mapping or None as the row")
+    return returned
+
+
+def _call(payload: RecordPayload, method: str, record_key: str, *versions: Row | VersionToMerge) -> Any:  # noqa: ANN401
     try:
-        returned = getattr(payload, method)(*rows)
+        return getattr(payload, method)(*versions)
     except HudiReadError:
         raise
     except Exception as error:
+        name = type(payload).__name__
         raise MergeError(name, record_key, f"{method} raised {type(error).__name__}: {error}") from error
-    if returned is not None and not isinstance(returned, Mapping):
-        raise MergeError(name, record_key, f"{method} returned {type(returned).__name__}, expected a mapping or None")
-    return returned
+
+
+def _unexpected(payload: RecordPayload, method: str, record_key: str, returned: object, expected: str) -> MergeError:
+    found = f"{method} returned {type(returned).__name__}, expected {expected}"
+    return MergeError(type(payload).__name__, record_key, found)
 
 
 def rows_of_payload(payload: RecordPayload, rows: Iterable[Row | None], schema: pa.Schema) -> pa.RecordBatch:

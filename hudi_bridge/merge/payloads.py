@@ -34,26 +34,22 @@ def infer_merge_mode(config: TableConfig) -> MergeMode:
 def merge_rule(config: TableConfig, payloads: Mapping[str, RecordPayload]) -> MergeRule:
     """The merge rule of a table; ``payloads`` are the user's own, by Java class name, or by merge strategy.
 
+    A merger by its class name counts if an option names the class, as tables do not.
+
     Raises:
-        UnsupportedTableError: the payload, the merge strategy or the partial update mode of the table is unknown.
+        UnsupportedTableError: the payload, the merge strategy, the record merger or the partial update mode is unknown.
     """
     strategy = _own_strategy(config)
-    own = config.payload_class if strategy is None else strategy
+    mergers = [name for name in (strategy, *config.record_merger_impls) if name is not None]
+    own = next((name for name in mergers if name in payloads), config.payload_class if strategy is None else strategy)
     if own is not None and own in payloads:
-        payload_of_user = payloads[own]
-        is_merger = isinstance(payload_of_user, RecordMerger)
-        if is_merger != (strategy is not None):
-            given = f"{type(payload_of_user).__name__} for {own}"
-            raise UnsupportedTableError("payload", given, "a RecordMerger" if strategy else "a RecordPayload")
-        return MergeRule(
-            precedence=rules.CUSTOM_MERGER if is_merger else rules.CUSTOM_PAYLOAD,
-            ordering_fields=config.ordering_fields,
-            payload=payload_of_user,
-            payload_class=own,
-        )
+        return _rule_of_own(config, own, payloads[own], is_merger=own in mergers)
     if strategy is not None:
         supported = f"your own: HudiTable.open(path, payloads={{{strategy!r}: a RecordMerger}})"
         raise UnsupportedTableError("merge strategy", strategy, supported)
+    if mergers and not any(name.startswith(rules.PACKAGE_OF_MERGERS) for name in mergers):
+        supported = f"your own: HudiTable.open(path, payloads={{{mergers[0]!r}: a RecordMerger}})"
+        raise UnsupportedTableError("record merger", ", ".join(mergers), supported)
     payload, release = _payload(config), _release(config)
     known = [entry for entry in rules.PAYLOAD_RULES if release in entry.releases]
     found = [entry.rule for entry in known if entry.holds(payload, release, config.ordering_fields)]
@@ -64,6 +60,17 @@ def merge_rule(config: TableConfig, payloads: Mapping[str, RecordPayload]) -> Me
         raise UnsupportedTableError("payload", missing, supported)
     rule = replace(found[0], ordering_fields=config.ordering_fields or found[0].ordering_fields)
     return _with_properties(rule, config)
+
+
+def _rule_of_own(config: TableConfig, name: str, payload: RecordPayload, *, is_merger: bool) -> MergeRule:
+    """The rule of a user's payload or merger, which ``name`` stands for."""
+    if isinstance(payload, RecordMerger) != is_merger:
+        given = f"{type(payload).__name__} for {name}"
+        raise UnsupportedTableError("payload", given, "a RecordMerger" if is_merger else "a RecordPayload")
+    precedence = rules.CUSTOM_PAYLOAD
+    if isinstance(payload, RecordMerger):
+        precedence = rules.CUSTOM_MERGER_OF_VERSIONS if payload.decides_about_deletes else rules.CUSTOM_MERGER
+    return MergeRule(precedence=precedence, ordering_fields=config.ordering_fields, payload=payload, payload_class=name)
 
 
 def _own_strategy(config: TableConfig) -> str | None:

@@ -8,9 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value
+from hudi_bridge.merge.custom_payload import RecordMerger
 from hudi_bridge.merge.fold import FieldMerging, Versions, combine_versions, fold_fields, fold_versions
 from hudi_bridge.merge.log_records import LogRecordMap, LogRecords
+from hudi_bridge.merge.merged_versions import LogVersions, merge_log_versions
 from hudi_bridge.merge.ordering_fields import ordering_type
 from hudi_bridge.merge.ranks import ordering_ranks
 from hudi_bridge.merge.rules import MergeRule
@@ -20,7 +23,17 @@ from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields
 def build_record_map(
     blocks: Sequence[LogRecords], rule: MergeRule, schema: pa.Schema, defaults: Mapping[str, Value]
 ) -> LogRecordMap:
-    """The surviving records of all blocks, which are given oldest first; ``schema`` is that of the rows."""
+    """The surviving records of all blocks, which are given oldest first; ``schema`` is that of the rows.
+
+    Raises:
+        MergeError: a user's payload or merger failed.
+        UnsupportedTableError: a user's payload would have to merge partial updates.
+    """
+    if rule.payload is not None and any(block.absent for block in blocks):
+        found = f"rows of some columns, with the payload {type(rule.payload).__name__} of your own"
+        raise UnsupportedTableError(
+            "partial update", found, "partial updates with the payloads and merge modes of Hudi"
+        )
     keys = pa.chunked_array([block.keys for block in blocks], type=pa.string()).combine_chunks()
     rows = pa.Table.from_batches([block.rows for block in blocks if block.rows is not None], schema=schema)
     ordering = _ordering_columns(blocks, rule, schema)
@@ -43,7 +56,21 @@ def build_record_map(
     unset_by_row = _unset_by_row(blocks, rows, rule, defaults)
     sources: dict[str, Positions] = {}
     deletes: Booleans | None = None
-    if rule.payload is not None:
+    if isinstance(rule.payload, RecordMerger) and rule.precedence.asks_about_deletes:
+        written = LogVersions(
+            keys=keys,
+            rows=rows,
+            row_of_version=row_of_version,
+            in_rows=in_rows,
+            ordering=ordering,
+            is_delete=is_delete,
+            no_ordering=always_deletes,
+        )
+        survivors, merged = merge_log_versions(rule.payload, written, versions.codes, distinct)
+        marked = np.append(marked, np.zeros(len(merged.keys) - len(keys), dtype=np.bool_))
+        keys, rows, row_of_version = merged.keys, merged.rows, merged.row_of_version
+        ordering, is_delete, always_deletes = merged.ordering, merged.is_delete, merged.no_ordering
+    elif rule.payload is not None:
         survivors, deletes, row_of_version, rows = combine_versions(rule.payload, versions, keys, row_of_version, rows)
     elif distinct == len(keys):
         survivors = np.arange(len(keys))
@@ -56,6 +83,9 @@ def build_record_map(
     kept = np.flatnonzero(~deletes)
     order = np.concatenate([kept, np.flatnonzero(deletes)])
     rows_of = {name: row_of_version[source[kept]] for name, source in sources.items()}
+    # A version that a merger has made is of the base row of the other versions of its key.
+    _, first_of_key = np.unique(versions.codes, return_index=True)
+    stored = np.where(survivors < len(versions.codes), survivors, first_of_key)[order]
     survivors = survivors[order]
     kept_rows = row_of_version[survivors[: len(kept)]]
     return LogRecordMap(
@@ -65,7 +95,7 @@ def build_record_map(
         always_deletes=always_deletes[survivors],
         marked=marked[survivors],
         unset={name: unset[rows_of.get(name, kept_rows)] for name, unset in unset_by_row.items()},
-        base_positions=_base_positions(blocks, survivors),
+        base_positions=_base_positions(blocks, stored),
     )
 
 

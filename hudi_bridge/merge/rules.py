@@ -51,6 +51,7 @@ class Precedence:
     ordered by text count as deletes without an ordering value, because 0.x compares only values of the same Java class
     and reads this text into different classes for rows and deletes; and fields of structs do not order log versions,
     because 0.x takes ordering values of log records only from columns (``SpillableMapUtils``).
+    ``asks_about_deletes``: a user's merger gets all versions with their ordering values, and decides itself.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Precedence:
     nulls_as_zero: bool
     marked_in_logs: bool
     orders_as_0x: bool = False
+    asks_about_deletes: bool = False
     source: str
 
     @property
@@ -163,6 +165,9 @@ CUSTOM_MERGER = Precedence(
     marked_in_logs=True,
     source="CustomRecordMerger (1.x), which asks mergers about deletes, too",
 )
+CUSTOM_MERGER_OF_VERSIONS = replace(
+    CUSTOM_MERGER, name="a user's merger, which decides about deletes", asks_about_deletes=True
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +203,7 @@ class MergeRule:
     @property
     def orders_base(self) -> bool:
         """Whether ordering values decide between a log version and the base row."""
-        return HIGHER in self.precedence.over_base_row
+        return HIGHER in self.precedence.over_base_row or self.precedence.asks_about_deletes
 
     @property
     def base_may_win(self) -> bool:
@@ -252,7 +257,12 @@ class MergeRule:
 
 
 def _precedence(name: str) -> Precedence:
-    known = (CUSTOM_PAYLOAD, CUSTOM_MERGER, *(entry.rule.precedence for entry in PAYLOAD_RULES))
+    known = (
+        CUSTOM_PAYLOAD,
+        CUSTOM_MERGER,
+        CUSTOM_MERGER_OF_VERSIONS,
+        *(entry.rule.precedence for entry in PAYLOAD_RULES),
+    )
     return {precedence.name: precedence for precedence in known}[name]
 
 
@@ -468,6 +478,9 @@ PAYLOAD_OF_MERGER: Mapping[tuple[str, Release], str] = {
     ("org.apache.hudi.HoodieSparkRecordMerger", Release.V0): "DefaultHoodieRecordPayload",
 }
 """The payload that a record merger of the reader behaves like, whatever payload the table names."""
+
+PACKAGE_OF_MERGERS = "org.apache.hudi."
+"""The package of Hudi's own record mergers."""
 
 MODE_OF_STRATEGY: Mapping[str, MergeMode] = {
     "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5": MergeMode.EVENT_TIME,

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.config import QueryType
-from hudi_bridge.errors import QueryError
+from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined, no_matches
 from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.record_map import build_record_map
@@ -46,6 +46,9 @@ def trace_record(planner: SplitPlanner, record_key: str, partition_path: str | N
             raise QueryError(name, ascii(text), "Unicode text without lone surrogates")
     context = planner.context(QueryType.SNAPSHOT)
     storage, rule = planner.state.storage, context.merge_rule
+    if rule is not None and rule.precedence.asks_about_deletes:
+        found = f"the merger {type(rule.payload).__name__}, which decides about deletes"
+        raise UnsupportedTableError("history of a record", found, "payloads, and mergers of rows alone")
     # Before the first commit there are no columns, and so no keys, but log files of later commits may exist.
     has_columns = len(context.schema) > 0
     slices = slices_to_search(planner, partition_path) if has_columns else []
