@@ -194,8 +194,9 @@ class TableWriter:
 
     def _write_stat(self, file: Path, logged: Iterable[Path]) -> dict[str, Any]:
         file_id = file.name.removeprefix(".").partition("_")[0]
-        of_group = [one for one in logged if one.name.startswith(f".{file_id}_")]
-        instants = {path.stem.rpartition("_")[2]: path.name for path in file.parent.glob(f"{file_id}_*.parquet")}
+        of_group = [one for one in logged if one.name.removeprefix(".").startswith(f"{file_id}_")]
+        base_files = (path for path in file.parent.glob(f"{file_id}_*.parquet") if "." not in path.stem)
+        instants = {path.stem.rpartition("_")[2]: path.name for path in base_files}
         previous = max((time for time in instants if file.name != instants[time]), default="null")
         return {
             "fileId": file_id,

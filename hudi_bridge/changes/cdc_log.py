@@ -6,10 +6,13 @@ A block has one Avro record per change. Its fields depend on the supplemental lo
     DATA_BEFORE         op, record_key, before          the image after is read from the slice after
     DATA_BEFORE_AFTER   op, ts_ms, before, after
 
+A native log file of change data, from table version 10 on, is a Parquet file with these fields as columns.
+
 Source: ``HoodieCDCUtils``, ``HoodieCDCLogRecordIterator``, ``CDCFileGroupIterator``.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +36,7 @@ from hudi_bridge.errors import CorruptLogFileError
 from hudi_bridge.logformat.avro_columns import decode_avro_block
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.logformat.native import is_native_name, native_changes
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers.missing_files import data_file_gone
@@ -47,6 +51,25 @@ _OPERATIONS = (INSERT, UPDATE, DELETE)
 
 RowsOfKeys = Callable[[RealtimeFileSplit, Column], "tuple[Column, pa.Table]"]
 """The rows of a slice with the given record keys, and their keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LoggedRows:
+    """The rows of a block or of a native log file; ``avro`` is the type of the rows of a block."""
+
+    rows: pa.RecordBatch
+    path: str
+    offset: int
+    avro: AvroRecord | None
+
+    def type_of_image(self, name: str) -> AvroRecord | None:
+        """The Avro type of an image, None if it is no record."""
+        fields = () if self.avro is None else self.avro.fields
+        return next((_record_of(field.type) for field in fields if field.name == name), None)
+
+    def corrupt(self, found: str, expected: str) -> CorruptLogFileError:
+        """The error that something else was found."""
+        return CorruptLogFileError(self.path, self.offset, found, expected)
 
 
 class ChangeLog:
@@ -73,6 +96,10 @@ class ChangeLog:
                 data = self._storage.read_bytes(path)
             except FileNotFoundError as error:
                 raise data_file_gone(self._storage, self._image, path) from error
+            if is_native_name(path):
+                found = native_changes(pa.py_buffer(data), path)
+                yield self._of_rows(_LoggedRows(rows=found, path=path, offset=0, avro=None))
+                continue
             scan = scan_blocks(data, path)
             for corrupt in scan.corrupt:
                 raise CorruptLogFileError(path, corrupt.offset, corrupt.reason, "whole blocks of change data")
@@ -85,60 +112,62 @@ class ChangeLog:
             raise CorruptLogFileError(block.path, block.offset, found, "a block of change data")
         writer = parse_avro_schema(block.schema_text, block.path, block.offset)
         rows = decode_avro_block(block.content, writer, None, block.path, block.content_offset)
+        return self._of_rows(_LoggedRows(rows=rows, path=block.path, offset=block.offset, avro=writer))
+
+    def _of_rows(self, logged: "_LoggedRows") -> Changes:
+        rows = logged.rows
         names = frozenset(rows.schema.names)
         texts = {name for name in names if pa.types.is_string(rows.schema.field(name).type)}
         if OPERATION not in texts or (_RECORD_KEY not in texts and not {BEFORE, AFTER} <= names):
-            raise CorruptLogFileError(
-                block.path, block.offset, ", ".join(rows.schema.names), "op and both images or a key"
-            )
+            raise logged.corrupt(", ".join(rows.schema.names), "op and both images or a key")
         operations = rows.column(OPERATION)
         unknown = operations.filter(pc.invert(pc.is_in(operations, value_set=pa.array(_OPERATIONS))))
         if len(unknown):
-            found = f"the operation {unknown[0].as_py()!r}"
-            raise CorruptLogFileError(block.path, block.offset, found, "i, u or d")
+            raise logged.corrupt(f"the operation {unknown[0].as_py()!r}", "i, u or d")
         return Changes(
             operations=operations,
             instants=repeated(self._group.instant, rows.num_rows),
-            before=self._images(block, writer, rows, BEFORE, pc.not_equal(operations, pa.scalar(INSERT))),
-            after=self._images(block, writer, rows, AFTER, pc.not_equal(operations, pa.scalar(DELETE))),
+            before=self._images(logged, BEFORE, pc.not_equal(operations, pa.scalar(INSERT))),
+            after=self._images(logged, AFTER, pc.not_equal(operations, pa.scalar(DELETE))),
         )
 
-    def _images(
-        self, block: LogBlock, writer: AvroRecord, rows: pa.RecordBatch, name: str, exists: "pa.BooleanArray"
-    ) -> Images:
+    def _images(self, logged: "_LoggedRows", name: str, exists: "pa.BooleanArray") -> Images:
+        rows = logged.rows
         if name not in self._wanted:
             return no_images(self._image.schema, rows.num_rows)
         if name in rows.schema.names:
-            avro = _record_of(next(field.type for field in writer.fields if field.name == name))
-            if avro is None:
-                raise CorruptLogFileError(block.path, block.offset, f"{name} that is no record", "a record")
             stored: Any = rows.column(name)
-            return Images(rows=self._evolved(block, stored, avro), logged_as=avro)
+            avro = logged.type_of_image(name)
+            if not pa.types.is_struct(stored.type) or (logged.avro is not None and avro is None):
+                raise logged.corrupt(f"{name} that is no record", "a record")
+            return Images(rows=self._evolved(logged, stored, avro), logged_as=avro, is_logged=True)
         piece = self._group.before if name == BEFORE else self._group.after
-        return self._images_of_slice(block, rows.column(_RECORD_KEY), piece, exists)
+        return self._images_of_slice(logged, rows.column(_RECORD_KEY), piece, exists)
 
-    def _evolved(self, block: LogBlock, stored: Structs, avro: AvroRecord) -> Structs:
+    def _evolved(self, logged: "_LoggedRows", stored: Structs, avro: AvroRecord | None) -> Structs:
         """Stored images converted to the table's columns."""
         schema = self._image.schema
-        fields = arrow_schema(avro)
-        evolution = plan_file_evolution(fields, schema, self._group.instant, self._image, block.path, is_parquet=False)
+        fields = pa.schema(list(stored.type)) if avro is None else arrow_schema(avro)
+        evolution = plan_file_evolution(
+            fields, schema, self._group.instant, self._image, logged.path, is_parquet=avro is None
+        )
         batch = pa.RecordBatch.from_arrays(stored.flatten(), schema=fields)
         return structs(evolution.apply(batch).columns, schema.names, stored.is_null())
 
     def _images_of_slice(
-        self, block: LogBlock, keys: Column, piece: RealtimeFileSplit | None, exists: "pa.BooleanArray"
+        self, logged: "_LoggedRows", keys: Column, piece: RealtimeFileSplit | None, exists: "pa.BooleanArray"
     ) -> Images:
         """The row of a slice for each change, by record key; null where ``exists`` is false."""
         wanted = keys.filter(exists)
         if not len(wanted):
             return no_images(self._image.schema, len(keys))
         if piece is None:
-            raise CorruptLogFileError(block.path, block.offset, "changes of a file slice that is not there", "a slice")
+            raise logged.corrupt("changes of a file slice that is not there", "a slice")
         known, rows = self._rows_of_keys(piece, pc.unique(wanted))
         places = pc.index_in(wanted, value_set=known)
         if places.null_count:
             key = wanted.filter(places.is_null())[0].as_py()
-            raise CorruptLogFileError(block.path, block.offset, f"the record key {key!r}", f"a key of {piece.file_id}")
+            raise logged.corrupt(f"the record key {key!r}", f"a key of {piece.file_id}")
         taken = structs_of(rows.take(places))
         positions = np.cumsum(exists.to_numpy(zero_copy_only=False)) - 1
         return Images(rows=taken.take(pa.array(positions, mask=~exists.to_numpy(zero_copy_only=False))))

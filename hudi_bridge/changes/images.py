@@ -22,21 +22,24 @@ Structs: TypeAlias = "pa.StructArray"
 class Images:
     """One state of some records, as structs of the table's columns; null where the record did not exist.
 
-    ``logged_as`` is the Avro type if the writer has stored the images in a change data file, otherwise None. Hudi
-    writes JSON of stored images in another style, with the word null for a missing image, and without meta columns,
-    which are not stored.
+    ``is_logged`` says that the writer has stored the images in a change data file, without meta columns, and
+    ``logged_as`` is the Avro type if they are in a block. Hudi writes JSON of these in another style, with the word
+    null for a missing image.
     """
 
     rows: Structs
+    is_logged: bool = False
     logged_as: AvroRecord | None = None
 
     def json(self, split: ChangeSplit) -> Column:
         """The images as JSON texts."""
-        if self.logged_as is None:
+        if not self.is_logged:
             return json_texts(self.rows, JACKSON_WITH_DIGITS if split.digits else JACKSON)
         names = [name for name in split.image.schema.names if name not in _NOT_STORED]
         children = dict(zip(split.image.schema.names, self.rows.flatten(), strict=True))
         stored = structs([children[name] for name in names], names, self.rows.is_null())
+        if self.logged_as is None:
+            return json_texts(stored, JACKSON)
         return json_texts(stored, AVRO, self.logged_as).fill_null("null")
 
 

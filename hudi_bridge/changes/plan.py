@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 from hudi_bridge.changes.earlier_states import EarlierStates
 from hudi_bridge.changes.retention import CommitWrites, FilesOfChanges, range_writes
 from hudi_bridge.changes.split import INSTANT, ChangeFormat, ChangeSplit, GroupChange, change_schema
-from hudi_bridge.config import CdcMode, QueryType
+from hudi_bridge.config import UNRELEASED_VERSION, CdcMode, QueryType
 from hudi_bridge.splits.current_files import CurrentFiles
+from hudi_bridge.splits.file_names import parse_log_file_name
 from hudi_bridge.splits.partitions import matching_partitions
 from hudi_bridge.splits.plan_notes import COMMITS, FileSource, PlanNotes
 from hudi_bridge.splits.planner import SplitPlanner
@@ -138,6 +139,11 @@ class _Planning:
     def step(self, commit: CommitWrites) -> Iterator[ChangeSplit]:
         """The changes of one commit to a table with change data capture."""
         logged = {group: paths for group in commit.groups if (paths := commit.cdc_paths(group))}
+        for path in (path for paths in logged.values() for path in paths):
+            # Raises for a native log file that is not Parquet, or that this table version does not have.
+            parse_log_file_name(
+                path.rpartition("/")[2], native=self.newest.state.config.table_version >= UNRELEASED_VERSION
+            )
         self.files.require_files(commit, [path for paths in logged.values() for path in paths])
         compared = [group for group in commit.touched if group not in logged]
         before_of = [*compared, *(logged if self.newest.state.config.cdc_mode is CdcMode.OP_KEY_ONLY else ())]

@@ -3,9 +3,11 @@
 The header of the block is in the file's key-value metadata, either as one JSON object under
 ``hudi.log.format.metadata`` or as one entry for each key with the prefix ``hudi.log.format.``; both were written on the
 main branch. What the file holds is in its name: rows (``log``), deletes (``deletes`` or ``delete``), or change data.
-Deletes have a record key and the ordering fields as columns.
+Deletes have a record key and the ordering fields as columns. Change data has the fields of a block of change data as
+columns, with the images as structs, and no header.
 
-Source: RFC-103; ``NativeLogFooterMetadata``, ``HoodieNativeLogFileReader``, ``HoodieNativeDeleteBlock``.
+Source: RFC-103; ``NativeLogFooterMetadata``, ``HoodieNativeLogFileReader``, ``HoodieNativeDeleteBlock``,
+``HoodieNativeCDCLogger``.
 """
 
 import json
@@ -67,6 +69,15 @@ def native_block(content: pa.Buffer, path: str) -> LogBlock:
         content_offset=0,
         size_bytes=content.size,
     )
+
+
+def native_changes(content: pa.Buffer, path: str) -> pa.RecordBatch:
+    """The rows of a native log file of change data.
+
+    Raises:
+        CorruptLogFileError: the file is not readable Parquet.
+    """
+    return decode_parquet_block(content, parquet_block_schema(content, path, 0).names, path, 0)
 
 
 def is_native(block: LogBlock) -> bool:
