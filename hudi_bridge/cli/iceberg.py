@@ -88,11 +88,11 @@ Builds = Annotated[
 ]
 
 
-_READERS = ("reader", "oidc")
+_SECTIONS = ("reader", "oidc", "credentials")
 
 
 def _use_config(context: typer.Context, path: Path | None) -> Path | None:
-    use_config(context, path, _READERS)
+    use_config(context, path, _SECTIONS)
     return path
 
 
@@ -173,7 +173,7 @@ def serve_iceberg(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A file of TOML with any of these options, and with readers; the command line comes before it.",
+            help="A file of TOML with any of these options, readers and credentials; the command line comes before it.",
             show_default=False,
             is_eager=True,
             callback=_use_config,
@@ -183,7 +183,7 @@ def serve_iceberg(
     """Show every Hudi table as a live Iceberg table, through an Iceberg REST catalog."""
     if (tls_certificate is None) != (tls_key is None):
         raise QueryError("TLS", "one of two files", "--tls-certificate and --tls-key")
-    server, rewriting = _connector("server"), _connector("rewriting").Rewriting
+    server, rewriting, document = _connector("server"), _connector("rewriting").Rewriting, read_config(config)
     log_to_standard_error(log_format, log_level)
     tables = _tables(root or [], table or [], from_catalog, parse_storage_options(storage_option))
     service = server.IcebergService(
@@ -201,7 +201,8 @@ def serve_iceberg(
             keep=keep,
             keep_seconds=60 * keep_minutes,
             watch_seconds=watch,
-            access=_connector("service_config").access_of(read_config(config)),
+            access=_connector("service_config").access_of(document),
+            vending=_connector("vending_config").vending_of(document),
             tls=server.Tls(certificate=tls_certificate, key=tls_key) if tls_certificate and tls_key else None,
             requests_per_second=requests_per_second,
             access_log=access_log,

@@ -155,6 +155,8 @@ def test_serve_refuses_a_catalog(hudi_bridge: Call, tmp_path: Path, options: tup
         ("host = '0.0.0.0'\nroot = ['/tmp']", "--token-file"),
         ("root = ['/tmp']\n[[reader]]\nname = 'x'", "client-secret-file"),
         ("root = ['/tmp']\n[oidc]\nissuer = 'https://example.org'", "oidc.audience"),
+        ("root = ['/tmp']\n[[credentials]]\nkind = 'sts'", "credentials.prefix"),
+        ("root = ['/tmp']\n[[credentials]]\nkind = 'none'\nprefix = 's3://lake'", "no readers"),
     ],
 )
 def test_a_configuration_that_does_not_fit_is_refused(
@@ -189,6 +191,12 @@ def test_a_configuration_has_all_options_and_the_command_line_comes_before_it(
         name = "eu"
         token-file = "{tmp_path}/token"
         namespaces = ["sales.eu"]
+        [[credentials]]
+        prefix = "s3://lake"
+        kind = "static"
+        region = "eu-west-1"
+        access-key-id-file = "{tmp_path}/token"
+        secret-access-key-file = "{tmp_path}/token"
         """
     )
     given: list[ServiceOptions] = []
@@ -205,3 +213,5 @@ def test_a_configuration_has_all_options_and_the_command_line_comes_before_it(
     assert (options.requests_per_second, options.rewriting.lists) == (5.0, True)
     assert options.access is not None
     assert options.access.tokens == {"open sesame": Reader.of("eu", ["sales.eu"])}
+    assert options.vending is not None
+    assert [rule.prefix for rule in options.vending.rules] == ["s3://lake"]

@@ -69,6 +69,16 @@ class Catalog:
         storage, asked = self._asked(namespace, name)
         return PlannedTable(self._planned_of(storage, asked.query_type), asked.as_of)
 
+    def places(self, namespace: Namespace, name: str, *, planned: bool) -> tuple[str, str]:
+        """The URIs by which clients know the folder of a table, and that of what the service writes for it.
+
+        Raises:
+            TableNotFoundError: the table does not exist.
+        """
+        storage, asked = self._asked(namespace, name)
+        scratch = self._scratch_of(storage, asked.query_type, planned=planned)
+        return self._settings.locations.uri(storage), self._settings.locations.uri(scratch.storage)
+
     def has_table(self, namespace: Namespace, name: str) -> bool:
         """Whether the name is that of a table, with or without a suffix for the query type or the instant."""
         return any(self.tables.look_up(namespace, one) is not None for one in (name, parse_table_name(name).table))
@@ -100,8 +110,7 @@ class Catalog:
         with self._lock:
             key = (storage.table_path, query_type)
             if key not in self._snapshots:
-                folder = scratch_name(storage, query_type)
-                scratch, merging = self._scratch.below(folder), self._merging.of(storage)
+                scratch, merging = self._scratch_of(storage, query_type, planned=False), self._merging.of(storage)
                 self._snapshots[key] = TableSnapshots(storage, query_type, scratch, self._settings_of(storage), merging)
             return self._snapshots[key]
 
@@ -115,9 +124,11 @@ class Catalog:
                     settings=self._settings_of(storage),
                     merging=self._merging.of(storage),
                 )
-                scratch = self._scratch.below(f"{scratch_name(storage, query_type)}{_PLANNED}")
-                self._planned[key] = PlannedSnapshots(served, scratch)
+                self._planned[key] = PlannedSnapshots(served, self._scratch_of(storage, query_type, planned=True))
             return self._planned[key]
+
+    def _scratch_of(self, storage: Storage, query_type: QueryType, *, planned: bool) -> Scratch:
+        return self._scratch.below(f"{scratch_name(storage, query_type)}{_PLANNED if planned else ''}")
 
     def _settings_of(self, storage: Storage) -> SnapshotSettings:
         return replace(self._settings, roots=self.tables.real_paths_of(storage))

@@ -36,6 +36,8 @@ from hudi_bridge.connectors.iceberg.scan_requests import (
     parse_scan_request,
     parse_task_request,
 )
+from hudi_bridge.connectors.iceberg.storage_credentials import CredentialsRefusedError, CredentialsUnavailableError
+from hudi_bridge.connectors.iceberg.vending import DELEGATION, Vended, Vending, asks_for_credentials
 from hudi_bridge.connectors.lakes.tables import Namespace
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError, UnsupportedTableError
 
@@ -77,8 +79,10 @@ _PLANNING_ENDPOINTS = (
     "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id}",
     "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/tasks",
 )
+_CREDENTIALS_ENDPOINT = "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"
 _OVERRIDES = {"rest-metrics-reporting-enabled": "false"}
 _PLANNING_MODE = {"scan-planning-mode": "server"}
+_NOT_STORED = {"Cache-Control": "no-store"}
 
 
 class _CatalogError(Exception):
@@ -98,12 +102,14 @@ def create_app(
     *,
     per_second: float | None = None,
     access_log: bool = False,
+    vending: Vending | None = None,
 ) -> Starlette:
     """The service. With ``access``, all paths but ``/health`` and that of tokens need a bearer token of a reader.
 
-    ``per_second`` limits the requests of each reader; with ``access_log``, each request is a line of the log.
+    ``per_second`` limits the requests of each reader; with ``access_log``, each request is a line of the log. Readers
+    that ask for it get storage credentials by ``vending``.
     """
-    service = _Service(catalog, counters)
+    service = _Service(catalog, counters, vending)
     routes = [
         # Metrics have the names of the routes; those of the catalog are the operations of the specification.
         Route("/v1/config", service.config, name="getConfig"),
@@ -121,6 +127,8 @@ def create_app(
         HTTPException: _http_error_response,
         NoSuchPlanError: _plan_error_response,
         IncrementalScanError: _plan_error_response,
+        CredentialsUnavailableError: service.credentials_error_response,
+        CredentialsRefusedError: service.credentials_error_response,
         HudiReadError: service.table_error_response,
         OSError: service.table_error_response,
         pa.ArrowException: service.table_error_response,
@@ -143,6 +151,7 @@ def _catalog_routes(version: str, service: "_Service") -> list[Route]:
         Route(version + _NAMESPACE + "/tables", service.tables, name="listTables"),
         Route(version + _TABLE, service.has_table, methods=["HEAD"], name="tableExists"),
         Route(version + _TABLE, service.table, name="loadTable"),
+        Route(version + _TABLE + "/credentials", service.credentials, name="loadCredentials"),
         Route(version + _TABLE + "/metrics", _take_metrics, methods=["POST"], name="reportMetrics"),
         Route(version + _NAMESPACE + "/views", service.views, name="listViews"),
         Route(version + _NAMESPACE + "/views/{view}", service.view, name="loadView"),
@@ -154,13 +163,16 @@ class _Service:
     does not block other requests.
     """
 
-    def __init__(self, catalog: Catalog, counters: Counters) -> None:
+    def __init__(self, catalog: Catalog, counters: Counters, vending: Vending | None) -> None:
         self._catalog = catalog
         self._counters = counters
+        self._vending = vending
         self._loads = BoundedSemaphore(_MOST_LOADS)
 
     def config(self, request: Request) -> Response:
         overrides, endpoints = _OVERRIDES, list(_ENDPOINTS)
+        if self._vending is not None:
+            endpoints.append(_CREDENTIALS_ENDPOINT)
         if request.query_params.get("warehouse") == PLANNED:
             overrides, endpoints = (
                 overrides | _PLANNING_MODE | {"prefix": PLANNED},
@@ -196,13 +208,24 @@ class _Service:
         with self._loading():
             names = _table_name(request)
             published = self._catalog.planned(*names).load() if is_planned else self._catalog.load(*names)
-        location, config = json.dumps(published.location), json.dumps(_PLANNING_MODE if is_planned else {})
-        body = f'{{"metadata-location":{location},"metadata":{published.metadata},"config":{config}}}'
-        return Response(body, media_type="application/json")
+            vended = self._asked_for(request)
+        result: dict[str, Any] = {"config": _PLANNING_MODE if is_planned else {}}
+        if vended is not None:
+            config = vended.config(f"{_raw_path(request).removeprefix('/')}/credentials")
+            result = {"config": {**result["config"], **config}, "storage-credentials": vended.storage_credentials()}
+        location, more = json.dumps(published.location), json.dumps(result).removeprefix("{")
+        body = f'{{"metadata-location":{location},"metadata":{published.metadata},{more}'
+        return Response(body, media_type="application/json", headers=None if vended is None else _NOT_STORED)
+
+    def credentials(self, request: Request) -> Response:
+        with self._loading():
+            vended = self._vended(request)
+        found = [] if vended is None else vended.storage_credentials()
+        return JSONResponse({"storage-credentials": found}, headers=_NOT_STORED)
 
     async def plan(self, request: Request) -> Response:
         asked = parse_scan_request(await limited_body(request, MOST_BYTES))
-        return await self._in_thread(lambda: self._planned(request).plan(asked))
+        return await self._in_thread(lambda: self._with_credentials(request, self._planned(request).plan(asked)))
 
     async def scan_tasks(self, request: Request) -> Response:
         task = parse_task_request(await limited_body(request, MOST_BYTES))
@@ -210,11 +233,24 @@ class _Service:
 
     def plan_result(self, request: Request) -> Response:
         with self._loading():
-            return JSONResponse(self._planned(request).snapshots.result(request.path_params["plan"]))
+            result = self._planned(request).snapshots.result(request.path_params["plan"])
+            return JSONResponse(self._with_credentials(request, result))
 
     def cancel_plan(self, request: Request) -> Response:
         self._planned(request).snapshots.cancel(request.path_params["plan"])
         return Response(status_code=204)
+
+    def _with_credentials(self, request: Request, plan: dict[str, Any]) -> dict[str, Any]:
+        vended = self._asked_for(request)
+        return plan if vended is None else plan | {"storage-credentials": vended.storage_credentials()}
+
+    def _asked_for(self, request: Request) -> Vended | None:
+        """The credentials for a table, if the client asks for them with something else."""
+        return self._vended(request) if asks_for_credentials(request.headers.get(DELEGATION)) else None
+
+    def _vended(self, request: Request) -> Vended | None:
+        table, scratch = self._catalog.places(*_table_name(request), planned=_is_planned(request))
+        return None if self._vending is None else self._vending.for_table(table, scratch)
 
     def _planned(self, request: Request) -> PlannedTable:
         return self._catalog.planned(*_table_name(request))
@@ -261,6 +297,14 @@ class _Service:
             # Messages of other libraries may contain paths that clients must not see.
             message = "the table cannot be read; the log says why"
         return error_answer(request.scope, status, kind, message, logged=text)
+
+    def credentials_error_response(self, request: Request, error: Exception) -> Response:
+        self._counters.add("errors_total", labels=f'error="{type(error).__name__}"')
+        if isinstance(error, CredentialsUnavailableError):
+            message = "storage credentials cannot be had at the moment"
+            return error_answer(request.scope, 503, "ServiceUnavailableException", message, logged=str(error))
+        message = "storage credentials cannot be had; the log says why"
+        return error_answer(request.scope, 500, "InternalServerError", message, logged=str(error))
 
     def unexpected_error_response(self, request: Request, error: Exception) -> Response:
         self._counters.add("errors_total", labels=f'error="{type(error).__name__}"')
@@ -309,11 +353,16 @@ def _no_table() -> _CatalogError:
 
 def _part_of_path(request: Request, kind: str) -> str:
     """The decoded part of the path after ``kind``; Java clients encode a space as a plus sign, as in a form."""
-    parts = request.scope["raw_path"].decode("ascii", "replace").split("/")
+    parts = _raw_path(request).split("/")
     if len(parts) != request.url.path.count("/") + 1:
         raise HTTPException(404)
     position = _PLACES[kind] + _is_planned(request)
     return unquote_plus(parts[position])
+
+
+def _raw_path(request: Request) -> str:
+    path: bytes = request.scope["raw_path"]
+    return path.decode("ascii", "replace")
 
 
 def _no_namespace(levels: Namespace) -> _CatalogError:

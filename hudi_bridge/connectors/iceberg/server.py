@@ -20,6 +20,7 @@ from hudi_bridge.connectors.iceberg.http_limits import RequestTimeoutProtocol, i
 from hudi_bridge.connectors.iceberg.rest import create_app
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.served_table import SnapshotSettings
+from hudi_bridge.connectors.iceberg.vending import Vending
 from hudi_bridge.connectors.lakes.merge_settings import MergingByTable
 from hudi_bridge.connectors.lakes.tables import TablesByName
 from hudi_bridge.connectors.publishing.locations import Locations
@@ -56,7 +57,7 @@ class ServiceOptions:
     """Options of a service. Times are in seconds; without ``watch_seconds``, nothing is built ahead of requests.
 
     ``token`` is that of a reader of everything; ``access`` has further readers. Without both, anybody on this machine
-    may read. ``requests_per_second`` limits each reader.
+    may read. ``requests_per_second`` limits each reader. ``vending`` has the storage credentials that readers may get.
     """
 
     tables: TablesByName
@@ -76,15 +77,19 @@ class ServiceOptions:
     tls: Tls | None = None
     requests_per_second: float | None = None
     access_log: bool = False
+    vending: Vending | None = None
 
     def validate(self) -> None:
         """Raises QueryError unless somebody has to show a token or the host is a loopback address.
 
         Raises:
-            QueryError: anybody on the network could read the tables, or the certificate cannot be used.
+            QueryError: anybody on the network could read the tables, or anybody on this machine get credentials; or the
+                certificate cannot be used.
         """
         if self.token is None and self.access is None and not is_loopback(self.host):
             raise QueryError("--host", f"{self.host} without a token", "a loopback address, or --token-file as well")
+        if self.vending is not None and self.readers is None:
+            raise QueryError("credentials", "no readers", "--token-file, [[reader]] or [oidc] as well")
         if self.tls is not None:
             self.tls.validate()
 
@@ -138,6 +143,7 @@ class IcebergService:
                     options.readers,
                     per_second=options.requests_per_second,
                     access_log=options.access_log,
+                    vending=options.vending,
                 ),
                 ssl_certfile=None if options.tls is None else str(options.tls.certificate),
                 ssl_keyfile=None if options.tls is None else str(options.tls.key),

@@ -13,6 +13,7 @@ from hudi_bridge.cli.config_file import use_config
 from hudi_bridge.cli.iceberg import serve_app
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.service_config import OIDC, READER, access_of
+from hudi_bridge.connectors.iceberg.vending_config import CREDENTIALS, vending_of
 from tests.snippets import PAGES, ROOT, blocks
 
 DEPLOY = ROOT / "deploy"
@@ -29,7 +30,7 @@ def test_the_command_takes_the_configuration(place: str, tmp_path: Path) -> None
     command = get_command(serve_app)
     context = typer.Context(command)
     (tmp_path / "service.toml").write_text(TEXTS[place])
-    use_config(context, tmp_path / "service.toml", (READER, OIDC))
+    use_config(context, tmp_path / "service.toml", (READER, OIDC, CREDENTIALS))
     defaults: Any = context.default_map
     assert defaults["root"]
     assert defaults["scratch"]
@@ -41,6 +42,14 @@ def test_the_command_takes_the_configuration(place: str, tmp_path: Path) -> None
     access = access_of(document)
     assert access is not None
     assert len(access.tokens) + len(access.clients) == len(document[READER])
+    for rule in document.get(CREDENTIALS, ()):
+        rule |= {name: str(tmp_path / "secret") for name in rule if name.endswith("-file")}
+    vending = vending_of(document)
+    assert len(vending.rules if vending is not None else ()) == len(document.get(CREDENTIALS, ()))
+
+
+def test_some_configuration_has_credentials() -> None:
+    assert [place for place, text in TEXTS.items() if f"[[{CREDENTIALS}]]" in text]
 
 
 def test_alerts_are_about_metrics_that_there_are() -> None:
