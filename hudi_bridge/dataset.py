@@ -63,11 +63,16 @@ class BatchScanner:
     """
 
     def __init__(
-        self, schema: pa.Schema, read: Callable[[], BatchGenerator], replanning: Replanning | None = None
+        self,
+        schema: pa.Schema,
+        read: Callable[[], BatchGenerator],
+        replanning: Replanning | None = None,
+        read_all: Callable[[], BatchGenerator] | None = None,
     ) -> None:
-        """A scan of the batches of ``read``, which have the given schema."""
+        """A scan of the batches of ``read``, which have the given schema; ``read_all`` reads them if all are wanted."""
         self._schema = schema
         self._read = read
+        self._read_all = read if read_all is None else read_all
         self._replanning = replanning
 
     @property
@@ -91,7 +96,7 @@ class BatchScanner:
 
     def to_table(self) -> pa.Table:
         """All rows."""
-        return self._whole(lambda: pa.RecordBatchReader.from_batches(self._schema, self._read()).read_all())
+        return self._whole(lambda: pa.RecordBatchReader.from_batches(self._schema, self._read_all()).read_all())
 
     def head(self, num_rows: int) -> pa.Table:
         """The first rows to arrive; no more is read than they need."""
@@ -107,7 +112,7 @@ class BatchScanner:
 
     def count_rows(self) -> int:
         """The number of rows."""
-        return self._whole(lambda: sum(batch.num_rows for batch in self._read()))
+        return self._whole(lambda: sum(batch.num_rows for batch in self._read_all()))
 
     def _whole(self, read: Callable[[], _Result]) -> _Result:
         """The result of a read of which nothing is given out before its end."""
@@ -299,7 +304,7 @@ class HudiDataset(ds.FileSystemDataset):
         request = self._request(list(self.schema.names) if columns is None else list(column_names(columns)), None)
         request = replace(request, record_keys=text_column(spelled))
         schema = pa.schema([self.schema.field(name) for name in request.columns])
-        read = partial(self._batches, request, use_threads=True, partition_path=partition_path)
+        read = partial(self._batches, request, use_threads=True, partition_path=partition_path, are_all_wanted=True)
         return BatchScanner(schema, read, self._replanning).to_table()
 
     def scanner(  # type: ignore[override]
@@ -325,11 +330,17 @@ class HudiDataset(ds.FileSystemDataset):
         request = self._request(names, filter)
         schema = pa.schema([self.schema.field(name) for name in names])
         read = partial(self._batches, request, use_threads=use_threads)
+        read_all = partial(read, are_all_wanted=True)
         if not isinstance(columns, Mapping):
-            return BatchScanner(schema, read, self._replanning)
+            return BatchScanner(schema, read, self._replanning, read_all)
         expressions = dict(columns)
         projected = _in_memory(schema.empty_table()).to_table(columns=expressions).schema
-        return BatchScanner(projected, lambda: _projected(read(), expressions), self._replanning)
+        return BatchScanner(
+            projected,
+            lambda: _projected(read(), expressions),
+            self._replanning,
+            lambda: _projected(read_all(), expressions),
+        )
 
     def to_batches(  # type: ignore[override]
         self, columns: Columns = None, filter: pc.Expression | None = None, **options: Any
@@ -519,7 +530,14 @@ class HudiDataset(ds.FileSystemDataset):
             _LOG.debug("plan: %s", step)
         return splits
 
-    def _batches(self, request: RowRequest, *, use_threads: bool, partition_path: str | None = None) -> BatchGenerator:
+    def _batches(
+        self,
+        request: RowRequest,
+        *,
+        use_threads: bool,
+        partition_path: str | None = None,
+        are_all_wanted: bool = False,
+    ) -> BatchGenerator:
         splits = self._plan_of_scan(request, partition_path)
         if use_threads and not self._storage.is_local:
             return iter_from_store(self._storage, splits, request)
@@ -532,7 +550,7 @@ class HudiDataset(ds.FileSystemDataset):
         read = partial(read_rows, self._storage, request=request, use_threads=alone, at_once=at_once, context=context)
         together = with_small_ones_together(self._storage, splits, request, at_once)
         sources = [partial(read, split) for split in together]
-        return iter_parallel(sources, use_threads=use_threads, at_once=at_once)
+        return iter_parallel(sources, use_threads=use_threads, at_once=at_once, first_alone=not are_all_wanted)
 
 
 def _counting(splits: Iterator[AnySplit], notes: PlanNotes | None) -> Iterator[AnySplit]:

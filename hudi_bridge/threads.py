@@ -87,11 +87,14 @@ class Workers(Generic[Item]):
         max_waiting: int,
         size_of: Callable[[Item], int] = lambda _: 1,
         turns: Turns | None = None,
+        first_alone_seconds: float = 0.0,
     ) -> None:
         """Workers that are not started yet.
 
         The items that wait for the consumer have a size of ``max_waiting`` at most, or are one; by default, each item
         has the size 1. With ``turns``, a worker takes one for each item, but not while it waits for the consumer.
+        One worker works alone for ``first_alone_seconds``, or until the consumer asks for a second item: the first one
+        comes sooner, and nothing was done in vain if it is all that is wanted.
         """
         self.stopped = False
         self._consumer = threading.get_ident()
@@ -99,8 +102,13 @@ class Workers(Generic[Item]):
         self._sources = iter(sources)
         self._sources_lock = threading.Lock()
         self._threads = [
-            HelperThread(self._work, f"hudi-bridge-{number}", lambda: self.stopped) for number in range(workers)
+            HelperThread(partial(self._work, number), f"hudi-bridge-{number}", lambda: self.stopped)
+            for number in range(workers)
         ]
+        self._first_alone_seconds = first_alone_seconds
+        self._held_back = max(0, workers - 1) if first_alone_seconds else 0
+        # One for each worker that was held back.
+        self._let_go: SimpleQueue[None] = SimpleQueue()
         # A worker that ends hands over None.
         self._handed_over: SimpleQueue[tuple[Item, int] | BaseException | None] = SimpleQueue()
         self._max_waiting = max_waiting
@@ -136,6 +144,7 @@ class Workers(Generic[Item]):
                 del handed_over
                 yield item
                 del item
+                self._let_all_go()
 
     def end(self, urge: Callable[[], object] = bool) -> None:
         """Wait until all workers have ended, each before its next item.
@@ -146,6 +155,7 @@ class Workers(Generic[Item]):
         """
         if isinstance(sys.exc_info()[1], KeyboardInterrupt):
             abandon_waiting(self._threads)
+        self._let_all_go()
         for _ in self._threads:
             self._taken.put(0)
         while self._is_starting:
@@ -166,8 +176,16 @@ class Workers(Generic[Item]):
         finally:
             self._is_starting = False
 
-    def _work(self) -> None:
+    def _let_all_go(self) -> None:
+        while self._held_back:
+            self._held_back -= 1
+            self._let_go.put(None)
+
+    def _work(self, number: int) -> None:
         try:
+            if number and self._first_alone_seconds:
+                with suppress(Empty):
+                    self._let_go.get(timeout=self._first_alone_seconds)
             while (source := self._next_source()) is not None:
                 for item in self._in_turn(source()):
                     size = self._size_of(item)

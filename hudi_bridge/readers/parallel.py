@@ -15,6 +15,7 @@ from hudi_bridge.threads import Item, Source, Turns, Workers
 
 _BYTES_IN_QUEUE = 1 << 24
 _BATCHES_IN_QUEUE = 4
+_FIRST_ALONE_SECONDS = 0.2
 
 _TURNS = Turns(lambda: os.cpu_count() or 1)
 """Those of all reads of several splits: a program may have many at the same time."""
@@ -28,9 +29,16 @@ def most_at_once(sources: int) -> int:
 
 
 def iter_parallel(
-    sources: Sequence[BatchSource], *, use_threads: bool = True, at_once: int | None = None
+    sources: Sequence[BatchSource],
+    *,
+    use_threads: bool = True,
+    at_once: int | None = None,
+    first_alone: bool = False,
 ) -> Generator[pa.RecordBatch, None, None]:
     """The batches of all sources, ``at_once`` of them read at the same time; an error in one of them stops all.
+
+    With ``first_alone``, the first batch is read alone, if it comes soon: the others begin when the consumer asks for
+    more. Sources that share the cores and Python's lock would each have their first batch later.
 
     If the consumer stops early, the workers stop at their next batch. All reads of the process together keep no more
     workers busy than there are cores.
@@ -40,7 +48,8 @@ def iter_parallel(
         for source in sources:
             yield from source()
         return
-    yield from _from_workers(Workers(sources, at_once, _BYTES_IN_QUEUE, _size_in_queue, _TURNS))
+    alone_seconds = _FIRST_ALONE_SECONDS if first_alone else 0.0
+    yield from _from_workers(Workers(sources, at_once, _BYTES_IN_QUEUE, _size_in_queue, _TURNS, alone_seconds))
 
 
 def iter_ahead(source: Source[Item]) -> Generator[Item, None, None]:

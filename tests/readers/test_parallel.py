@@ -5,6 +5,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import islice
 from typing import Any
 
@@ -70,6 +71,54 @@ def test_sources_are_read_at_the_same_time() -> None:
         yield batch(1)
 
     assert read([source, source]) == [1, 1]
+
+
+def test_the_first_batch_may_be_read_alone_until_another_one_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hudi_bridge.readers.parallel._FIRST_ALONE_SECONDS", 60.0)
+    begun = []
+
+    def source(number: int) -> Source:
+        def batches() -> Iterator[pa.RecordBatch]:
+            begun.append(number)
+            yield batch(number)
+            while number == 0 and len(begun) < 4:
+                time.sleep(0.001)
+            yield batch(number)
+
+        return batches
+
+    found = iter_parallel([source(number) for number in range(4)], first_alone=True)
+    assert next(found).column("n")[0].as_py() == 0
+    assert begun == [0]
+    assert sorted(row.column("n")[0].as_py() for row in found) == [0, 1, 1, 2, 2, 3, 3]
+    assert sorted(begun) == [0, 1, 2, 3]
+
+
+def test_sources_do_not_wait_long_for_the_first_one() -> None:
+    others = threading.Event()
+
+    def first() -> Iterator[pa.RecordBatch]:
+        assert others.wait(10)
+        yield batch(0)
+
+    def other() -> Iterator[pa.RecordBatch]:
+        others.set()
+        yield batch(1)
+
+    assert sorted(read([first, other], first_alone=True)) == [0, 1]
+
+
+def test_nothing_else_is_begun_for_a_consumer_of_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hudi_bridge.readers.parallel._FIRST_ALONE_SECONDS", 60.0)
+    begun = []
+
+    def other() -> Iterator[pa.RecordBatch]:
+        begun.append(1)
+        yield batch(1)
+
+    with closing(iter_parallel([numbers(*range(1000)), other, other], first_alone=True)) as batches:
+        next(batches)
+    assert begun == []
 
 
 @pytest.mark.parametrize("use_threads", [True, False])
