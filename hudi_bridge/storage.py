@@ -257,6 +257,9 @@ class Storage:
         fetched = self.fetched.pop(path, None)
         if isinstance(fetched, pa.Buffer):
             return fetched
+        if self.is_local:
+            with self.open_input(path) as opened:
+                return self.read_range(opened, path, 0, opened.size())
         file = self._ranges(path, size_bytes)
         try:
             return read_in_pieces(file, 0, file.size)

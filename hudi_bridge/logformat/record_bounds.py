@@ -63,11 +63,12 @@ def record_bounds(
 def _offsets_in_turn(view: memoryview, offset: int, count: int, path: str, block_offset: int) -> Ints:
     """Where the length of each record is, and where the last record ends."""
     offsets = array("q", [offset])
-    position, unpack = offset, _LENGTH.unpack_from
+    position, unpack, append, width = offset, _LENGTH.unpack_from, offsets.append, _LENGTH.size
     try:
         for _ in range(count):
-            position += _LENGTH.size + unpack(view, position)[0]
-            offsets.append(position)
+            (length,) = unpack(view, position)
+            position += width + length
+            append(position)
     except StructError as error:
         found = f"no length for record {len(offsets) - 1} of {count}"
         raise CorruptLogFileError(path, block_offset, found, "a length before each record") from error

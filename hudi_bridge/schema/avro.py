@@ -298,13 +298,14 @@ def _refuse_large(record: AvroRecord, path: str) -> None:
 
     def extent(avro: AvroType) -> tuple[int, int]:
         """The number of types, and of levels."""
-        children = _children(avro)
-        if not children:
-            return 1, 1
         known = extents.get(id(avro))
         if known is None:
-            inner = [extent(child) for child in children]
-            known = extents[id(avro)] = 1 + sum([types for types, _ in inner]), 1 + max([deep for _, deep in inner])
+            types, levels = 1, 0
+            for child in _children(avro):
+                of_child, below = (1, 1) if isinstance(child, AvroPrimitive) else extent(child)
+                types += of_child
+                levels = max(levels, below)
+            known = extents[id(avro)] = types, levels + 1
         return known
 
     types, levels = extent(record)

@@ -51,6 +51,7 @@ from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.time_travel import validate_not_cleaned
 
 _MAX_KEPT_SLICES = 20_000
+_MOST_PLAIN_ENTRIES = 1_000
 _PARTITIONS_AT_ONCE = 256
 _FEW_FOLDERS = 8
 """So many folders are listed sooner than the index is read, which has a timeline and some files of its own."""
@@ -81,7 +82,8 @@ class FileIndex(Protocol):
 class FolderListings:
     """Cached listings of a table's folders, and the index that is asked first for data files, if any.
 
-    Entries are compressed to a few bytes each, since names in one folder are similar.
+    Entries are compressed to a few bytes each, since names in one folder are similar; those of the first small folders
+    are kept as they are.
     """
 
     def __init__(
@@ -92,11 +94,13 @@ class FolderListings:
         self.why_no_index = why_no_index
         self._storage = storage
         self._packed: dict[str, bytes] = {}
+        self._plain: dict[str, tuple[FileInfo, ...]] = {}
+        self._plain_entries = 0
 
     @property
     def count(self) -> int:
         """The number of folders that have been listed."""
-        return len(self._packed)
+        return len(self._packed) + len(self._plain)
 
     def anew(self) -> "FolderListings":
         """Listings without any folder yet, and with the same index."""
@@ -113,6 +117,9 @@ class FolderListings:
             CorruptTableError: a folder has the name of a base file or a log file.
             StorageError: the folder cannot be listed.
         """
+        plain = self._plain.get(path)
+        if plain is not None:
+            return plain
         packed = self._packed.get(path)
         if packed is not None:
             entries = json.loads(zlib.decompress(packed))
@@ -136,7 +143,7 @@ class FolderListings:
 
     def fetch(self, paths: Iterable[str], *, must_exist: bool) -> None:
         """List the folders that have not been listed yet, several at a time; raises like ``entries``."""
-        unknown = [path for path in paths if path not in self._packed]
+        unknown = [path for path in paths if path not in self._packed and path not in self._plain]
         map_in_threads(partial(self._list, must_exist=must_exist), unknown, LISTING_THREADS)
 
     def _list(self, path: str, *, must_exist: bool) -> tuple[FileInfo, ...]:
@@ -144,6 +151,11 @@ class FolderListings:
         for info in listing:
             if info.is_dir and (parse_base_file_name(info.name) or parse_log_file_name(info.name)):
                 raise CorruptTableError(info.path, None, "a folder", "a file of rows, as its name says")
+        if self._plain_entries + len(listing) < _MOST_PLAIN_ENTRIES:
+            # Threads that list at the same time may each take the last room; it is a few entries more.
+            self._plain_entries += len(listing) + 1
+            self._plain[path] = listing
+            return listing
         text = json.dumps([(info.path, info.size_bytes, info.is_dir) for info in listing])
         self._packed[path] = _compressed(text.encode())
         return listing
