@@ -2,13 +2,13 @@
 
 import errno
 import logging
-import os
 import random
 import re
 import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from hudi_bridge.environment import number_in
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.waiting import pause
 
@@ -49,10 +49,7 @@ class CutAnswerError(OSError):
 
 def retry_seconds() -> float:
     """How long one request is repeated: HUDI_BRIDGE_STORE_RETRY_SECONDS, or 20 seconds."""
-    try:
-        return max(0.0, float(os.environ[_LIMIT_VARIABLE]))
-    except (KeyError, ValueError):
-        return _DEFAULT_LIMIT_SECONDS
+    return number_in(_LIMIT_VARIABLE, _DEFAULT_LIMIT_SECONDS, least=0.0)
 
 
 def may_pass(error: BaseException) -> bool:

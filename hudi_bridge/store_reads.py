@@ -3,7 +3,6 @@
 Threads fetch the files of splits ahead, up to a number of bytes; as many as there are cores decode what has arrived.
 """
 
-import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from queue import Empty, SimpleQueue
 import pyarrow as pa
 
 from hudi_bridge.dispatch import read_rows
+from hudi_bridge.environment import number_in
 from hudi_bridge.operations import current_context
 from hudi_bridge.readers.fetch_ahead import FetchingMuch, FilesOfSlice
 from hudi_bridge.readers.parallel import BatchSource, most_at_once
@@ -34,21 +34,14 @@ _LARGE_BYTES = 32 << 20
 _POLL_SECONDS = 0.2
 
 
-def _number(variable: str, default: int) -> int:
-    try:
-        return max(1, int(os.environ[variable]))
-    except (KeyError, ValueError):
-        return default
-
-
 def slices_at_once() -> int:
     """How many splits are fetched or read at the same time: HUDI_BRIDGE_STORE_SLICES, or 32."""
-    return _number(_AT_ONCE_VARIABLE, _DEFAULT_AT_ONCE)
+    return number_in(_AT_ONCE_VARIABLE, _DEFAULT_AT_ONCE, least=1)
 
 
 def bytes_ahead() -> int:
     """How many bytes are fetched ahead: HUDI_BRIDGE_STORE_BYTES, or 256 MiB, but no more than 1/8 of the memory."""
-    return _number(_BYTES_VARIABLE, min(_DEFAULT_BYTES, memory_bytes() // _SHARE_OF_MEMORY))
+    return number_in(_BYTES_VARIABLE, min(_DEFAULT_BYTES, memory_bytes() // _SHARE_OF_MEMORY), least=1)
 
 
 def iter_from_store(

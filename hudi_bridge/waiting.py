@@ -4,12 +4,13 @@ The client of a store may block in C++, where signals are not handled. So a thre
 if the call does not return in time.
 """
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 from weakref import WeakSet
+
+from hudi_bridge.environment import number_in
 
 _TIMEOUT_VARIABLE = "HUDI_BRIDGE_STORE_TIMEOUT"
 _DEFAULT_TIMEOUT_SECONDS = 120.0
@@ -23,10 +24,7 @@ _abandoned_waiters: "WeakSet[threading.Thread]" = WeakSet()
 
 def timeout_seconds() -> float:
     """The timeout of one request to a store: HUDI_BRIDGE_STORE_TIMEOUT, or 120 seconds."""
-    try:
-        return max(0.001, float(os.environ[_TIMEOUT_VARIABLE]))
-    except (KeyError, ValueError):
-        return _DEFAULT_TIMEOUT_SECONDS
+    return number_in(_TIMEOUT_VARIABLE, _DEFAULT_TIMEOUT_SECONDS, least=0.001)
 
 
 class HelperThread(threading.Thread):
