@@ -52,12 +52,14 @@ class RowRequest:
                 raise QueryError("columns", repr(name), f"columns among {', '.join(schema.names)}")
         if row_filter is None:
             return cls(columns=wanted, row_filter=None, filter_columns=())
-        filter_columns = referenced_columns(row_filter, schema)
+        # Of a filter that lists many values, the text takes longer to make than all else.
+        text = str(row_filter)
+        filter_columns = _columns_in(row_filter, text, schema)
         try:
             schema.empty_table().filter(row_filter)
         except pa.ArrowException as error:
             raise _unbound(row_filter, error) from error
-        if _IF_ELSE in str(row_filter):
+        if _IF_ELSE in text:
             row_filter = _with_listed_values(row_filter, filter_columns)
         return cls(columns=wanted, row_filter=row_filter, filter_columns=filter_columns)
 
@@ -137,11 +139,15 @@ def referenced_columns(expression: pc.Expression, schema: pa.Schema) -> tuple[st
     Raises:
         QueryError: the expression refers to an unknown column, or does not fit the types of the columns.
     """
+    return _columns_in(expression, str(expression), schema)
+
+
+def _columns_in(expression: pc.Expression, text: str, schema: pa.Schema) -> tuple[str, ...]:
+    """As ``referenced_columns``, of an expression whose text is known."""
     try:
         _bind(expression, schema)
     except (pa.ArrowException, KeyError, TypeError) as error:
         raise _unbound(expression, error) from error
-    text = str(expression)
     if "FieldPath(" in text:
         return tuple(schema.names)
     return tuple(
