@@ -52,7 +52,9 @@ from hudi_bridge.timeline.time_travel import validate_not_cleaned
 
 _MAX_KEPT_SLICES = 20_000
 _MOST_PLAIN_ENTRIES = 1_000
-_PARTITIONS_AT_ONCE = 256
+_PARTITIONS_AT_FIRST = 256
+_MOST_PARTITIONS_AT_ONCE = 1 << 13
+"""How many partitions are listed before any slice of them is given out. All are in memory then."""
 _FEW_FOLDERS = 8
 """So many folders are listed sooner than the index is read, which has a timeline and some files of its own."""
 _LISTED_SOONER = f"the table has at most {_FEW_FOLDERS} folders"
@@ -159,6 +161,17 @@ class FolderListings:
         text = json.dumps([(info.path, info.size_bytes, info.is_dir) for info in listing])
         self._packed[path] = _compressed(text.encode())
         return listing
+
+
+def _in_growing_parts(paths: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The paths in parts, each of twice the size of the last.
+
+    The first slices are there soon; yet the timeline, which is listed again after each part, is so only a few times.
+    """
+    start, size = 0, _PARTITIONS_AT_FIRST
+    while start < len(paths):
+        yield paths[start : start + size]
+        start, size = start + size, min(2 * size, _MOST_PARTITIONS_AT_ONCE)
 
 
 def _compressed(text: bytes) -> bytes:
@@ -284,8 +297,7 @@ class TableFiles:
         must_exist = not are_named
         if not paths and not are_named and self._listings.count != self._checked_listings:
             self._require_nothing_removed()
-        for start in range(0, len(paths), _PARTITIONS_AT_ONCE):
-            part = paths[start : start + _PARTITIONS_AT_ONCE]
+        for part in _in_growing_parts(paths):
             missing = [path for path in part if (of_base_files, path) not in self._slices]
             indexed = index.files(missing) if index is not None and missing else None
             if indexed is not None:

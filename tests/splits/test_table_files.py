@@ -1,16 +1,22 @@
 """Listings of folders come back as they were, and splits are made of them one after another."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from hudi_bridge.config import QueryType
 from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.splits.file_slice import FileGroup
 from hudi_bridge.splits.file_system_view import TimelineView, build_file_groups
-from hudi_bridge.splits.table_files import FolderListings
+from hudi_bridge.splits.opening import open_state
+from hudi_bridge.splits.plain_groups import FILES
+from hudi_bridge.splits.table_files import FolderListings, TableFiles
 from hudi_bridge.storage import FileInfo, Storage
+from hudi_bridge.timeline.table_state import TableState
 from tests.table_writer import TableWriter, at
 
 NAMES = (
@@ -71,3 +77,60 @@ def test_file_slices_are_made_a_partition_at_a_time(tmp_path: Path, monkeypatch:
     splits = writer.open().snapshot().splits()
     assert (next(splits).slices[0].partition_path, made) == ("p", ["p"])
     assert ([split.slices[0].partition_path for split in splits], made) == (["q", "r"], ["p", "q", "r"])
+
+
+class ListedFiles:
+    """An index that lists folders; ``asked`` tells how many partitions it was asked for at once."""
+
+    why_not = None
+
+    def __init__(self, storage: Storage, partitions: Sequence[str]) -> None:
+        self.asked: list[int] = []
+        self._storage, self._partitions = storage, partitions
+
+    def partitions(self) -> Sequence[str]:
+        return self._partitions
+
+    def files(self, partition_paths: Sequence[str]) -> pa.Table:
+        self.asked.append(len(partition_paths))
+        found = ((path, info) for path in partition_paths for info in self._storage.list_directory(path))
+        return pa.Table.from_pylist(
+            [
+                dict(zip(FILES.names, (path, info.name, info.size_bytes), strict=True))
+                for path, info in found
+                if info.name.endswith(".parquet")
+            ],
+            schema=FILES,
+        )
+
+
+def test_the_timeline_is_listed_again_a_few_times_for_many_partitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = TableWriter(folder=tmp_path, partition_fields=("value",)).create()
+    parts = [f"p{number:02d}" for number in range(20)]
+    for part in parts:
+        writer.base_file(at(1), [{"id": part, "value": part, "ts": 1}], partition=part, file_id=f"{part}-0")
+    writer.commit(at(1))
+    monkeypatch.setattr("hudi_bridge.splits.table_files._PARTITIONS_AT_FIRST", 1)
+    monkeypatch.setattr("hudi_bridge.splits.table_files._MOST_PARTITIONS_AT_ONCE", 8)
+    schema = writer.open().schema
+    state = open_state(Storage.open(str(tmp_path)), {}, {}, None)
+    index = ListedFiles(state.storage, parts)
+    files = TableFiles(state, FolderListings(state.storage, index))
+    again: list[int] = []
+    load: Any = TableState.load
+
+    def counted(*arguments: Any) -> TableState:
+        again.append(sum(index.asked))
+        loaded: TableState = load(*arguments)
+        return loaded
+
+    monkeypatch.setattr(TableState, "load", counted)
+    slices = files.file_slices(QueryType.SNAPSHOT, schema, None)
+    assert (next(slices).partition_path, again) == ("p00", [1])
+    assert [one.partition_path for one in slices] == parts[1:]
+    assert (index.asked, again) == ([1, 2, 4, 8, 5], [1, 3, 7, 15, 20])
+    # Slices that are known are not checked again.
+    assert [one.partition_path for one in files.file_slices(QueryType.SNAPSHOT, schema, None)] == parts
+    assert len(again) == 5
