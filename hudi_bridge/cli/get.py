@@ -7,11 +7,18 @@ from typing import Annotated
 import typer
 
 from hudi_bridge.cli import options
-from hudi_bridge.cli.opening import note_empty_past, open_table, rows_look
+from hudi_bridge.cli.opening import (
+    note_empty_past,
+    note_if_planned_again,
+    open_table,
+    require_newest,
+    rows_look,
+)
 from hudi_bridge.cli.output import Destination, write_rows
 from hudi_bridge.cli.read import column_names
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.errors import QueryError
+from hudi_bridge.replanning import OnFilesGone
 
 _STANDARD_INPUT = "-"
 
@@ -36,6 +43,7 @@ def get(
         str | None, typer.Option(metavar="PATH", help="Search this partition only.", show_default=False)
     ] = None,
     as_of: options.AsOf = None,
+    on_files_gone: options.FilesGone = OnFilesGone.ERROR,
     option: options.Option = None,
     payload: options.Payload = None,
     storage_option: options.StorageOption = None,
@@ -49,12 +57,15 @@ def get(
     """
     if not keys and keys_from is None:
         raise QueryError("KEY", "no key", "record keys, or --keys-from FILE")
+    require_newest(on_files_gone, {"--as-of": as_of})
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
     wanted = [*(keys or ()), *(_lines(keys_from) if keys_from is not None else ())]
     opened = open_table(table, option, payload, storage_option)
-    dataset = opened.query(as_of)
+    dataset = opened.query(as_of, on_files_gone=on_files_gone)
+    instant = dataset.instant
     rows = dataset.get(wanted, column_names(columns, dataset), partition_path=partition)
     write_rows(rows.to_reader(), destination, limit=rows.num_rows, look=rows_look(opened))
+    note_if_planned_again(dataset, instant)
     if not rows.num_rows:
         print_note(f"no row as of {dataset.instant} for {_counted(len(set(wanted)))}")
         note_empty_past(opened, as_of)

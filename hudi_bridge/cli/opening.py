@@ -1,6 +1,7 @@
 """Opens tables for commands, with the values of ``--option``, ``--payload`` and ``--storage-option``."""
 
 import sys
+from collections.abc import Mapping
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,12 +58,28 @@ def open_query(
         raise QueryError("--up-to", repr(up_to), "--after as well, where the range begins")
     if after is not None and (read_optimized or as_of is not None):
         raise QueryError("--after", repr(after), "a range without --read-optimized and --as-of")
-    if on_files_gone is OnFilesGone.REPLAN and (after is not None or as_of is not None):
-        raise QueryError("--on-files-gone", on_files_gone, "it without --as-of and --after, which say what to read")
+    require_newest(on_files_gone, {"--as-of": as_of, "--after": after})
     if after is not None:
         return table.incremental(after, up_to)
     read = table.read_optimized if read_optimized else table.query
     return read(as_of, on_files_gone=on_files_gone)
+
+
+def require_newest(on_files_gone: OnFilesGone, instants: Mapping[str, str | None]) -> None:
+    """Raises if the newest state is to be read in place of another, although one of the options names an instant.
+
+    Raises:
+        QueryError: both are given.
+    """
+    named = next((option for option, instant in instants.items() if instant is not None), None)
+    if on_files_gone is OnFilesGone.REPLAN and named is not None:
+        raise QueryError("--on-files-gone", on_files_gone, f"it without {named}, which says what to read")
+
+
+def note_if_planned_again(dataset: "HudiDataset", instant: str) -> None:
+    """Prints a note if the rows are no longer those of the instant at which the query was planned first."""
+    if dataset.instant != instant:
+        print_note(f"files were gone: read as of {dataset.instant} instead of {instant}")
 
 
 def note_empty_past(table: HudiTable, as_of: str | None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from hudi_bridge.cli import options
-from hudi_bridge.cli.opening import note_empty_past, open_query, open_table, rows_look
+from hudi_bridge.cli.opening import note_empty_past, note_if_planned_again, open_query, open_table, rows_look
 from hudi_bridge.cli.output import Destination, write_rows
 from hudi_bridge.cli.rows_session import open_rows_session, rows_where
 from hudi_bridge.cli.session import table_name
@@ -61,8 +61,7 @@ def read(
                 rows_where(name, names, where),
                 lambda rows: write_rows(_with_schema(rows, schema), destination, limit=limit, look=look),
             )
-    if dataset.instant != instant:
-        print_note(f"files were gone: read as of {dataset.instant} instead of {instant}")
+    note_if_planned_again(dataset, instant)
     if after is not None:
         print_note(f"the range that follows begins with --after {dataset.next_after}")
     if limit is None and not read_optimized and (damaged := dataset.skipped_log_blocks().corrupt):

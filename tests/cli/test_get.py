@@ -1,11 +1,16 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from hudi_bridge import HudiDataset
 from tests.cli.conftest import Outcome
 from tests.golden_cases import golden_table
+from tests.table_writer import at
+from tests.test_replanning import Compacted
 
 Call = Callable[..., Outcome]
 
@@ -42,3 +47,28 @@ def test_wrong_calls(hudi_bridge: Call, indexed: str, arguments: list[str]) -> N
     outcome = hudi_bridge("get", indexed, *arguments)
     assert outcome.code == 2
     assert outcome.text == ""
+
+
+def test_files_that_go_before_the_rows_are_read(
+    hudi_bridge: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, read = Compacted(tmp_path / "t"), HudiDataset.get
+
+    def go_then(dataset: HudiDataset, *arguments: Any, **options: Any) -> pa.Table:
+        list(dataset.splits())
+        table.compact()
+        return read(dataset, *arguments, **options)
+
+    monkeypatch.setattr(HudiDataset, "get", go_then)
+    command = ["get", str(tmp_path / "t"), "a", "--format", "csv", "--columns", "value"]
+    failed = hudi_bridge(*command)
+    assert (failed.code, "the file is gone" in failed.err) == (1, True)
+    outcome = hudi_bridge(*command, "--on-files-gone", "replan")
+    assert outcome.text.splitlines()[1:] == ['"3"']
+    assert f"read as of {at(9)} instead of {at(6)}" in outcome.err
+
+
+def test_the_rows_of_an_instant_are_not_planned_again(hudi_bridge: Call, indexed: str) -> None:
+    outcome = hudi_bridge("get", indexed, "k00610", "--on-files-gone", "replan", "--as-of", "2026-11-21")
+    assert (outcome.code, outcome.text) == (2, "")
+    assert "expected it without --as-of, which says what to read" in outcome.err
