@@ -34,6 +34,7 @@ def info(
     table: options.Table,
     *,
     as_of: options.AsOf = None,
+    option: options.Option = None,
     storage_option: options.StorageOption = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
@@ -41,7 +42,7 @@ def info(
 ) -> None:
     """What the table is: type, version, merge mode, keys, size."""
     destination = Destination.of(output_format, output, no_clobber=no_clobber, in_pipe=Format.TABLE)
-    opened = open_table(table, storage_option=storage_option)
+    opened = open_table(table, option, storage_option=storage_option)
     if destination.format is Format.TABLE:
         # A table of Arrow takes longer to make than all else.
         print_properties(_properties(table_facts(opened, as_of)))
@@ -57,6 +58,7 @@ def schema(
     file: File = None,
     infer: Infer = False,
     as_of: options.AsOf = None,
+    option: options.Option = None,
     storage_option: options.StorageOption = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
@@ -64,7 +66,7 @@ def schema(
 ) -> None:
     """The columns and their Arrow types, or how they came to be."""
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
-    opened = open_table(table, storage_option=storage_option)
+    opened = open_table(table, option, storage_option=storage_option)
     if history or infer or file is not None:
         write_schema_history(opened, destination, history=history, file=file, infer=infer, as_of=as_of)
         return
@@ -78,6 +80,7 @@ def timeline(
     details: Annotated[
         bool, typer.Option("--details", help="With what completed commits have done: operation, rows, bytes, duration.")
     ] = False,
+    option: options.Option = None,
     storage_option: options.StorageOption = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
@@ -86,7 +89,7 @@ def timeline(
     """The instants of the active timeline, oldest first."""
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
     inspect = inspect_commits if details else inspect_timeline
-    opened = open_table(table, storage_option=storage_option)
+    opened = open_table(table, option, storage_option=storage_option)
     write(inspect(opened).to_reader(), destination, look=_COMMITS if details else _TIMELINE)
 
 
@@ -95,6 +98,7 @@ def show(
     instant: Annotated[str, typer.Argument(metavar="INSTANT", help="The requested time of a completed commit.")],
     *,
     files: Annotated[bool, typer.Option("--files", help="A row for each file that it has written.")] = False,
+    option: options.Option = None,
     storage_option: options.StorageOption = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
@@ -103,7 +107,7 @@ def show(
     """What a commit has done: operation, rows, bytes, partitions, duration, the writer's extra metadata."""
     in_pipe = Format.CSV if files else Format.TABLE
     destination = Destination.of(output_format, output, no_clobber=no_clobber, in_pipe=in_pipe)
-    opened = open_table(table, storage_option=storage_option)
+    opened = open_table(table, option, storage_option=storage_option)
     if files:
         write(inspect_commit_files(opened, instant).to_reader(), destination, look=_COMMIT_FILES)
         return
@@ -120,6 +124,7 @@ def slices(
     table: options.Table,
     *,
     as_of: options.AsOf = None,
+    option: options.Option = None,
     storage_option: options.StorageOption = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
@@ -127,7 +132,7 @@ def slices(
 ) -> None:
     """The file slices that a snapshot reads, with the number and size of their files."""
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
-    opened = open_table(table, storage_option=storage_option)
+    opened = open_table(table, option, storage_option=storage_option)
     write(inspect_file_slices(opened, as_of).to_reader(), destination, look=_SLICES)
     note_empty_past(opened, as_of)
 

@@ -26,6 +26,7 @@ def metadata(
         list[str] | None, typer.Option("--key", metavar="KEY", help="Only the record of this key.", show_default=False)
     ] = None,
     limit: options.Limit = None,
+    option: options.Option = None,
     storage_option: options.StorageOption = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
@@ -33,7 +34,7 @@ def metadata(
 ) -> None:
     """The indexes in the metadata table, or the records of one of them."""
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
-    opened = open_table(table, storage_option=storage_option)
+    opened = open_table(table, option, storage_option=storage_option)
     if partition is not None:
         write_rows(inspect_metadata_records(opened, partition, key), destination, limit=limit, look=_RECORDS)
         return

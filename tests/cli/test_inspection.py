@@ -1,7 +1,9 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,7 @@ from hudi_bridge.display import size_text
 from hudi_bridge.table import HudiTable
 from tests.cli.conftest import Outcome
 from tests.golden_cases import golden_table, golden_trips
+from tests.table_writer import TableWriter, at
 
 Call = Callable[..., Outcome]
 
@@ -128,6 +131,22 @@ def test_slices_as_of_an_instant(hudi_bridge: Call, story: str) -> None:
 def test_every_table_has_facts(hudi_bridge: Call, case: str, command: str) -> None:
     outcome = hudi_bridge(command, str(golden_table(case)), "-f", "table")
     assert (outcome.code, outcome.err) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["info", "schema", "timeline", "slices", "splits", "metadata", "show"])
+def test_read_options_are_those_of_rows(hudi_bridge: Call, tmp_path: Path, command: str) -> None:
+    writer = TableWriter(folder=tmp_path).create()
+    writer.base_file(at(1), [{"id": "a", "value": "1", "ts": 1}])
+    writer.commit(at(1))
+    properties = tmp_path / ".hoodie" / "hoodie.properties"
+    properties.write_text(re.sub(r"(?m)^(hoodie.table.version)=.*$", r"\1=10", properties.read_text()))
+    arguments = [command, str(tmp_path), *([at(1)] if command == "show" else [])]
+    assert (refused := hudi_bridge(*arguments)).code == 1
+    assert "hudi_bridge.read.unreleased=true" in refused.err
+    taken = hudi_bridge(*arguments, "--option", "hudi_bridge.read.unreleased=true")
+    assert (taken.code, taken.err) == (0, "")
+    unknown = hudi_bridge(*arguments, "--option", "hoodie.nothing=1")
+    assert (unknown.code, "hoodie.nothing" in unknown.err) == (2, True)
 
 
 def test_what_a_commit_has_done(hudi_bridge: Call) -> None:
