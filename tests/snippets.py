@@ -49,6 +49,7 @@ RUN_BY = {
     ("console", "trino"): "tests/integration/test_trino_snippets.py",
     ("toml", None): "tests/connectors/iceberg/test_deployment.py",
     ("properties", "trino"): "tests/integration/test_trino_snippets.py",
+    ("properties", "trino-with-credentials"): "tests/integration/test_trino_access.py",
     ("properties", "presto"): "tests/integration/test_presto_server.py",
 }
 """Which test runs the blocks of a language and an engine."""

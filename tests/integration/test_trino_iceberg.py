@@ -204,14 +204,6 @@ def test_a_namespace_in_a_namespace(trino: Trino, table: TableWriter, tmp_path: 
             assert ["lake.eu"] in trino.query(f"SHOW SCHEMAS FROM {catalog}")
 
 
-def test_trino_sends_a_token(trino: Trino, table: TableWriter, tmp_path: Path) -> None:
-    options = service_options(tmp_path / "scratch", [table.folder.parent], token="open sesame")
-    with running(options) as service:
-        with_token = {"iceberg.rest-catalog.security": "OAUTH2", "iceberg.rest-catalog.oauth2.token": "open sesame"}
-        with trino.catalog("safe", "iceberg", iceberg_properties(service.url, **with_token)) as catalog:
-            assert trino.query(f"SELECT count(*) FROM {catalog}.default.trips") == [[400]]
-
-
 def test_deletion_vectors_are_an_error_and_never_other_rows(trino: Trino, tmp_path: Path) -> None:
     """Trino 476 loads tables of version 3, but does not read their deletes."""
     table = TableWriter(folder=tmp_path / "lake" / "trips").create()

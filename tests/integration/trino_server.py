@@ -5,7 +5,7 @@ Catalogs are created in SQL and kept in its memory.
 
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,8 +89,8 @@ def _literal(text: str) -> str:
 
 
 @contextmanager
-def running_server(folder: Path, port: int | None = None) -> Iterator[Trino]:
-    """A server of this process, with its configuration and log in a folder.
+def running_server(folder: Path, port: int | None = None, jvm: Sequence[str] = ()) -> Iterator[Trino]:
+    """A server of this process, with its configuration and log in a folder; ``jvm`` are further options of Java.
 
     Raises:
         ServerNotStartedError: it does not start.
@@ -110,6 +110,7 @@ def running_server(folder: Path, port: int | None = None) -> Iterator[Trino]:
             [
                 java,
                 *JVM_OPTIONS,
+                *jvm,
                 f"-Dconfig={folder / 'config.properties'}",
                 f"-Dlog.levels-file={folder / 'log.properties'}",
                 "-cp",

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+import math
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -105,21 +106,35 @@ class Access:
         known, _ = self.clients.get(client_id, ("", None))
         if not _same(known, secret) or not known:
             return None
-        return self._signed(client_id, int(time.time()) + TOKEN_SECONDS)
+        return self._signed(client_id)
 
-    def renew(self, token: str) -> str | None:
-        """A later token in place of one that was issued; None if it is no longer valid."""
-        reader = self._issued(token)
-        if reader is None:
+    def renew(self, token: str, client_id: str, secret: str) -> str | None:
+        """A later token in place of one that was issued; None if it is no longer valid.
+
+        A client that shows its id and secret may renew a token of its own that has expired.
+        """
+        found = self._client_of(token)
+        if found is None:
             return None
-        client_id = next(id_ for id_, (_, one) in self.clients.items() if one is reader)
-        return self._signed(client_id, int(time.time()) + TOKEN_SECONDS)
+        of_client, expires = found
+        if expires > time.time():
+            return self._signed(of_client)
+        return self.issue(client_id, secret) if client_id == of_client else None
 
-    def _signed(self, client_id: str, expires: int) -> str:
+    def _signed(self, client_id: str) -> str:
+        # Rounded up: clients renew their tokens shortly before the time that they have been told.
+        expires = math.ceil(time.time() + TOKEN_SECONDS)
         content = f"{base64.urlsafe_b64encode(client_id.encode()).decode()}~{expires}"
         return f"{content}~{_signature(self.clients[client_id][0], content)}"
 
     def _issued(self, token: str) -> Reader | None:
+        found = self._client_of(token)
+        if found is None or found[1] <= time.time():
+            return None
+        return self.clients[found[0]][1]
+
+    def _client_of(self, token: str) -> tuple[str, int] | None:
+        """The client that a token was issued to, and the time when it expires; None if it was not issued."""
         content, _, signature = token.rpartition("~")
         name, _, expires = content.partition("~")
         try:
@@ -129,7 +144,7 @@ class Access:
         secret, reader = self.clients.get(client_id, ("", None))
         if reader is None or not _same(_signature(secret, content), signature):
             return None
-        return reader if int(expires) > time.time() else None
+        return client_id, int(expires)
 
 
 def _signature(secret: str, content: str) -> str:

@@ -16,11 +16,16 @@ def error_answer(scope: Scope, status: int, kind: str, message: str, *, logged: 
 
     Source: ``IcebergErrorResponse`` of the Iceberg REST catalog specification.
     """
-    scope.setdefault("state", {})["reason"] = f"{kind}: {logged or message}"
+    note_reason(scope, f"{kind}: {logged or message}")
     later = {"Retry-After": str(_RETRY_SECONDS)}
     headers = {_UNAVAILABLE: later, _TOO_MANY: later, _NOT_AUTHORIZED: {"WWW-Authenticate": "Bearer"}}
     error = {"message": message, "type": kind, "code": status}
     return JSONResponse({"error": error}, status, headers=headers.get(status))
+
+
+def note_reason(scope: Scope, reason: str) -> None:
+    """Record the reason for an error response, for the log."""
+    scope.setdefault("state", {})["reason"] = reason
 
 
 def reason_of(scope: Scope) -> str:

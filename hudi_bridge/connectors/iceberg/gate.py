@@ -20,7 +20,7 @@ from hudi_bridge.connectors.iceberg.access import (
     TokenLacksScopeError,
     TokenRefusedError,
 )
-from hudi_bridge.connectors.iceberg.answers import error_answer
+from hudi_bridge.connectors.iceberg.answers import error_answer, note_reason
 from hudi_bridge.connectors.iceberg.rates import RateLimit
 from hudi_bridge.errors import QueryError
 
@@ -32,6 +32,12 @@ _MOST_BYTES = 64 << 10
 _EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 _ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - the name of a kind of token
 _ANYBODY = Reader(name="-")
+_OAUTH_ERRORS = {
+    "invalid_request": (400, "a form is needed"),
+    "unsupported_grant_type": (400, "tokens are given for client credentials, or to renew one that was issued here"),
+    "invalid_grant": (400, "only valid tokens that were issued here are renewed"),
+    "invalid_client": (401, "there is no client with this id and secret"),
+}
 
 
 def reader_of(scope: Scope) -> Reader:
@@ -101,15 +107,18 @@ class Gate:
         try:
             form = _form(await limited_body(request, _MOST_BYTES))
         except QueryError:
-            return _oauth_error(400, "invalid_request")
-        if form.get("grant_type") == _EXCHANGE:
-            token = access.renew(form.get("subject_token", ""))
-            return _issued(token) if token is not None else _oauth_error(400, "invalid_grant")
-        if form.get("grant_type") != "client_credentials":
-            return _oauth_error(400, "unsupported_grant_type")
+            return _oauth_error(request, "invalid_request", "no form")
+        grant = form.get("grant_type", "")
+        if grant not in (_EXCHANGE, "client_credentials"):
+            return _oauth_error(request, "unsupported_grant_type", ascii(grant))
         client_id, secret = _credentials(request, form)
-        token = access.issue(client_id, secret)
-        return _issued(token) if token is not None else _oauth_error(401, "invalid_client")
+        if grant == _EXCHANGE:
+            token = access.renew(form.get("subject_token", ""), client_id, secret)
+            kind, logged = "invalid_grant", "a token that was not issued here, or has expired"
+        else:
+            token = access.issue(client_id, secret)
+            kind, logged = "invalid_client", f"no client {client_id!a} with this secret"
+        return _oauth_error(request, kind, logged) if token is None else _issued(token)
 
 
 async def limited_body(request: Request, most: int) -> bytes:
@@ -156,8 +165,10 @@ def _issued(token: str) -> Response:
     return JSONResponse(document, headers={"Cache-Control": "no-store"})
 
 
-def _oauth_error(status: int, kind: str) -> Response:
-    return JSONResponse({"error": kind, "error_description": "no token is given for this"}, status)
+def _oauth_error(request: Request, kind: str, logged: str) -> Response:
+    note_reason(request.scope, f"{kind}: {logged}")
+    status, description = _OAUTH_ERRORS[kind]
+    return JSONResponse({"error": kind, "error_description": description}, status)
 
 
 def _too_often(scope: Scope) -> Response:

@@ -30,6 +30,7 @@ from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.gate import Gate, limited_body, reader_of
 from hudi_bridge.connectors.iceberg.http_limits import KnownHost
 from hudi_bridge.connectors.iceberg.planned_snapshots import NoSuchPlanError
+from hudi_bridge.connectors.iceberg.planning_clients import can_let_plan
 from hudi_bridge.connectors.iceberg.scan_requests import (
     MOST_BYTES,
     IncrementalScanError,
@@ -173,7 +174,8 @@ class _Service:
         overrides, endpoints = _OVERRIDES, list(_ENDPOINTS)
         if self._vending is not None:
             endpoints.append(_CREDENTIALS_ENDPOINT)
-        if request.query_params.get("warehouse") == PLANNED:
+        # To a client that cannot, the warehouse changes nothing: it loads tables whose slices are merged.
+        if request.query_params.get("warehouse") == PLANNED and can_let_plan(request.headers):
             overrides, endpoints = (
                 overrides | _PLANNING_MODE | {"prefix": PLANNED},
                 endpoints + list(_PLANNING_ENDPOINTS),

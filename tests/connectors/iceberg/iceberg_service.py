@@ -1,5 +1,6 @@
 """Runs the catalog service in a thread of the test process, with PyIceberg as its client."""
 
+import ssl
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -34,22 +35,28 @@ def service_options(scratch: Path, roots: Sequence[Path], tables: Sequence[str] 
 
 
 @contextmanager
-def running(options: ServiceOptions) -> Iterator[IcebergService]:
-    """A service that runs during the block."""
+def running(options: ServiceOptions, trusted: Path | None = None) -> Iterator[IcebergService]:
+    """A service that runs during the block; ``trusted`` is the file of its certificate, if it is reached by HTTPS."""
     service = IcebergService(options)
     thread = Thread(target=service.run)
     thread.start()
     try:
-        wait_until_ready(service)
+        wait_until_ready(service, trusted)
         yield service
     finally:
         service.stop()
         thread.join()
 
 
-def wait_until_ready(service: IcebergService) -> None:
+def wait_until_ready(service: IcebergService, trusted: Path | None = None) -> None:
     """Wait until the service responds; until then its socket queues connections."""
-    with urllib.request.urlopen(f"{service.url}/health") as answer:
+    url = f"{service.url}/health"
+    # Without a certificate, as tests have set it up.
+    with (
+        urllib.request.urlopen(url)
+        if trusted is None
+        else urllib.request.urlopen(url, context=ssl.create_default_context(cafile=str(trusted)))
+    ) as answer:
         assert answer.status == 200
 
 

@@ -1,10 +1,10 @@
 """Who may read: tokens with rights, client credentials, tokens of an issuer, TLS, rates, and the access log."""
 
-import datetime as dt
-import ipaddress
+import base64
 import json
 import logging
 import ssl
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -13,9 +13,7 @@ from typing import Any
 
 import jwt
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import rsa
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, OAuthError, UnauthorizedError
 
 from hudi_bridge.connectors.iceberg import access as access_module
@@ -23,9 +21,10 @@ from hudi_bridge.connectors.iceberg import oidc
 from hudi_bridge.connectors.iceberg.access import Access, Reader, TokenRefusedError
 from hudi_bridge.connectors.iceberg.oidc import OidcIssuer
 from hudi_bridge.connectors.iceberg.rates import RateLimit
-from hudi_bridge.connectors.iceberg.server import IcebergService, Tls
+from hudi_bridge.connectors.iceberg.server import IcebergService
 from hudi_bridge.connectors.iceberg.service_config import access_of
 from hudi_bridge.errors import QueryError
+from tests.connectors.iceberg.certificates import certificate
 from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options
 from tests.connectors.iceberg.oidc_issuer import AUDIENCE, LoopbackIssuer, running_issuer
 from tests.table_writer import TableWriter, at
@@ -169,6 +168,41 @@ def test_tokens_are_asked_for_as_oauth_has_it(service: IcebergService) -> None:
     for forged in (f"{name}~{int(expires) + 1}~{signature}", f"YWxs~{expires}~{signature}", "~~", "é~1~2", "%~1~a"):
         with pytest.raises(TokenRefusedError):
             ACCESS.reader_of(forged)
+
+
+def wait_for_line(text: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Wait for a line of the log, which the service writes after it has answered."""
+    end = time.monotonic() + 10
+    while text not in caplog.text:
+        assert time.monotonic() < end, caplog.text
+        time.sleep(0.01)
+
+
+def test_a_client_may_renew_its_expired_token_with_its_secret(
+    service: IcebergService, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(access_module, "TOKEN_SECONDS", -1)
+        expired = ACCESS.issue("eu", "secret of eu")
+    exchange = f"grant_type=urn:ietf:params:oauth:grant-type:token-exchange&subject_token={expired}".encode()
+    assert asked(service, "oauth/tokens", None, exchange)[0] == 400
+    status, issued = asked(service, "oauth/tokens", None, exchange, Authorization="Basic ZXU6c2VjcmV0IG9mIGV1")
+    assert (status, asked(service, "namespaces", issued["access_token"])[0]) == (200, 200)
+    of_all = base64.b64encode(b"all:secret:with:colons").decode()
+    with caplog.at_level(logging.INFO):
+        # Whoever it is, a token of somebody else is not renewed.
+        status, refused = asked(service, "oauth/tokens", None, exchange, Authorization=f"Basic {of_all}")
+    assert (status, refused["error"]) == (400, "invalid_grant")
+    assert "invalid_grant: a token that was not issued here, or has expired" in caplog.text
+
+
+def test_a_wrong_secret_is_told_in_the_log_with_the_name_of_the_client(
+    service: IcebergService, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        asked(service, "oauth/tokens", None, b"grant_type=client_credentials&client_id=eu&client_secret=guessed")
+        wait_for_line("invalid_client: no client 'eu' with this secret", caplog)
+    assert "guessed" not in caplog.text
 
 
 @pytest.fixture(scope="module")
@@ -345,29 +379,6 @@ def test_the_access_log_says_who_has_asked_for_what(
     assert any(line.startswith("127.0.0.1 'eu' GET '/v1/namespaces' 200 ") for line in lines)
     assert any(line.startswith("127.0.0.1 '-' GET '/v1/namespaces/\\n127.0.0.1' 401 ") for line in lines)
     assert not any("wrong" in line or "of-eu" in line for line in lines)
-
-
-def certificate(folder: Path) -> Tls:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = dt.datetime.now(dt.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    plain = serialization.NoEncryption()
-    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
-    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    (folder / "key.pem").write_bytes(private)
-    return Tls(certificate=folder / "cert.pem", key=folder / "key.pem")
 
 
 def test_tls_by_files_of_a_certificate(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,6 +204,28 @@ def test_other_clients_are_not_told_of_plans(service: IcebergService) -> None:
     assert "total-records" not in loaded["metadata"]["snapshots"][0]["summary"]
 
 
+@pytest.mark.parametrize(
+    ("release", "is_told"),
+    [
+        ("Apache Iceberg 1.9.1 (commit f40208a)", False),
+        ("Apache Iceberg 1.10.0", False),
+        ("Apache Iceberg 1.12.0 (commit 0)", True),
+        ("Apache Iceberg 2.0.0", True),
+        ("PyIceberg 0.10.0", False),
+        ("PyIceberg 0.12.0", True),
+        ("another client 1.0", True),
+    ],
+)
+def test_releases_that_know_no_plans_get_merged_tables(service: IcebergService, release: str, is_told: bool) -> None:
+    request = urllib.request.Request(
+        f"{service.url}/v1/config?warehouse=planned", headers={"X-Client-Version": release}
+    )
+    with urllib.request.urlopen(request) as response:
+        config = json.loads(response.read())
+    assert (config["overrides"].get("prefix") == "planned") is is_told
+    assert any("/plan" in one for one in config["endpoints"]) is is_told
+
+
 def test_a_client_that_plans_itself_gets_an_error_and_never_an_empty_table(service: IcebergService) -> None:
     table = planned(service).load_table("default.many")
     table.catalog = client(service)
