@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.conftest import Counters, Outcome
 from tests.golden_cases import golden_table
+from tests.table_writer import TableWriter, at
 
 Call = Callable[..., Outcome]
 
@@ -104,12 +105,33 @@ def test_what_does_not_fit_is_told(hudi_bridge: Call, story: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("case", "dialect", "expected"),
     [
-        ("b_event_time_120", "trino", {"iceberg": (True, "merged"), "sql (trino)": (True, "SQL compares")}),
+        (
+            "b_event_time_120",
+            "trino",
+            {
+                "iceberg": (True, "merged"),
+                "sql (trino)": (True, "SQL compares"),
+                "sql (trino), log blocks": (True, "a function decodes all log records in each query"),
+            },
+        ),
         ("b_event_time_120", "ansi", {"sql (ansi)": (True, "SQL compares")}),
         (
             "b_partial_update_payload_120",
             "trino",
-            {"iceberg": (True, "merged"), "sql (trino)": (True, "no function is called: merging of fields")},
+            {
+                "iceberg": (True, "merged"),
+                "sql (trino)": (True, "no function is called: merging of fields"),
+                "sql (trino), log blocks": (False, "merging of fields, defaults taken from the row that loses"),
+            },
+        ),
+        (
+            "c_parquet_blocks_120",
+            "trino",
+            {
+                "iceberg": (True, "merged"),
+                "sql (trino)": (True, "SQL compares"),
+                "sql (trino), log blocks": (False, "a block of type parquet_data"),
+            },
         ),
         ("b_partial_update_payload_120", "ansi", {"sql (ansi)": (False, "no functions for merging of fields")}),
         ("g_widen_120", "ansi", {"sql (ansi)": (False, "1 file slices would be published whole")}),
@@ -146,6 +168,26 @@ def test_explain_says_which_route_fits(
         assert reason in routes[route]["reason"]
     if of_functions := routes.get("sql (trino)"):
         assert (of_functions["function_seconds"] > 0) == of_functions["reason"].startswith("a function")
+
+
+def test_explain_counts_the_records_that_trino_decodes(hudi_bridge: Call, tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path / "t").create()
+    writer.base_file(at(1), [{"id": key, "ts": 1, "value": "v"} for key in "abc"])
+    writer.log_file(
+        at(2),
+        [
+            writer.data_block(at(2), [{"id": key, "ts": 2, "value": "w"} for key in "ab"]),
+            # Not complete: it does not count.
+            writer.data_block(at(9), [{"id": "c", "ts": 3, "value": "x"}]),
+            writer.delete_block(at(2), [("c", 3)]),
+        ],
+        base_instant=at(1),
+    )
+    writer.commit(at(1))
+    writer.commit(at(2))
+    outcome = hudi_bridge("trino", "explain", str(writer.folder), "--format", "json")
+    routes = {one["route"]: one for one in map(json.loads, outcome.text.splitlines())}
+    assert routes["sql (trino), log blocks"]["function_seconds"] == pytest.approx(2 * 0.0004)
 
 
 def test_explain_counts_what_presto_would_misread(hudi_bridge: Call) -> None:

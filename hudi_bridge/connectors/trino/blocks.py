@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.sql_types import published_type
@@ -104,6 +105,17 @@ class Blocks:
             for _, blocks in groupby(iter_log_blocks(self.storage, split), key=attrgetter("log_path")):
                 rows = (row for block in blocks for row in self._rows(split, block, layouts))
                 yield pa.Table.from_batches([self._batch(of_slice | row) for row in rows], self.schema)
+
+    def records_to_decode(self, splits: Iterable[RealtimeFileSplit]) -> Iterator[int]:
+        """The numbers of the records, of one log file each, that a merge in Trino decodes in each query.
+
+        Raises:
+            CorruptLogFileError: a block does not match its header.
+            UnsupportedTableError: Trino cannot merge a block.
+        """
+        for table in self.tables(splits):
+            is_decoded = pc.and_(pc.is_valid(table["turn"]), pc.is_valid(table["chunk"]))
+            yield pc.sum(table.filter(is_decoded)["records"]).as_py() or 0
 
     def _batch(self, row: Mapping[str, object]) -> pa.RecordBatch:
         arrays = [
