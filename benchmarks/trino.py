@@ -38,7 +38,8 @@ from tests.integration.trino_server import Trino, running_server
 
 BASELINE, CACHED, FIRST = "base files, Hive", "Iceberg, cached", "Iceberg, first load"
 WHOLE, FIRST_WHOLE, VIEW = "Iceberg, slices whole, cached", "Iceberg, slices whole, first load", "SQL view"
-ROUTES = (BASELINE, CACHED, FIRST, WHOLE, FIRST_WHOLE, VIEW)
+BLOCKS = "SQL view, log blocks"
+ROUTES = (BASELINE, CACHED, FIRST, WHOLE, FIRST_WHOLE, VIEW, BLOCKS)
 REWRITING = ("--rewrite-above", "5")
 AGGREGATE, FILTER = "aggregate of four columns", "filter, 1 % of rows"
 QUERIES = {
@@ -46,6 +47,8 @@ QUERIES = {
     FILTER: f"SELECT count(*), sum(ts) FROM {{}} WHERE qty < {QTY_VALUES // 100}",
 }
 FIRST_LOAD_WARM_UPS = 2
+RUNS_OF_BLOCKS = 3
+"""How often log blocks are merged, which takes most of a minute each time; the first is not measured."""
 
 Answer = Sequence[Sequence[Any]]
 
@@ -111,6 +114,7 @@ def measure(path: Path, folder: Path, rounds: int, warm_ups: int) -> tuple[Runs,
         view, publishing = sql_view(trino, hive, table, folder / "published")
         cached = stack.enter_context(iceberg_table(trino, path, folder / "scratch"))
         whole = stack.enter_context(iceberg_table(trino, path, folder / "scratch-whole", *REWRITING))
+        blocks, _ = sql_view(trino, hive, table, folder / "published-blocks", unmerged=True)
         relations = {BASELINE: base_files(trino, hive, table), CACHED: cached, WHOLE: whole, VIEW: view}
         for number in range(warm_ups + rounds):
             latest = {
@@ -125,6 +129,8 @@ def measure(path: Path, folder: Path, rounds: int, warm_ups: int) -> tuple[Runs,
             if number >= warm_ups:
                 for key, one in latest.items():
                     runs[key].append(one)
+        of_blocks = [run(trino, blocks, AGGREGATE) for _ in range(RUNS_OF_BLOCKS)]
+        runs[AGGREGATE, BLOCKS] = of_blocks[1:]
     return runs, publishing
 
 
@@ -147,7 +153,7 @@ def markdown(
 
 def _line(query: str, route: str, runs: Runs, expected: Answer) -> str:
     own, baseline = runs[query, route], runs[query, BASELINE]
-    service = "" if route in (BASELINE, VIEW) else _seconds([one.service for one in own])
+    service = "" if route in (BASELINE, VIEW, BLOCKS) else _seconds([one.service for one in own])
     ratios = [
         _ratio([one.wall for one in own], [one.wall for one in baseline]),
         _ratio([one.cpu for one in own], [one.cpu for one in baseline]),
@@ -211,6 +217,7 @@ def _about(scenario: Scenario, rounds: int, warm_ups: int, load: float) -> list[
         "- the other answers are that of a snapshot read with Arrow, or it says void",
         "- first load: a new service with an empty scratch folder; the query waits until the snapshot is built",
         f"- slices whole: the service has `{' '.join(REWRITING)}`, and so writes the merged rows anew",
+        f"- log blocks: decoded and merged by Trino alone; the best of {RUNS_OF_BLOCKS - 1} runs after one",
         "- the session of the SQL view has `join_distribution_type = 'BROADCAST'`",
         f"- {machine} {load:.2f}",
     ]

@@ -69,22 +69,26 @@ def base_files(trino: Trino, catalog: str, table: HudiTable) -> Relation:
     return Relation(name=name)
 
 
-def sql_view(trino: Trino, catalog: str, table: HudiTable, folder: Path) -> tuple[Relation, Publishing]:
+def sql_view(
+    trino: Trino, catalog: str, table: HudiTable, folder: Path, *, unmerged: bool = False
+) -> tuple[Relation, Publishing]:
     """The view on base files and log records, which are published into an empty ``folder``.
 
-    The session is the one that the guide recommends.
+    With ``unmerged``, log blocks are published, which Trino decodes and merges in each query. The session is the one
+    that the guide recommends.
     """
     start, start_cpu = time.perf_counter(), time.process_time()
-    published = publish_log_records(table, str(folder), locations=Locations.of(("/=local:///",)))
+    published = publish_log_records(table, str(folder), locations=Locations.of(("/=local:///",)), unmerged=unmerged)
     publishing = Publishing(
         seconds=time.perf_counter() - start,
         cpu_seconds=time.process_time() - start_cpu,
         size_bytes=sum(path.stat().st_size for path in folder.rglob("*.parquet")),
     )
-    for one in statements(published.publication, catalog=catalog, schema=SCHEMA, view="sql_view"):
+    view = "view_of_blocks" if unmerged else "sql_view"
+    for one in statements(published.publication, catalog=catalog, schema=SCHEMA, view=view):
         trino.query(one)
     broadcast = "SET SESSION join_distribution_type = 'BROADCAST'"
-    return Relation(name=f"{catalog}.{SCHEMA}.sql_view", session=(broadcast,)), publishing
+    return Relation(name=f"{catalog}.{SCHEMA}.{view}", session=(broadcast,)), publishing
 
 
 @contextmanager
