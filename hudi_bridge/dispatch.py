@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import islice
-from typing import Any, Protocol, Self
+from typing import Any, Self
 from weakref import WeakSet
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from hudi_bridge.changes.split import ChangeSplit
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.operations import operation
 from hudi_bridge.readers.base_only import BaseFileReader
+from hudi_bridge.readers.blobs import BatchReader, with_blobs
 from hudi_bridge.readers.realtime_compacted import RealtimeCompactedReader
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.row_groups import ReadExtent
@@ -27,15 +28,6 @@ from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
 _LOG = logging.getLogger(__name__)
-
-
-class BatchReader(Protocol):
-    """Reads one split."""
-
-    schema: pa.Schema
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows of the split."""
 
 
 class SplitReader:
@@ -170,6 +162,14 @@ def reader_for(
 
     ``at_once`` splits that are read at the same time share the memory for logs.
     """
+    reader = _reader_of_rows(storage, split, request, use_threads=use_threads, at_once=at_once)
+    # Images of changes are as they were stored.
+    return reader if isinstance(split, ChangeSplit) else with_blobs(reader, storage, split.slices[0].context)
+
+
+def _reader_of_rows(
+    storage: Storage, split: Split | SmallSlices, request: RowRequest, *, use_threads: bool = True, at_once: int = 1
+) -> BatchReader:
     if isinstance(split, SmallSlices):
         return SlicesTogether(
             storage,
@@ -179,7 +179,7 @@ def reader_for(
             at_once=at_once,
         )
     if isinstance(split, ChangeSplit):
-        open_slice = partial(reader_for, storage, use_threads=use_threads, at_once=at_once)
+        open_slice = partial(_reader_of_rows, storage, use_threads=use_threads, at_once=at_once)
         return ChangeReader(storage, split, request, open_slice, at_once)
     if not isinstance(split, RealtimeFileSplit):
         raise QueryError("split", type(split).__name__, "a split of a plan")

@@ -29,6 +29,7 @@ FULL_SCAN_FALLBACK_KEY = "hoodie.datasource.read.incr.fallback.fulltablescan.ena
 HOLLOW_COMMITS_KEY = "hoodie.read.timeline.holes.resolution.policy"
 READ_AS_RELEASE_KEY = "hudi_bridge.read.as.release"
 BOOTSTRAP_SOURCE_KEY = "hudi_bridge.bootstrap.source"
+BLOB_SOURCE_KEY = "hudi_bridge.blob.source"
 READ_UNRELEASED_KEY = "hudi_bridge.read.unreleased"
 METADATA_TABLE_KEY = "hoodie.metadata.enable"
 DATA_SKIPPING_KEY = "hoodie.enable.data.skipping"
@@ -43,6 +44,7 @@ READ_OPTION_KEYS = (
     *_RECORD_MERGERS_KEYS,
     READ_AS_RELEASE_KEY,
     BOOTSTRAP_SOURCE_KEY,
+    BLOB_SOURCE_KEY,
     READ_UNRELEASED_KEY,
     FULL_SCAN_FALLBACK_KEY,
     HOLLOW_COMMITS_KEY,
@@ -54,7 +56,7 @@ READ_OPTION_KEYS = (
     _BUCKET_COUNT_KEY,
     _BUCKET_FIELDS_KEY,
 )
-"""The options that change how a table is read; all but three have Hudi's names."""
+"""The options that change how a table is read; all but four have Hudi's names."""
 _OLDEST_RELEASES = {8: (1, 0), 9: (1, 1)}
 _RELEASE = re.compile(r"(0|1)\.([0-9]{1,3})(?:\.[0-9]{1,3})?")
 
@@ -77,7 +79,8 @@ class ReadOptions:
     may be read. Without ``data_skipping``, indexes are not used. ``bucket_count`` is the number of buckets of a simple
     bucket index, None if there is none or if it is not known; ``bucket_fields`` are the fields that it hashes, by
     default the record key fields. ``query_type`` is that of queries that do not say theirs. ``bootstrap_source`` is the
-    folder of the files that a table was bootstrapped from, which may be read; None if they may not.
+    folder of the files that a table was bootstrapped from, which may be read; None if they may not. ``blob_sources``
+    are the folders of files that BLOB columns refer to, whose bytes are read.
     """
 
     payloads: Mapping[str, RecordPayload] = field(default_factory=dict)
@@ -91,6 +94,7 @@ class ReadOptions:
     bucket_fields: tuple[str, ...] = ()
     query_type: QueryType = QueryType.SNAPSHOT
     bootstrap_source: str | None = None
+    blob_sources: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -119,6 +123,7 @@ class ReadOptions:
             bucket_fields=comma_separated(options.get(_BUCKET_FIELDS_KEY)),
             query_type=_query_type(options),
             bootstrap_source=options.get(BOOTSTRAP_SOURCE_KEY) or None,
+            blob_sources=comma_separated(options.get(BLOB_SOURCE_KEY)),
         )
 
 

@@ -182,6 +182,11 @@ def golden_merger_table(name: str = "highest_score_120") -> Path:
     return _unpacked(ARCHIVES / "mergers.tar.xz") / name
 
 
+def golden_blobs() -> Path:
+    """The folder of a table with references, and of the files that they are to (see golden/blobs.py)."""
+    return _unpacked(ARCHIVES / "blobs.tar.xz")
+
+
 def golden_trips() -> Path:
     """The folder of the table of README and docs: ``trips``, and ``trips.parquet`` (see golden/trips.py)."""
     return _unpacked(ARCHIVES / "trips.tar.xz")

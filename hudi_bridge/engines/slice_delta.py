@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.engines.key_field import KeyFieldLookup
-from hudi_bridge.engines.stored_base_file import StoredBaseFile, stored_base_file
+from hudi_bridge.engines.stored_base_file import BYTES_ELSEWHERE, StoredBaseFile, stored_base_file
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.arrays import Booleans, Column, Positions
 from hudi_bridge.merge.columnar import FileSliceMerger
@@ -22,6 +22,7 @@ from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.base_formats.opening import open_base_file
+from hudi_bridge.readers.blobs import BlobFiles, blob_columns
 from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
 from hudi_bridge.readers.merge_in_parts import MergeInParts
 from hudi_bridge.readers.request import RowRequest
@@ -125,8 +126,11 @@ class SliceDelta:
             HudiReadError: a file of the slice cannot be read, or records cannot be merged.
         """
         if self._merge is not None:
+            names = blob_columns(self.schema) if self._split.context.blob_sources else ()
+            files = BlobFiles(self._storage, self._split.context.blob_sources)
             for rows in self._merge.rows():
-                yield rows.select(list(self._columns))
+                selected = rows.select(list(self._columns))
+                yield from files.filled(selected, names) if names else (selected,)
 
     @property
     def deleted_positions(self) -> Positions:
@@ -152,6 +156,8 @@ class SliceDelta:
             return None
         if rule.payload is not None and rule.payload.changes_inserts:
             return "its payload changes rows that have no base row"
+        if self._split.context.blob_sources and blob_columns(self._split.context.schema):
+            return BYTES_ELSEWHERE
         if rule.precedence.asks_about_deletes:
             return "its merger decides about deletes"
         if scan.parts > 1:

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.readers.base_file import OpenBaseFile
+from hudi_bridge.readers.blobs import blob_columns
 from hudi_bridge.readers.split_columns import internal_schemas
 from hudi_bridge.schema.difference import child_path
 from hudi_bridge.schema.file_columns import ColumnMapping, Outcome, map_columns
@@ -17,6 +18,7 @@ from hudi_bridge.splits.split import RealtimeFileSplit
 
 _NULL_IN_BOTH = (Outcome.ADDED_LATER, Outcome.MISSING)
 _NOT_IN_RESULT = (Outcome.DROPPED, Outcome.NOT_IN_QUERY)
+BYTES_ELSEWHERE = "the bytes of its BLOBs are in other files"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,7 @@ class StoredBaseFile:
     columns: tuple[ColumnMapping, ...]
     path_columns: tuple[str, ...]
     has_path_values: bool
+    has_bytes_elsewhere: bool = False
 
     @property
     def footer(self) -> pq.FileMetaData:
@@ -62,6 +65,8 @@ class StoredBaseFile:
         """
         if self.parquet_footer is None:
             return "it is no Parquet file with all columns"
+        if self.has_bytes_elsewhere:
+            return BYTES_ELSEWHERE
         names = [name.lower() for name in self.schema.names] if ignores_case else self.schema.names
         if any(count > 1 for count in Counter(names).values()):
             return (
@@ -115,6 +120,7 @@ def stored_base_file(split: RealtimeFileSplit, base: OpenBaseFile) -> StoredBase
         columns=columns,
         path_columns=context.path_columns,
         has_path_values=split.path_values.keys() == set(context.path_columns),
+        has_bytes_elsewhere=bool(context.blob_sources and blob_columns(context.schema)),
     )
 
 

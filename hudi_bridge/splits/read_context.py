@@ -73,6 +73,7 @@ def build_read_context(
         bucket_count=options.bucket_count,
         bucket_fields=options.bucket_fields,
         bootstrap_source=options.bootstrap_source,
+        blob_sources=options.blob_sources,
         storage_options=state.storage.options,
     )
 

@@ -52,7 +52,7 @@ class ReadContext:
     incremental query returns, None for other queries; with ``filters_base_rows_before_merge``, base rows of other
     commits are not merged. ``fields_spell_keys`` is whether record keys are made of nothing but the values of the
     record key fields, as texts. ``skips_slices`` says whether indexes may be used; ``bucket_count`` and
-    ``bucket_fields`` are as in ``ReadOptions``, as is ``bootstrap_source``.
+    ``bucket_fields`` are as in ``ReadOptions``, as are ``bootstrap_source`` and ``blob_sources``.
 
     Part of a ``Split``. Its fields are for the readers of this package and may change with any release.
     """
@@ -80,6 +80,7 @@ class ReadContext:
     bucket_count: int | None = None
     bucket_fields: tuple[str, ...] = ()
     bootstrap_source: str | None = field(default=None, repr=False)
+    blob_sources: tuple[str, ...] = field(default=(), repr=False)
     storage_options: StorageOptions = field(default_factory=dict, repr=False, hash=False)
 
     def open_storage(self, filesystem: Any = None) -> Storage:  # noqa: ANN401 - of any library
@@ -271,7 +272,7 @@ def context_from_json(document: dict[str, Any], payloads: Mapping[str, RecordPay
     """
     rule = document.pop("merge_rule")
     commit_times = document["commit_times"]
-    for name in ("record_key_fields", "path_columns", "bucket_fields"):
+    for name in ("record_key_fields", "path_columns", "bucket_fields", "blob_sources"):
         document[name] = tuple(document.get(name, ()))
     document["field_defaults"] = tuple((name, default) for name, default in document["field_defaults"])
     if rule is not None:

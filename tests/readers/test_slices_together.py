@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_bridge import HudiTable, dispatch
-from hudi_bridge.dispatch import BatchReader, reader_for, with_small_ones_together
+from hudi_bridge.dispatch import reader_for, with_small_ones_together
 from hudi_bridge.errors import CorruptBaseFileError, DataFileGoneError, HudiReadError
 from hudi_bridge.readers import slices_together
 from hudi_bridge.readers.base_formats.small_parquet import SmallParquetFile
+from hudi_bridge.readers.blobs import BatchReader
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.slices_together import MOST_TOGETHER, SmallSlices, small_groups
 from hudi_bridge.splits.split import RealtimeFileSplit

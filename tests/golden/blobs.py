@@ -1,0 +1,107 @@
+"""Writes blobs.tar.xz: a table with a BLOB column of bytes and of references, Hudi's rows, and the bytes it reads.
+
+    .venv-spark35/bin/python -m tests.golden.blobs work-folder
+    tar -C work-folder --sort=name -cf - . | xz -9e > tests/golden/blobs.tar.xz
+
+Needs the PySpark 3.5 of ``make spark``, and leave to make a link at ``/blobs``: references have whole paths, so that
+files are asked for in that folder. Instants and file ids come from the clock.
+
+blobs                          the files that the references are to
+references_120/table           the table
+references_120/rows.parquet    the snapshot
+references_120/bytes.parquet   the column ``id`` and what Hudi's function ``read_blob`` gives
+"""
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as t
+
+from tests.golden.generate.answers import save_rows
+from tests.golden.generate.releases import NEWEST, RELEASES
+from tests.golden.generate.session import spark_session
+
+LINK = Path("/blobs")
+FILES = {"first.bin": bytes(range(256)) * 40, "deeper/second.bin": b"of the second file " * 100, "empty.bin": b""}
+OPTIONS = {
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "",
+    "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.table.ordering.fields": "ts",
+    "hoodie.metadata.enable": "false",
+    "hoodie.embed.timeline.server": "false",
+    "hoodie.compact.inline": "false",
+    "hoodie.upsert.shuffle.parallelism": "1",
+    "hoodie.insert.shuffle.parallelism": "1",
+    "hoodie.index.bloom.num_entries": "50",
+    "hoodie.bloom.index.filter.dynamic.max.entries": "50",
+}
+
+
+def inline(content: bytes) -> dict[str, Any]:
+    return {"type": "INLINE", "data": bytearray(content), "reference": None}
+
+
+def reference(name: str, offset: int | None = None, length: int | None = None) -> dict[str, Any]:
+    """A reference to a range of a file, or to a whole file."""
+    of_file = {"external_path": f"{LINK}/{name}", "offset": offset, "length": length, "managed": False}
+    return {"type": "OUT_OF_LINE", "data": None, "reference": of_file}
+
+
+INSERTS = [
+    (0, 1, inline(b"in the row")),
+    (1, 1, None),
+    (2, 1, reference("first.bin", 0, 16)),
+    (3, 1, reference("first.bin", 5000, 100)),
+    (4, 1, reference("first.bin", 100, 300)),
+    (5, 1, reference("deeper/second.bin")),
+    (6, 1, reference("deeper/second.bin", 19, 19)),
+    (7, 1, inline(b"")),
+    (8, 1, reference("empty.bin")),
+]
+UPDATES = [(0, 2, reference("first.bin", 10239, 1)), (2, 2, inline(b"no longer there")), (9, 2, reference("first.bin"))]
+
+
+def write_table(spark: SparkSession, folder: Path) -> None:
+    path = folder / "table"
+    spark.sql(
+        f"create table blobs (id int, ts bigint, b blob) using hudi location '{path}' "
+        "tblproperties (type='mor', primaryKey='id', preCombineField='ts', 'hoodie.metadata.enable'='false')"
+    )
+    blob = t.StructField("b", spark.table("blobs").schema["b"].dataType, True, {"hudi_type": "BLOB"})
+    schema = t.StructType([t.StructField("id", t.IntegerType()), t.StructField("ts", t.LongType()), blob])
+    options = OPTIONS | {"hoodie.table.name": "blobs"}
+    for operation, rows in (("insert", INSERTS), ("upsert", UPDATES)):
+        writer = spark.createDataFrame(rows, schema).coalesce(1).write.format("hudi").options(**options)
+        writer.option("hoodie.datasource.write.operation", operation).mode("append").save(str(path))
+    spark.catalog.clearCache()
+    save_rows(spark, spark.read.format("hudi").load(str(path)), folder / "rows.parquet")
+    spark.read.format("hudi").load(str(path)).createOrReplaceTempView("found")
+    save_rows(spark, spark.sql("select id, read_blob(b) as content from found"), folder / "bytes.parquet")
+
+
+def main() -> None:
+    """Writes the files and the table."""
+    to = Path(sys.argv[1]).resolve()
+    files, folder = to / "blobs", to / "references_120"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name, content in FILES.items():
+        (files / name).parent.mkdir(parents=True, exist_ok=True)
+        (files / name).write_bytes(content)
+    LINK.symlink_to(files)
+    try:
+        with spark_session(NEWEST, RELEASES[NEWEST].bundle.fetched()) as spark:
+            write_table(spark, folder)
+    finally:
+        LINK.unlink()
+    for crc in to.rglob("*.crc"):
+        crc.unlink()
+
+
+if __name__ == "__main__":
+    main()

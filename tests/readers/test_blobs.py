@@ -1,0 +1,220 @@
+"""The bytes that BLOB columns refer to, beside those that Hudi's ``read_blob`` gives."""
+
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.table import StaticTable
+
+from hudi_bridge import CorruptTableError, HudiTable, RealtimeFileSplit, UnsupportedTableError, open_reader, slice_delta
+from hudi_bridge.connectors.duckdb import attach
+from hudi_bridge.connectors.iceberg.publish import publish_table
+from hudi_bridge.connectors.lakes.merge_settings import MergeSettings
+from hudi_bridge.connectors.polars import scan
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.options import BLOB_SOURCE_KEY
+from hudi_bridge.readers import blobs
+from hudi_bridge.storage import Storage
+from tests.compare import differences
+from tests.golden_cases import golden_blobs
+from tests.table_writer import TableWriter, at
+
+TABLE = golden_blobs() / "references_120" / "table"
+MOVED = {BLOB_SOURCE_KEY: f"/blobs=>{golden_blobs() / 'blobs'}"}
+READ_BY_HUDI = {
+    row["id"]: row["content"] for row in pq.read_table(golden_blobs() / "references_120" / "bytes.parquet").to_pylist()
+}
+BLOB = {
+    "type": "record",
+    "name": "Blob",
+    "fields": [
+        {"name": "type", "type": "string"},
+        {"name": "data", "type": ["null", "bytes"], "default": None},
+        {
+            "name": "reference",
+            "type": [
+                "null",
+                {
+                    "type": "record",
+                    "name": "Reference",
+                    "fields": [
+                        {"name": "external_path", "type": ["null", "string"], "default": None},
+                        {"name": "offset", "type": ["null", "long"], "default": None},
+                        {"name": "length", "type": ["null", "long"], "default": None},
+                        {"name": "managed", "type": ["null", "boolean"], "default": None},
+                    ],
+                },
+            ],
+            "default": None,
+        },
+    ],
+}
+
+
+def contents(rows: pa.Table) -> Mapping[int, bytes | None]:
+    return {row["id"]: row["b"] and row["b"]["data"] for row in rows.to_pylist()}
+
+
+def test_without_the_option_references_are_read_as_they_are() -> None:
+    rows = HudiTable.open(TABLE).snapshot().to_table()
+    assert differences(pq.read_table(TABLE.with_name("rows.parquet")), rows) == []
+
+
+def test_bytes_are_those_that_hudi_reads() -> None:
+    rows = HudiTable.open(TABLE, options=MOVED).snapshot().to_table()
+    assert contents(rows) == READ_BY_HUDI
+    # All else is as it was.
+    plain = HudiTable.open(TABLE).snapshot().to_table()
+    for name in ("type", "reference"):
+        assert pc.struct_field(rows["b"], name).equals(pc.struct_field(plain["b"], name))
+    assert differences(plain.drop_columns("b"), rows.drop_columns("b")) == []
+
+
+def test_no_file_is_opened_for_other_columns_and_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = HudiTable.open(TABLE, options=MOVED).snapshot()
+    wanted = rows.to_table(columns=["id", "b"], filter=pc.field("id").isin([2, 7, 9]))
+    assert contents(wanted) == {key: READ_BY_HUDI[key] for key in (2, 7, 9)}
+    monkeypatch.setattr(blobs.BlobFiles, "_file_bytes", None)
+    assert rows.to_table(columns=["id"]).num_rows == rows.count_rows() == 10
+    assert contents(rows.to_table(filter=pc.field("id").isin([1, 2, 7]))) == {
+        key: READ_BY_HUDI[key] for key in (1, 2, 7)
+    }
+
+
+def test_near_ranges_are_read_together_and_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    original = Storage.read_range
+
+    def counted(self: Storage, file: pa.NativeFile, path: str, start: int, size: int) -> pa.Buffer:
+        read.append(size)
+        return original(self, file, path, start, size)
+
+    monkeypatch.setattr(Storage, "read_range", counted)
+    dataset = HudiTable.open(TABLE, options=MOVED).snapshot()
+    chosen = pc.field("id").isin([3, 4])
+    dataset.to_table(filter=chosen)
+    assert {100, 300} <= set(read)
+    assert 5000 not in read
+    monkeypatch.setattr(blobs, "_GAP_BYTES", 5000)
+    read.clear()
+    dataset.to_table(filter=chosen)
+    assert 5000 in read
+    monkeypatch.setattr(blobs, "_BYTES_AT_ONCE", 2000)
+    batches = [batch for split in dataset.splits() for batch in open_reader(split).batches()]
+    assert max(sum(len(data or b"") for data in contents(pa.table(one)).values()) for one in batches) == 10240
+    assert all(
+        one.num_rows == 1 for one in batches if 10240 in map(len, filter(None, contents(pa.table(one)).values()))
+    )
+    assert contents(pa.Table.from_batches(batches)) == READ_BY_HUDI
+
+
+def test_splits_read_them_elsewhere() -> None:
+    dataset = HudiTable.open(TABLE, options=MOVED).snapshot()
+    tables = []
+    for split in dataset.splits():
+        assert isinstance(split, RealtimeFileSplit)
+        assert pickle.loads(pickle.dumps(split)) == split
+        tables.append(open_reader(RealtimeFileSplit.from_json(split.to_json())).to_table())
+        with slice_delta(split) as delta:
+            assert delta.base_file is None or "BLOB" in (delta.base_file.reason_unreadable() or "")
+            assert "BLOB" in str(delta.log_records()) or not split.log_paths
+    assert contents(pa.concat_tables(tables)) == READ_BY_HUDI
+
+
+def test_engines_get_the_bytes(tmp_path: Path) -> None:
+    table = HudiTable.open(TABLE, options=MOVED)
+    with duckdb.connect() as connection:
+        attach(connection, table, "rows")
+        assert contents(connection.sql("SELECT id, b FROM rows").to_arrow_table()) == READ_BY_HUDI
+    frame = scan(table).select("id", pl.col("b").struct.field("data")).collect()
+    assert dict(frame.iter_rows()) == READ_BY_HUDI
+    published = publish_table(
+        Storage.open(str(TABLE)),
+        Scratch.open(str(tmp_path)),
+        locations=Locations(),
+        builds=1,
+        merging=MergeSettings(options=MOVED, payloads={}),
+    )
+    found = StaticTable.from_metadata(published.metadata_location).scan().to_arrow()
+    assert contents(found) == READ_BY_HUDI
+
+
+def table_of(folder: Path, reference: Mapping[str, Any] | None) -> TableWriter:
+    """A table with one row that refers to bytes."""
+    writer = TableWriter(folder=folder, fields=(("id", "string"), ("ts", "long"), ("b", BLOB))).create()
+    stored = reference and {"external_path": None, "offset": None, "length": None, "managed": None} | dict(reference)
+    writer.base_file(at(1), [{"id": "a", "ts": 1, "b": {"type": "OUT_OF_LINE", "data": None, "reference": stored}}])
+    writer.commit(at(1))
+    return writer
+
+
+def found_in(writer: TableWriter, source: str) -> bytes:
+    rows = HudiTable.open(str(writer.folder), options={BLOB_SOURCE_KEY: source}).snapshot().to_table()
+    content: bytes = rows["b"][0]["data"].as_py()
+    return content
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A folder with a file, beside one whose name begins alike."""
+    for name in ("files", "files2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "one.bin").write_bytes(b"0123456789")
+    return tmp_path / "files"
+
+
+@pytest.mark.parametrize("prefix", ["", "file:", "file://"])
+@pytest.mark.parametrize("source_prefix", ["", "file://"])
+def test_ways_to_write_a_path(tmp_path: Path, files: Path, prefix: str, source_prefix: str) -> None:
+    writer = table_of(tmp_path / "table", {"external_path": f"{prefix}{files}/one.bin", "offset": 3, "length": 4})
+    assert found_in(writer, f"{source_prefix}{files}/") == b"3456"
+    assert found_in(writer, f"/elsewhere, {source_prefix}{tmp_path}") == b"3456"
+
+
+@pytest.mark.parametrize(
+    "path", ["{}2/one.bin", "/etc/hostname", "s3://bucket/one.bin", "one.bin", "{}", "https://example.com/one.bin"]
+)
+def test_files_of_other_folders_are_refused(tmp_path: Path, files: Path, path: str) -> None:
+    writer = table_of(tmp_path / "table", {"external_path": path.format(files)})
+    with pytest.raises(UnsupportedTableError, match=rf"reference of a BLOB: .*{BLOB_SOURCE_KEY}"):
+        found_in(writer, str(files))
+
+
+@pytest.mark.parametrize("path", ["{}/../files2/one.bin", "{}//etc/hostname", "{}/a/../../files2/one.bin"])
+def test_paths_do_not_leave_the_folder(tmp_path: Path, files: Path, path: str) -> None:
+    writer = table_of(tmp_path / "table", {"external_path": path.format(files)})
+    with pytest.raises(CorruptTableError, match="leaves the table's folder"):
+        found_in(writer, str(files))
+
+
+@pytest.mark.parametrize(
+    ("reference", "found"),
+    [
+        (None, "the reference None"),
+        ({"external_path": ""}, "expected the path of a file"),
+        ({"external_path": "gone.bin"}, "a file that is not there"),
+        ({"external_path": "one.bin", "offset": 5, "length": 6}, "the bytes from 5 to 11"),
+        ({"external_path": "one.bin", "offset": -1, "length": 6}, "the bytes from -1 to 5"),
+        ({"external_path": "one.bin", "offset": 11}, "the bytes from 11 to 10"),
+    ],
+)
+def test_bytes_that_are_not_there(tmp_path: Path, files: Path, reference: Any, found: str) -> None:
+    if reference and reference["external_path"]:
+        reference = {**reference, "external_path": f"{files}/{reference['external_path']}"}
+    with pytest.raises(CorruptTableError, match=found):
+        found_in(table_of(tmp_path / "table", reference), str(files))
+
+
+def test_more_bytes_than_a_value_can_have(tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blobs, "_MOST_BYTES", 9)
+    writer = table_of(tmp_path / "table", {"external_path": f"{files}/one.bin"})
+    with pytest.raises(UnsupportedTableError, match=r"size of a BLOB: found 10 bytes of .*one\.bin"):
+        found_in(writer, str(files))
