@@ -1,19 +1,21 @@
 """Large tables, and tables of many file slices, from real ones: their files are copied, not written by Hudi again.
 
-The real tables have one file slice and no metadata table. A copy is kept beside the real table, and is made again when
-that one has been written again.
+The real tables have no metadata table, and one file slice unless it is said otherwise. A copy is kept beside the real
+table, and is made again when that one has been written again.
 """
 
 import re
 import shutil
 import uuid
 from pathlib import Path
+from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-_FILE_ID = re.compile(r"^(\.?)([0-9a-f-]{36}-\d+)(_.*)$")
+_FILE_ID = re.compile(r"^(\.?)([0-9a-f-]{36}(?:-\d+)?)(_.*)$")
 _KEY_COLUMNS = ("_hoodie_record_key", "id")
 _PREFIX = "order-"
 
@@ -34,6 +36,58 @@ def multiply_slices(table: Path, times: int) -> Path:
                 shutil.copyfile(file, target / f"{found[1]}{file_id}{found[3]}")
         _finish(copy, table)
     return copy
+
+
+def multiply_file_groups(table: Path, times: int) -> Path:
+    """A table with all file slices ``times`` times, in the same partitions; its commits name the files of all.
+
+    Each copy has a file id of its own, and the keys of the original. Other than in ``multiply_slices``, there may be
+    several slices, of any number of commits.
+    """
+    copy, is_made = _copy_of(table, f"{times}-times-all")
+    if not is_made:
+        for file in _data_files(table):
+            found = _FILE_ID.match(file.name)
+            assert found is not None
+            target = copy / file.relative_to(table).parent
+            for number in range(times):
+                shutil.copyfile(file, target / f"{found[1]}{_id_of_copy(found[2], number)}{found[3]}")
+        for instant in (copy / ".hoodie" / "timeline").glob("*commit"):
+            _name_copies(instant, times)
+        _finish(copy, table)
+    return copy
+
+
+def _id_of_copy(file_id: str, number: int) -> str:
+    """The file id of a copy; the first one keeps its own."""
+    return f"{uuid.uuid5(uuid.NAMESPACE_URL, f'{file_id} {number}')}{file_id[36:]}" if number else file_id
+
+
+def _name_copies(instant: Path, times: int) -> None:
+    """Let a completed commit name the files of all copies."""
+    with instant.open("rb") as file:
+        reader: Any = fastavro.reader(file)
+        schema, codec, (document,) = reader.writer_schema, reader.codec, tuple(reader)
+    for path, stats in (document["partitionToWriteStats"] or {}).items():
+        document["partitionToWriteStats"][path] = [
+            _replaced(stat, stat["fileId"], _id_of_copy(stat["fileId"], number))
+            for stat in stats
+            for number in range(times)
+        ]
+    with instant.open("wb") as file:
+        fastavro.writer(file, schema, [document], codec)
+
+
+def _replaced(part: Any, old: str, new: str) -> Any:  # noqa: ANN401 - any part of a record
+    """The same with one text for another wherever it occurs."""
+    match part:
+        case str():
+            return part.replace(old, new)
+        case dict():
+            return {_replaced(name, old, new): _replaced(value, old, new) for name, value in part.items()}
+        case list():
+            return [_replaced(one, old, new) for one in part]
+    return part
 
 
 def grow_base_file(table: Path, times: int) -> Path:

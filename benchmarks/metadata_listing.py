@@ -8,135 +8,23 @@ they are made, with the metadata table and without, for a minute at most.
 """
 
 import argparse
-import json
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.compute as pc
 from hudi import HudiReadOptions, HudiTableBuilder
 
 from benchmarks.lookup import SlowFileSystem
+from benchmarks.many_files import ManyFiles
 from hudi_bridge.table import HudiTable
-from tests.logformat.hfile_writer import Cell, hfile
-from tests.table_writer import TableWriter
 
-_SCHEMA = {
-    "type": "record",
-    "name": "HoodieMetadataRecord",
-    "fields": [
-        {"name": "key", "type": "string"},
-        {"name": "type", "type": "int"},
-        {
-            "name": "filesystemMetadata",
-            "type": [
-                "null",
-                {
-                    "type": "map",
-                    "values": {
-                        "type": "record",
-                        "name": "HoodieMetadataFileInfo",
-                        "fields": [{"name": "size", "type": "long"}, {"name": "isDeleted", "type": "boolean"}],
-                    },
-                },
-            ],
-        },
-    ],
-}
-_COLUMNS = {
-    "type": "record",
-    "name": "row",
-    "fields": [{"name": "id", "type": ["null", "string"]}, {"name": "part", "type": ["null", "string"]}],
-}
-_INSTANT, _COMPLETED = "20260101000000000", "20260101000001000"
-_BOOTSTRAP = "00000000000000000"
-_PARTITIONS_TYPE, _FILES_TYPE = 1, 2
-_BLOCK_BYTES = 1 << 20
 _PEER = "hudi"
 _MOST_SECONDS = 60
-
-
-def _long(number: int) -> bytes:
-    """An Avro long."""
-    value, out = number << 1, bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
-
-
-def _text(text: str) -> bytes:
-    raw = text.encode()
-    return _long(len(raw)) + raw
-
-
-def _record(kind: int, files: dict[str, int]) -> bytes:
-    items = b"".join(_text(name) + _long(size) + b"\0" for name, size in files.items())
-    return _text("") + _long(kind) + _long(1) + (_long(len(files)) + items if files else b"") + _long(0)
-
-
-def _blocks(cells: Iterator[Cell]) -> Iterator[list[Cell]]:
-    block: list[Cell] = []
-    size = 0
-    for cell in cells:
-        block.append(cell)
-        size += len(cell[1])
-        if size > _BLOCK_BYTES:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
-
-
-def _file_names(partition: int, files: int) -> dict[str, int]:
-    return {
-        f"{partition:08d}-0000-4000-8000-{number:012d}-0_0-1-{number}_{_INSTANT}.parquet": 1_000_000 + number
-        for number in range(files)
-    }
-
-
-def write_table(folder: Path, partitions: int, files: int, *, with_files: bool) -> None:
-    """A table whose metadata table has all files; ``with_files`` makes them, all empty, and not their folders alone."""
-    paths = [f"part={number:05d}" for number in range(partitions)]
-    timeline, own = folder / ".hoodie/timeline", folder / ".hoodie/metadata/.hoodie/timeline"
-    index = folder / ".hoodie/metadata/files"
-    for made in (timeline, own, index):
-        made.mkdir(parents=True)
-    properties = {
-        "hoodie.table.name": "many",
-        "hoodie.table.type": "MERGE_ON_READ",
-        "hoodie.table.version": "9",
-        "hoodie.timeline.layout.version": "2",
-        "hoodie.table.recordkey.fields": "id",
-        "hoodie.table.partition.fields": "part",
-        "hoodie.datasource.write.hive_style_partitioning": "true",
-        "hoodie.table.metadata.partitions": "files",
-        "hoodie.table.create.schema": json.dumps(_COLUMNS).replace(":", "\\:"),
-    }
-    (folder / ".hoodie/hoodie.properties").write_text("".join(f"{name}={text}\n" for name, text in properties.items()))
-    columns = (("id", "string"), ("part", "string"))
-    for place, instants in ((folder, (_INSTANT,)), (folder / ".hoodie/metadata", (_BOOTSTRAP, _INSTANT))):
-        for instant in instants:
-            TableWriter(folder=place, fields=columns).commit(instant, completed=_COMPLETED)
-
-    def cells() -> Iterator[Cell]:
-        yield "__all_partitions__", _record(_PARTITIONS_TYPE, dict.fromkeys(paths, 0))
-        for number, path in enumerate(paths):
-            yield path, _record(_FILES_TYPE, _file_names(number, files))
-
-    info = {"schema": json.dumps(_SCHEMA).encode()}
-    data = hfile([*_blocks(cells())], info=info)
-    (index / f"files-0000-0_0-1-1_{_BOOTSTRAP}.hfile").write_bytes(data)
-    for number, path in enumerate(paths):
-        # Without any folder, the table would be taken for a small one, which is listed.
-        (folder / path).mkdir()
-        (folder / path / ".hoodie_partition_metadata").touch()
-        for name in _file_names(number, files) if with_files else ():
-            (folder / path / name).touch()
 
 
 def _all(table: HudiTable) -> int:
@@ -203,7 +91,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(dir=given.folder) as scratch:
         folder = Path(scratch) / "many"
-        write_table(folder, given.partitions, given.files, with_files=not given.no_listing)
+        ManyFiles(partitions=given.partitions, slices=given.files).write(folder, with_files=not given.no_listing)
         size = sum(path.stat().st_size for path in (folder / ".hoodie/metadata/files").iterdir())
         print(f"{given.partitions:,} partitions of {given.files} files, an index of {size / 2**20:.0f} MiB", flush=True)
         for uses_index in ("true",) if given.no_listing else ("true", "false"):

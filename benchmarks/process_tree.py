@@ -3,7 +3,7 @@
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,27 +30,49 @@ class Usage:
 
 def usage(root: int) -> Usage:
     """The usage of a process and its descendants."""
-    children: dict[int, list[int]] = defaultdict(list)
-    facts: dict[int, list[str]] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                stat = (folder / "stat").read_text()
-            except OSError:
-                continue
-            facts[int(folder.name)] = fields = stat[stat.rindex(")") + 2 :].split()
-            children[int(fields[_PARENT])].append(int(folder.name))
-    total, todo = Usage(), [root]
-    while todo:
-        process = todo.pop()
-        todo += children[process]
-        if process in facts:
-            total.cpu_seconds += sum(map(int, facts[process][_TIMES])) / _TICKS_PER_SECOND
-            total.resident_bytes += int(facts[process][_PAGES]) * _PAGE_BYTES
+    total = Usage()
+    for process in tree_of(root, children_of_all()):
+        fields = _stat(process)
+        if fields is not None:
+            total.cpu_seconds += sum(map(int, fields[_TIMES])) / _TICKS_PER_SECOND
+            total.resident_bytes += int(fields[_PAGES]) * _PAGE_BYTES
             read_bytes, read_calls = file_reads(process)
             total.read_bytes += read_bytes
             total.read_calls += read_calls
     return total
+
+
+def children_of_all() -> Mapping[int, Sequence[int]]:
+    """The children of each process that has some."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and (fields := _stat(int(folder.name))) is not None:
+            children[int(fields[_PARENT])].append(int(folder.name))
+    return children
+
+
+def tree_of(root: int, children: Mapping[int, Sequence[int]]) -> Iterator[int]:
+    """A process and its descendants."""
+    todo = [root]
+    while todo:
+        process = todo.pop()
+        todo += children.get(process, ())
+        yield process
+
+
+def resident_bytes(process: int) -> int:
+    """The resident bytes of a process, 0 if it has ended."""
+    fields = _stat(process)
+    return 0 if fields is None else int(fields[_PAGES]) * _PAGE_BYTES
+
+
+def _stat(process: int) -> list[str] | None:
+    """The fields after the name, None if the process has ended."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return None
+    return stat.rpartition(")")[2].split()
 
 
 def file_reads(process: int) -> tuple[int, int]:
