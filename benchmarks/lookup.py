@@ -1,8 +1,8 @@
 """Measures look-ups of 1, 100 and 10,000 keys, and a filter on 1 % of a column's range, in 100 and 1,000 file slices.
 
 Beside ``hudi-bridge``, the ``hudi`` package and Hudi's bundle in PySpark 3.5 answer the same questions, in turns. The
-tables have base files with the key ranges and Bloom filters of Hudi's footers, and logs in a tenth of the slices. Keys
-are spread, so that all key ranges overlap; ``ts`` is clustered, so that few base files have a range of it. A first read
+tables are those of ``lookup_tables``: without indexes but the key ranges and Bloom filters of footers, or, with
+``--written``, those that Hudi has written, with a record index and column stats, which have to be used. A first read
 opens the table; a warm one follows others in the same process. With a delay, each request for a file or a folder takes
 that long, as on an object store. ``hudi`` reads such a store too, of tables with up to ``--delayed-peer-slices``; Spark
 is not delayed. CPU time is that of this process.
@@ -20,30 +20,30 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 from hudi import HudiReadOptions, HudiTableBuilder
 
+from benchmarks.hudi_in_store import in_store
+from benchmarks.lookup_tables import (
+    KEYS_IN_LOG,
+    ROWS_IN_SLICE,
+    SLICES_WITH_LOG,
+    make_with_indexes,
+    write_without_indexes,
+)
+from benchmarks.make_tables import default_cache
 from benchmarks.reader_process import ReaderProcess
 from benchmarks.spark_answers import spark_answers
 from benchmarks.spark_environment import PYTHON35
 from benchmarks.store import Store, running_store
 from hudi_bridge import HudiTable
-from tests.table_writer import META_FIELDS, TableWriter, at, key_index
 
-ROWS_IN_SLICE = 2_000
-KEYS_IN_LOG = 20
-BLOOM_BITS = ROWS_IN_SLICE * 29
 KEYS = (1, 100, 10_000)
 ROUNDS = 7
 ONE_PERCENT = 100
-TS_IN_LOG = 10**9
 COLUMNS = (
     "slices",
     "what",
@@ -61,13 +61,6 @@ COLUMNS = (
     "requests",
     "`hudi`, delayed, s",
 )
-
-
-PROPERTIES = {
-    "hoodie.table.keygenerator.type": "NON_PARTITION",
-    "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
-    "hoodie.record.merge.strategy.id": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
-}
 
 
 class SlowFileSystem(LocalFileSystem):  # type: ignore[misc]
@@ -115,33 +108,14 @@ class _SlowFile:
         return getattr(self._file, name)
 
 
-def write_table(folder: Path, slices: int) -> None:
-    """A table of version 9 with one partition."""
-    writer = TableWriter(folder=folder, options=PROPERTIES).create()
-    instant = at(1)
-    for number in range(slices):
-        keys = [f"key-{place * slices + number:010d}" for place in range(ROWS_IN_SLICE)]
-        file_id = f"{number:08d}-5cf8-454a-a936-0b7c688e654a-0"
-        path = folder / f"{file_id}_0-1-1_{instant}.parquet"
-        meta = dict(zip(META_FIELDS, (instant, f"{instant}_0_0", None, "", path.name), strict=True))
-        columns: dict[str, list[Any]] = {name: [value] * ROWS_IN_SLICE for name, value in meta.items()}
-        columns |= {"_hoodie_record_key": keys, "id": keys, "value": [key * 3 for key in keys]}
-        columns |= {"ts": np.arange(number * ROWS_IN_SLICE, (number + 1) * ROWS_IN_SLICE).tolist()}
-        table = pa.table(columns, schema=writer.arrow_schema)
-        pq.write_table(table.replace_schema_metadata(key_index(keys, BLOOM_BITS, 20)), path, compression="gzip")
-        if number % 10 == 0:
-            rows = [{"id": key, "ts": TS_IN_LOG, "value": "log"} for key in keys[:KEYS_IN_LOG]]
-            writer.log_file(at(2), [writer.data_block(at(2), rows)], base_instant=instant, file_id=file_id)
-    writer.commit(instant)
-    writer.commit(at(2))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A read of some rows of a table, in the words of each reader."""
+    """A read of some rows of a table, in the words of each reader; ``index`` answers it if the table has one."""
 
     rows: int
     read: Callable[[HudiTable], int]
+    filter: pc.Expression
+    index: str
     of_hudi: tuple[tuple[str, str, str], ...]
     of_spark: str
 
@@ -163,6 +137,8 @@ def of_keys(count: int, slices: int, seed: int) -> Question:
     return Question(
         rows=count,
         read=lambda table: table.get(keys).num_rows,
+        filter=pc.field(column).isin(keys),
+        index="record index",
         of_hudi=((column, "=", keys[0]) if count == 1 else (column, "in", ",".join(keys)),),
         of_spark=f"{column} IN ({', '.join(map(repr, keys))})",
     )
@@ -174,16 +150,26 @@ def of_range(slices: int, seed: int) -> Question:
     start = (1 + 10 * seed) * ROWS_IN_SLICE + KEYS_IN_LOG
     changed = sum(
         1
-        for number in range(0, slices, 10)
+        for number in range(0, slices, SLICES_WITH_LOG)
         for place in range(KEYS_IN_LOG)
         if start <= number * ROWS_IN_SLICE + place < start + width
     )
+    wanted = (pc.field("ts") >= start) & (pc.field("ts") < start + width)
     return Question(
         rows=width - changed,
-        read=lambda table: table.snapshot().count_rows((pc.field("ts") >= start) & (pc.field("ts") < start + width)),
+        read=lambda table: table.snapshot().count_rows(wanted),
+        filter=wanted,
+        index="column stats",
         of_hudi=(("ts", ">=", str(start)), ("ts", "<", str(start + width))),
         of_spark=f"ts >= {start} AND ts < {start + width}",
     )
+
+
+def require_index(folder: Path, question: Question) -> None:
+    """Stops if the table has no index for a question, or one that is not used."""
+    steps = HudiTable.open(str(folder)).snapshot().explain(question.filter).steps
+    if not any(step.name == question.index and step.after is not None for step in steps):
+        raise SystemExit(f"the {question.index} is not used: {steps}")
 
 
 def checked(rows: int, question: Question) -> None:
@@ -213,12 +199,8 @@ def read_by_hudi(folder: Path, question: Question) -> int:
 
 def seconds_of_delayed_peer(delayed: Store, table: Path, question: Question) -> float:
     """The time in which ``hudi`` answers from an object store."""
-    endpoint = f"http://{parse_qs(urlsplit(delayed.uri(table)).query)['endpoint_override'][0]}"
     begun = time.perf_counter()
-    store = {"aws_endpoint": endpoint, "aws_access_key_id": "key", "aws_secret_access_key": "secret"}
-    store |= {"aws_region": "us-east-1", "aws_allow_http": "true"}
-    uri = f"s3://{table.parent.name}/{table.name}"
-    read = HudiTableBuilder.from_base_uri(uri).with_storage_options(store).build()
+    read = in_store(delayed.endpoint(), f"{table.parent.name}/{table.name}").build()
     options = HudiReadOptions().with_filters(list(question.of_hudi))
     checked(sum(batch.num_rows for batch in read.read(options)), question)
     return time.perf_counter() - begun
@@ -238,6 +220,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--delay-ms", type=float, default=30.0)
     parser.add_argument("--delayed-peer-slices", type=int, default=100)
+    parser.add_argument("--written", action="store_true", help="tables that Hudi has written, with indexes")
+    parser.add_argument("--cache", type=Path, default=default_cache(), help="of these tables (default: %(default)s)")
     parser.add_argument("--no-spark", action="store_true", help="leave Spark out")
     parser.add_argument("--spark-python", type=Path, default=PYTHON35, help="default: %(default)s")
     options = parser.parse_args()
@@ -252,12 +236,17 @@ def main() -> None:
         for slices in options.slices:
             folder = Path(scratch) / "lake" / f"t{slices}"
             store = delayed if slices <= options.delayed_peer_slices else None
-            write_table(folder, slices)
+            if options.written:
+                make_with_indexes(folder, slices, options.cache.resolve())
+            else:
+                write_without_indexes(folder, slices)
             questions: dict[str, Ask] = {
                 f"{count:,} key{'s' if count > 1 else ''}": partial(of_keys, count, slices) for count in KEYS
             }
             questions["1 % of `ts`"] = partial(of_range, slices)
             for what, ask in questions.items():
+                if options.written:
+                    require_index(folder, ask(0))
                 _measure(folder, f"{slices:,} | {what}", ask, options, spark, store)
     load = os.getloadavg()[0]
     print(f"\n{platform.python_version()}, {cores} cores, load average {load:.1f}, {options.delay_ms:g} ms")

@@ -106,9 +106,7 @@ def main() -> None:
     parser.add_argument("--rows-in-slice", type=int, default=100_000)
     parser.add_argument("--copies", type=int, default=1, help="of what Hudi writes (default: 1)")
     parser.add_argument("--heap-mb", type=int, default=2048, help="of an executor (default: %(default)s)")
-    parser.add_argument(
-        "--partition-bytes", type=int, default=128 << 20, help="of a task (default: 128 MB)"
-    )
+    parser.add_argument("--partition-bytes", type=int, default=128 << 20, help="of a task (default: 128 MB)")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), metavar="WAY", help=", ".join(WAYS))
     parser.add_argument("--cache", type=Path, default=default_cache(), help="default: %(default)s")
     parser.add_argument("--keep", action="store_true", help="write the page into results/")

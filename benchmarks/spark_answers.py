@@ -1,8 +1,10 @@
 """Answers questions with Hudi's bundle in one Spark session: ``spark_answers BUNDLE CORES``.
 
 A question names a ``folder`` and, where not all is wanted, ``columns`` and ``where``, an SQL condition. Rows go to
-Python (``collect``), nowhere (Spark's ``noop`` sink), or as Parquet into the folder ``into``. The answer has the fields
-of a ``Reading``, from opening the table to the last row, and the number of rows that Python got.
+Python (``collect``), nowhere (Spark's ``noop`` sink), or as Parquet into the folder ``into``; with ``plan``, none is
+read, and ``rows`` is the number of files to read. ``metadata`` says whether the metadata table is used, which is the
+default. The answer has the fields of a ``Reading``, from opening the table to the last row, and the number of rows that
+Python got.
 """
 
 import json
@@ -49,13 +51,15 @@ def _answer(spark: Any, question: dict[str, Any]) -> dict[str, Any]:  # noqa: AN
     before, start = usage(os.getpid()), time.perf_counter()
     with peak_memory(os.getpid()) as peak:
         # Without the second option, Hudi reads columns that were renamed as null.
-        options = {"hoodie.metadata.enable": "true", "hoodie.schema.on.read.enable": "true"}
+        options = {"hoodie.metadata.enable": question.get("metadata", "true"), "hoodie.schema.on.read.enable": "true"}
         table = spark.read.format("hudi").options(**options).load(question["folder"])
         if question.get("where"):
             table = table.where(question["where"])
         if question.get("columns"):
             table = table.select(*question["columns"])
-        if question.get("into"):
+        if question.get("plan"):
+            rows = _planned_files(spark, table)
+        elif question.get("into"):
             table.write.mode("overwrite").parquet(question["into"])
         elif question.get("collect"):
             rows = len(table.collect())
@@ -71,6 +75,15 @@ def _answer(spark: Any, question: dict[str, Any]) -> dict[str, Any]:  # noqa: AN
         "requests": after.read_calls - before.read_calls,
         "rows": rows,
     }
+
+
+def _planned_files(spark: Any, table: Any) -> int:  # noqa: ANN401 - see main
+    """The number of files that a scan of a table reads; plans it, and reads none."""
+    # An adaptive plan is only known when it runs.
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    execution = table._jdf.queryExecution()  # noqa: SLF001 - PySpark has no other access
+    execution.toRdd().getNumPartitions()
+    return int(execution.executedPlan().collectLeaves().apply(0).metrics().apply("numFiles").value())
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 from tests.s3_server import S3Server
 
@@ -28,6 +29,10 @@ class Store:
     def uri(self, folder: Path) -> str:
         """The URI of a folder below the root, as ``pyarrow`` takes it."""
         return self._uri.replace("@", f"@{folder.relative_to(self._root).as_posix()}")
+
+    def endpoint(self) -> str:
+        """The address of the store, as host and port."""
+        return parse_qs(urlsplit(self._uri).query)["endpoint_override"][0]
 
     def reset(self) -> None:
         """Count anew."""
