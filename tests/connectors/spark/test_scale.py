@@ -1,4 +1,4 @@
-"""A table that Hudi writes, summed up on executors of their own, one of which is killed; the benchmark at a small size."""
+"""A table that Hudi writes, summed up on executors of which one is killed; the benchmark at a small size."""
 
 import subprocess
 import sys
