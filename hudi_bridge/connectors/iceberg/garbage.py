@@ -17,6 +17,7 @@ from collections.abc import Collection, Sequence
 
 from hudi_bridge.connectors.iceberg.given_slices import GIVEN
 from hudi_bridge.connectors.iceberg.manifests import METADATA
+from hudi_bridge.connectors.iceberg.row_id_claims import CLAIMS
 from hudi_bridge.connectors.iceberg.served_table import TABLE_METADATA
 from hudi_bridge.connectors.iceberg.slice_builder import DATA
 from hudi_bridge.connectors.iceberg.slice_cache import SLICES
@@ -31,7 +32,7 @@ _SUFFIXES = {
     SLICES: (".json", UNFINISHED),
     METADATA: (".avro", UNFINISHED),
     TABLES: (TABLE_METADATA, UNFINISHED),
-    **dict.fromkeys((SNAPSHOTS, DROPPED, GIVEN), (UNFINISHED,)),
+    **dict.fromkeys((SNAPSHOTS, DROPPED, GIVEN, CLAIMS), (UNFINISHED,)),
 }
 
 
@@ -105,5 +106,5 @@ def _files_of(snapshots: Sequence[IcebergSnapshot]) -> dict[str, set[str]]:
         DATA: {name for one in snapshots for name in one.own_files},
         SLICES: {f"{name}.json" for one in snapshots for name in one.slices},
         METADATA: lists | {name for one in snapshots for name in one.manifests},
-        **{folder: set() for folder in (TABLES, SNAPSHOTS, DROPPED, GIVEN)},
+        **{folder: set() for folder in (TABLES, SNAPSHOTS, DROPPED, GIVEN, CLAIMS)},
     }

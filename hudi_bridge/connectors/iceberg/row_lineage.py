@@ -1,7 +1,8 @@
 """Ids of rows, as version 3 of Iceberg's format wants them: each data file of a table has a range of its own.
 
 A file keeps its range as long as a snapshot lists it. Rows that logs replace or insert are in files of their own, so
-that they get new ids, as a delete and an insert would give them.
+that they get new ids, as a delete and an insert would give them. Services that share a folder claim the ranges
+(``row_id_claims``).
 
 Source: the Iceberg specification, "Row Lineage" and "Snapshot Row IDs".
 """
@@ -41,15 +42,23 @@ class RowIds:
     ranges: RowRanges
     next_row_id: int
 
+    def new_rows(self, files: Iterable[DataFile]) -> int:
+        """How many rows of some data files have no id yet."""
+        return sum(file.rows for file in files if self._range_of(file) is None)
+
     def assign(self, files: Iterable[DataFile]) -> RowLineage:
         """The ids of the rows of some data files: new ones for those that are not known."""
         ranges, following = dict[str, tuple[int, int]](), self.next_row_id
         for file in files:
-            known = self.ranges.get(file.location)
-            if known is None or known[1] != file.rows:
+            known = self._range_of(file)
+            if known is None:
                 known, following = (following, file.rows), following + file.rows
             ranges[file.location] = known
         return RowLineage(first_row_id=self.next_row_id, added_rows=following - self.next_row_id, ranges=ranges)
+
+    def _range_of(self, file: DataFile) -> tuple[int, int] | None:
+        known = self.ranges.get(file.location)
+        return known if known is not None and known[1] == file.rows else None
 
 
 def lineage_to_json(lineage: RowLineage | None) -> object:

@@ -1,7 +1,7 @@
 """A query of a Hudi table -> an Iceberg snapshot and its files."""
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +12,7 @@ from pyiceberg.manifest import ManifestFile
 from hudi_bridge.connectors.iceberg.clients import notes_on
 from hudi_bridge.connectors.iceberg.columns import columns_of
 from hudi_bridge.connectors.iceberg.counters import Counters
+from hudi_bridge.connectors.iceberg.data_files import DataFile
 from hudi_bridge.connectors.iceberg.format_version import FormatVersion
 from hudi_bridge.connectors.iceberg.manifest_format import manifest_list
 from hudi_bridge.connectors.iceberg.manifests import METADATA, ManifestWriter, name_of
@@ -20,7 +21,7 @@ from hudi_bridge.connectors.iceberg.name_mapping import Ids
 from hudi_bridge.connectors.iceberg.partitioning import Partitioning, partitioning_of
 from hudi_bridge.connectors.iceberg.presto import schema_for_presto
 from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
-from hudi_bridge.connectors.iceberg.row_lineage import RowIds
+from hudi_bridge.connectors.iceberg.row_lineage import RowLineage
 from hudi_bridge.connectors.iceberg.served_table import ServedTable
 from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
 from hudi_bridge.connectors.iceberg.slice_cache import SliceCache
@@ -70,11 +71,16 @@ class SnapshotBuilder:
     manifests: dict[str, ManifestFile] = field(default_factory=dict)
 
     def build(
-        self, table: HudiTable, dataset: HudiDataset, state: str, known_ids: Ids, row_ids: RowIds
+        self,
+        table: HudiTable,
+        dataset: HudiDataset,
+        state: str,
+        known_ids: Ids,
+        lineage_of: Callable[[Iterable[DataFile]], RowLineage],
     ) -> IcebergSnapshot:
         """The snapshot of a dataset of the table.
 
-        ``known_ids`` are the column ids of earlier snapshots, ``row_ids`` those of their rows.
+        ``known_ids`` are the column ids of earlier snapshots, ``lineage_of`` gives ids to the rows of data files.
 
         Raises:
             HudiReadError: the table cannot be read.
@@ -87,7 +93,7 @@ class SnapshotBuilder:
         files = self.slices.files_of(splits, builder, self.builders, self.counters)
         spec = partitioning.spec(columns.schema)
         data = (file for one in files for file in one.data)
-        lineage = None if self.format_version is FormatVersion.V2 else row_ids.assign(data)
+        lineage = None if self.format_version is FormatVersion.V2 else lineage_of(data)
         snapshot_id = int(dataset.instant)
         writer = ManifestWriter(
             scratch=self.scratch,

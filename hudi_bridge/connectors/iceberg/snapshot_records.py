@@ -1,20 +1,21 @@
 """The snapshots of a table on disk: which are listed, and which can be removed."""
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Self
 
+from hudi_bridge.connectors.iceberg.data_files import DataFile
 from hudi_bridge.connectors.iceberg.manifests import METADATA
 from hudi_bridge.connectors.iceberg.name_mapping import Ids
-from hudi_bridge.connectors.iceberg.row_lineage import RowIds
+from hudi_bridge.connectors.iceberg.row_id_claims import RowIdClaims
+from hudi_bridge.connectors.iceberg.row_lineage import RowIds, RowLineage
 from hudi_bridge.connectors.iceberg.slice_builder import DATA
 from hudi_bridge.connectors.iceberg.snapshot import SNAPSHOTS, IcebergSnapshot, snapshot_from_json, snapshot_to_json
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.connectors.publishing.unique_names import marked_at, new_mark
 
 TABLES = "tables"
-_NEXT_ROW_ID = "next-row-id.text"
 DROPPED = "dropped"
 
 
@@ -44,8 +45,8 @@ class PresentFiles:
 class SnapshotRecords:
     """The records of snapshots in a folder, to which other services may write as well.
 
-    A record is never changed. If two services make one of the same state, the earlier counts for both; if there are
-    several states of an instant, the one that was found last is listed.
+    A record is never changed. If two services make one of the same state, one counts for both: that with the lower ids
+    of rows, or the earlier; if there are several states of an instant, the one that was found last is listed.
     """
 
     def __init__(self, scratch: Scratch) -> None:
@@ -54,6 +55,7 @@ class SnapshotRecords:
         self._unreadable: set[str] = set()
         self._used: dict[str, float] = {}
         self._row_ranges: dict[str, tuple[int, int]] = {}
+        self._claims = RowIdClaims(scratch)
         self.refresh()
 
     def refresh(self) -> None:
@@ -73,7 +75,7 @@ class SnapshotRecords:
     def find(self, instant: str, state: str) -> IcebergSnapshot | None:
         """The snapshot of a state of an instant; None if there is none."""
         names = [name for name, one in self._records.items() if (one.instant, one.state) == (instant, state)]
-        return self._records[min(names, key=_age)] if names else None
+        return self._records[min(names, key=self._precedence)] if names else None
 
     def ids(self) -> Ids:
         """The column ids of all snapshots, by dotted path."""
@@ -82,9 +84,13 @@ class SnapshotRecords:
             ids |= snapshot.columns.ids
         return ids
 
-    def row_ids(self) -> RowIds:
-        """The ids that rows of snapshots have; those that were given before are not given again."""
-        return RowIds(ranges=self._row_ranges, next_row_id=self._next_row_id())
+    def lineage_of(self, files: Iterable[DataFile]) -> RowLineage:
+        """The ids of the rows of a new snapshot: those that its files have had, and others that nobody has had."""
+        self.refresh()
+        listed = tuple(files)
+        known = RowIds(ranges=self._row_ranges, next_row_id=self._next_row_id())
+        first = self._claims.claim(known.new_rows(listed), known.next_row_id)
+        return replace(known, next_row_id=first).assign(listed)
 
     def all(self) -> Sequence[IcebergSnapshot]:
         """The snapshot of each instant, ordered by instant."""
@@ -101,8 +107,6 @@ class SnapshotRecords:
 
     def publish(self, snapshot: IcebergSnapshot) -> IcebergSnapshot:
         """Make a snapshot visible, whose files must be complete; returns that of a service which was faster, if any."""
-        if snapshot.lineage is not None:
-            self._scratch.write(_NEXT_ROW_ID, str(max(snapshot.lineage.next_row_id, self._next_row_id())).encode())
         name = f"{snapshot.instant}-{snapshot.state[:16]}-{new_mark()}.json"
         self._scratch.write(f"{SNAPSHOTS}/{name}", snapshot_to_json(snapshot))
         self.refresh()
@@ -152,19 +156,29 @@ class SnapshotRecords:
         """The names of one record for each instant, ordered by instant."""
         first: dict[tuple[str, str], str] = {}
         for name in sorted(self._records, key=_age):
-            first.setdefault((self._records[name].instant, self._records[name].state), name)
+            key = self._records[name].instant, self._records[name].state
+            first[key] = min(first.get(key, name), name, key=self._precedence)
         latest = {instant: name for (instant, _), name in first.items()}
         return [latest[instant] for instant in sorted(latest)]
 
+    def _precedence(self, name: str) -> tuple[int, int, str]:
+        """What orders records of one state; the first counts."""
+        lineage = self._records[name].lineage
+        return (0 if lineage is None else lineage.first_row_id, *_age(name))
+
     def _note(self, snapshot: IcebergSnapshot) -> None:
-        if snapshot.lineage is not None:
-            self._row_ranges |= snapshot.lineage.ranges
+        """Note the ids of rows. Of those that two services gave to a file at once, the lower are used from then on."""
+        if snapshot.lineage is None:
+            return
+        for location, (first, rows) in snapshot.lineage.ranges.items():
+            known = self._row_ranges.get(location)
+            if known is None or known[1] != rows or first < known[0]:
+                self._row_ranges[location] = first, rows
 
     def _next_row_id(self) -> int:
-        """An id above all that have been given, also in snapshots that are gone."""
-        stored = (self._scratch.read(_NEXT_ROW_ID) or b"").decode("ascii", "replace")
+        """An id above all of the snapshots; claims are above those of snapshots that are gone."""
         known = (snapshot.lineage.next_row_id for snapshot in self.everything() if snapshot.lineage is not None)
-        return max(int(stored) if stored.isdecimal() else 0, max(known, default=0))
+        return max(known, default=0)
 
 
 def read_record(scratch: Scratch, path: str) -> IcebergSnapshot | None:

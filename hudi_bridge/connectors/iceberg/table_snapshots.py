@@ -6,7 +6,7 @@
     snapshots/   one record for each snapshot
     dropped/     records of snapshots whose files go as soon as running queries no longer need them
     tables/      Iceberg table metadata
-    next-row-id.text  the first id that no row has had, in version 3
+    row-ids/     claims of ids of rows, in version 3
 
 Each file is written after those it refers to. The names of data, manifests and table metadata have a hash of what they
 were made from, so that complete files are used again after a crash and by other services. Any number of services may
@@ -156,7 +156,7 @@ class TableSnapshots:
             self._builder.keep_manifests({name for one in needed for name in one.manifests})
             present = frozenset(self._scratch.names(DATA))
             self._builder.slices.refresh(present, {name for one in needed for name in one.slices})
-            snapshot = self._builder.build(table, dataset, state, known_ids, self._snapshots.row_ids())
+            snapshot = self._builder.build(table, dataset, state, known_ids, self._snapshots.lineage_of)
             # Another service may meanwhile have removed what was there when the build began.
             if time.monotonic() - started < self._settings.keep_seconds / 2:
                 return snapshot

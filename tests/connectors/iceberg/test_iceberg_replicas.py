@@ -12,12 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import StaticTable, Table
 from requests import ConnectionError as NoAnswerError
 
+from hudi_bridge.connectors.iceberg.format_version import FormatVersion
 from hudi_bridge.connectors.iceberg.server import IcebergService
 from hudi_bridge.connectors.iceberg.snapshot import IcebergSnapshot
 from tests.compare import differences
@@ -30,18 +32,19 @@ KILLS = 6
 FAR_SECONDS = 4 * 3600.0
 
 
-def serve(root: Path, scratch: Path, port: int) -> None:
+def serve(root: Path, scratch: Path, port: int, version: FormatVersion) -> None:
     """Run a service that keeps little for a short time."""
-    IcebergService(service_options(scratch, [root], port=port, keep=2, keep_seconds=10.0, watch_seconds=0.3)).run()
+    kept: dict[str, Any] = {"keep": 2, "keep_seconds": 10.0, "watch_seconds": 0.3}
+    IcebergService(service_options(scratch, [root], port=port, format_version=version, **kept)).run()
 
 
 class Replica:
     """A service in a process of its own."""
 
-    def __init__(self, root: Path, scratch: Path) -> None:
+    def __init__(self, root: Path, scratch: Path, version: FormatVersion) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self._port = free.getsockname()[1]
-        self._places = (root, scratch, self._port)
+        self._places = (root, scratch, self._port, version)
         self._processes = multiprocessing.get_context("forkserver")
         self._processes.set_forkserver_preload([__name__])
         self._process: BaseProcess
@@ -56,12 +59,13 @@ class Replica:
         os.kill(self._process.pid, signal.SIGKILL)
         self._process.join()
 
-    def load(self) -> Table:
-        """The table, as soon as the service lives."""
+    def load(self, as_of: str | None = None) -> Table:
+        """The table, newest or as of an instant, as soon as the service lives."""
+        name = "default.table" if as_of is None else f"default.table__at_{as_of}"
         until = time.monotonic() + 60
         while True:
             try:
-                found: Table = RestCatalog("test", uri=f"http://127.0.0.1:{self._port}").load_table("default.table")
+                found: Table = RestCatalog("test", uri=f"http://127.0.0.1:{self._port}").load_table(name)
             except NoAnswerError:
                 assert time.monotonic() < until
                 time.sleep(0.02)
@@ -70,8 +74,8 @@ class Replica:
 
 
 @contextmanager
-def replicas(root: Path, scratch: Path) -> Iterator[list[Replica]]:
-    running = [Replica(root, scratch) for _ in range(2)]
+def replicas(root: Path, scratch: Path, format_version: FormatVersion = FormatVersion.V2) -> Iterator[list[Replica]]:
+    running = [Replica(root, scratch, format_version) for _ in range(2)]
     try:
         yield running
     finally:
