@@ -50,6 +50,12 @@ def test_a_catalog_without_its_client_says_which_extra_to_install(uri: str, abse
     assert last == f"ModuleNotFoundError: {by} needs {absent}: pip install 'hudi-bridge[{extra}]'"
 
 
+def test_credentials_of_a_role_say_which_extra_to_install() -> None:
+    done = imported("hudi_bridge.connectors.iceberg.assumed_roles", "boto3")
+    *_, last = done.stderr.splitlines()
+    assert last == "ModuleNotFoundError: credentials by STS needs boto3: pip install 'hudi-bridge[glue]'"
+
+
 def test_a_connector_whose_engine_is_damaged_says_what_it_lacks() -> None:
     done = imported("hudi_bridge.connectors.duckdb", "numpy")
     assert "numpy" in done.stderr.splitlines()[-1]

@@ -7,7 +7,7 @@ policy elements: variables", for special characters.
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any
 
@@ -54,12 +54,17 @@ class AssumedRole:
         external_id: str | None = None,
         endpoint: str | None = None,
         keys: KeySecrets | None = None,
+        kms_keys: Sequence[str] = (),
     ) -> None:
-        """The role of an ARN. It is assumed with ``keys``, by default with those that boto3 finds."""
+        """The role of an ARN. It is assumed with ``keys``, by default with those that boto3 finds.
+
+        Sessions may decrypt with ``kms_keys``, the ARNs of keys of AWS KMS.
+        """
         self._role = role
         self._region = region
         self._endpoint = endpoint
         self._keys = keys
+        self._kms_keys = tuple(kms_keys)
         more = {} if external_id is None else {"ExternalId": external_id}
         self._session = {"RoleArn": role, "RoleSessionName": _SESSION_NAME, "DurationSeconds": session_seconds} | more
         self._lock = Lock()
@@ -73,10 +78,9 @@ class AssumedRole:
             CredentialsRefusedError: STS refuses.
         """
         made_at = time.time()
+        policy = read_policy(places, partition_of(self._role), self._kms_keys)
         try:
-            answer = self._connected().assume_role(
-                **self._session, Policy=read_policy(places, partition_of(self._role))
-            )
+            answer = self._connected().assume_role(**self._session, Policy=policy)
         except ClientError as error:
             found = error.response.get("Error", {})
             code = found.get("Code", "an unknown error")
@@ -121,15 +125,17 @@ def _credentials(answer: Mapping[str, Any], made_at: float) -> StorageCredential
     return StorageCredentials(properties={**key, **expiry}, made_at=made_at, expires_at=expires_at)
 
 
-def read_policy(places: Places, partition: str) -> str:
-    """A session policy by which the objects below some places can be read."""
+def read_policy(places: Places, partition: str, kms_keys: Sequence[str] = ()) -> str:
+    """A session policy by which the objects below some places can be read, and decrypted with some keys."""
     objects = []
     for place in places:
         # Not by urlsplit: a question mark is part of a name here.
         within = place.partition("://")[2].rstrip("/")
         objects.append(f"arn:{partition}:s3:::{_SPECIAL.sub(_escaped, within)}/*")
-    statement = {"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": objects}
-    return json.dumps({"Version": "2012-10-17", "Statement": [statement]}, separators=(",", ":"))
+    statements = [{"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": objects}]
+    if kms_keys:
+        statements.append({"Effect": "Allow", "Action": ["kms:Decrypt"], "Resource": list(kms_keys)})
+    return json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))
 
 
 def _escaped(found: "re.Match[str]") -> str:

@@ -41,10 +41,12 @@ _OF_KIND: Mapping[str, Mapping[str, type]] = {
         "external-id": str,
         "session-seconds": int,
         "sts-endpoint": str,
+        "kms-keys": list,
     },
 }
 _NAMES = {"region": "client.region", "endpoint": "s3.endpoint", "path-style-access": "s3.path-style-access"}
 _ROLE = re.compile(r"arn:[a-z0-9-]+:iam::[^:]*:role/.+")
+_KMS_KEY = re.compile(r"arn:[a-z0-9-]+:kms:[^:*?$]+:[^:*?$]+:key/[^*?$]+")
 _SHORTEST, _USUAL, _LONGEST = 900, 3600, 43_200
 
 
@@ -110,6 +112,10 @@ def _assumed(table: Mapping[str, Any]) -> CredentialsSource:
         raise QueryError(f"{CREDENTIALS}.role", repr(role), "an ARN such as arn:aws:iam::123456789012:role/lake-reader")
     if not _SHORTEST <= seconds <= _LONGEST:
         raise QueryError(f"{CREDENTIALS}.session-seconds", str(seconds), f"{_SHORTEST} to {_LONGEST}")
+    kms_keys = table.get("kms-keys", ())
+    if not all(isinstance(one, str) and _KMS_KEY.fullmatch(one) for one in kms_keys):
+        expected = "ARNs such as arn:aws:kms:eu-west-1:123456789012:key/of-the-lake"
+        raise QueryError(f"{CREDENTIALS}.kms-keys", repr(kms_keys), expected)
     return RenewedCredentials(
         AssumedRole(
             role,
@@ -118,6 +124,7 @@ def _assumed(table: Mapping[str, Any]) -> CredentialsSource:
             external_id=table.get("external-id"),
             endpoint=table.get("sts-endpoint"),
             keys=_keys(table),
+            kms_keys=kms_keys,
         )
     )
 

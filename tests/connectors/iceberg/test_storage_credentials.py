@@ -457,6 +457,24 @@ def test_sessions_are_shared_by_loads(serve: Serve, store: GuardedStore, tmp_pat
     assert len(set(keys)) == len(store.sessions()) - before == 1
 
 
+def test_a_client_that_asks_late_gets_a_new_session(
+    serve: Serve, store: GuardedStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = serve(rule(store, tmp_path))
+    catalog = client(service, token="of-sales")
+    location = catalog.load_table("sales.orders").metadata_location
+    given = [catalog.load_credentials("sales.orders", location)]
+    assert service._options.vending is not None
+    for later in (440, 460):
+        source = service._options.vending.rules[0].source
+        monkeypatch.setattr(source, "_clock", lambda later=later: time.time() + later)
+        given.append(catalog.load_credentials("sales.orders", location))
+    keys = [one["s3.access-key-id"] for one in given]
+    assert (keys[0] == keys[1], keys[1] == keys[2]) == (True, False)
+    assert int(given[2]["s3.session-token-expires-at-ms"]) > int(given[0]["s3.session-token-expires-at-ms"])
+    assert opened_with(given[2]).get_object(Bucket=location.split("/")[2], Key=location.split("/", 3)[3])["Body"].read()
+
+
 @pytest.mark.parametrize(
     ("place", "resource"),
     [
@@ -469,6 +487,14 @@ def test_sessions_are_shared_by_loads(serve: Serve, store: GuardedStore, tmp_pat
 def test_names_of_folders_are_no_patterns_in_policies(place: str, resource: str) -> None:
     (statement,) = json.loads(read_policy((place,), "aws-cn"))["Statement"]
     assert statement == {"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": [f"arn:aws-cn:s3:::{resource}"]}
+
+
+def test_sessions_decrypt_with_the_keys_that_are_named(serve: Serve, store: GuardedStore, tmp_path: Path) -> None:
+    key = "arn:aws:kms:eu-west-1:123456789012:key/of-the-lake"
+    assert asked_for_keys(serve(rule(store, tmp_path, kms_keys=[key])))["storage-credentials"]
+    objects, decrypt = json.loads(store.sessions()[-1].policy)["Statement"]
+    assert objects["Action"] == ["s3:GetObject"]
+    assert decrypt == {"Effect": "Allow", "Action": ["kms:Decrypt"], "Resource": [key]}
 
 
 def test_policies_are_of_the_partition_of_the_role() -> None:
@@ -528,6 +554,8 @@ def test_the_header_of_clients(header: str | None, *, asks: bool) -> None:
         ({"access_key_id_file": "{secret}"}, "two places"),
         ({"kind": "static", "role": None}, "credentials.external-id"),
         ({"kind": "none"}, "credentials.region"),
+        ({"kms_keys": ["arn:aws:kms:eu-west-1:1:key/*"]}, "credentials.kms-keys"),
+        ({"kms_keys": [1]}, "credentials.kms-keys"),
     ],
 )
 def test_rules_that_are_not_understood_are_refused(
