@@ -20,10 +20,11 @@ from hudi_bridge.errors import StorageError
 from tests.compare import differences
 from tests.connectors.iceberg.test_format_version import row_ids
 from tests.connectors.iceberg.test_iceberg_replicas import replicas
+from tests.connectors.iceberg.test_iceberg_scratch_on_s3 import endpoint, iceberg_rows, names
 from tests.connectors.iceberg.test_iceberg_snapshots import SLICES, Client, builders, table, update
 from tests.table_writer import TableWriter, at
 
-__all__ = ["builders", "table"]  # fixtures
+__all__ = ["builders", "endpoint", "table"]  # fixtures
 COMMITS = 5
 SCHEDULES = 300
 V3 = FormatVersion.V3
@@ -184,6 +185,25 @@ def test_a_claim_follows_the_last_one_and_takes_its_place(scratch: Scratch) -> N
     scratch.write(f"{CLAIMS}/41-50-t0.claim", b"")
     scratch.write(f"{CLAIMS}/not-a-claim", b"")
     assert others.claim(7, 0) == 50
+
+
+def test_services_claim_ids_in_a_store(table: TableWriter, endpoint: str, builders: ThreadPoolExecutor) -> None:
+    scratch = Scratch.open(f"s3://key:secret@views/t?scheme=http&region=us-east-1&endpoint_override={endpoint}")
+    loaded = []
+    for commit in range(2, 5):
+        if commit > 2:
+            update(table, commit, 0)
+            table.commit(at(commit))
+        loaded.append(Client(table, scratch, builders, format_version=V3).load())
+    ranges = [
+        range(one["first-row-id"], one["first-row-id"] + one["added-rows"])
+        for one in json.loads(loaded[-1].metadata)["snapshots"]
+    ]
+    assert [one.start for one in ranges] == [0, ranges[0].stop, ranges[1].stop]
+    assert all(ranges)
+    (claim,) = names(endpoint, CLAIMS)
+    assert claim.startswith(f"{ranges[-1].start}-{ranges[-1].stop}-")
+    assert differences(table.open().snapshot().to_table(), iceberg_rows(loaded[-1], endpoint)) == []
 
 
 def test_a_claim_that_always_comes_too_late_is_an_error(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
