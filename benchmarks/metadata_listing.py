@@ -10,7 +10,6 @@ those of Spark, which has planned once before.
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from hudi import HudiReadOptions, HudiTableBuilder
 from benchmarks.hudi_in_store import in_store
 from benchmarks.machine import facts
 from benchmarks.many_files import WANTED_PARTITION, ManyFiles
+from benchmarks.process_tree import own_peak_bytes
 from benchmarks.reader_process import ReaderProcess, ReadFailedError
 from benchmarks.spark_answers import spark_answers
 from benchmarks.store import Store, running_store
@@ -64,7 +64,7 @@ def measure(reader: str, place: str, query: str, uses_index: str) -> dict[str, A
         "slices": slices,
         "seconds": time.perf_counter() - started,
         "cpu_seconds": time.process_time() - used,
-        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "peak_bytes": own_peak_bytes(),
     }
 
 

@@ -66,6 +66,16 @@ def resident_bytes(process: int) -> int:
     return 0 if fields is None else int(fields[_PAGES]) * _PAGE_BYTES
 
 
+def own_peak_bytes() -> int:
+    """The most resident bytes of this process, of the program that it runs now.
+
+    What ``getrusage`` has as the peak also counts the process that started this one, as a copy of it.
+    """
+    status = Path("/proc/self/status").read_text()
+    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) << 10
+
+
 def _stat(process: int) -> list[str] | None:
     """The fields after the name, None if the process has ended."""
     try:

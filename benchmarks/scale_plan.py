@@ -8,7 +8,6 @@ prints slices, seconds, CPU time, peak memory and requests. The tasks of Spark a
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ import pyarrow.compute as pc
 from benchmarks.lookup import SlowFileSystem
 from benchmarks.machine import facts
 from benchmarks.many_files import WANTED_KEY, WANTED_PARTITION, ManyFiles
+from benchmarks.process_tree import own_peak_bytes
 from hudi_bridge.connectors.spark.plan import SplitPickles, pack
 from hudi_bridge.table import HudiTable
 
@@ -91,15 +91,15 @@ _BY_LISTING = tuple(QUERIES)[:3]
 def measure(folder: Path, many: ManyFiles, query: str, uses_index: str, delay_ms: float) -> dict[str, Any]:
     """What one plan took."""
     store = SimulatedFolders(folder, many, delay_ms / 1000)
-    before, started, used = _peak_bytes(), time.perf_counter(), time.process_time()
+    before, started, used = own_peak_bytes(), time.perf_counter(), time.process_time()
     table = HudiTable.open(str(folder), store, options={"hoodie.metadata.enable": uses_index})
     slices, notes = QUERIES[query](table)
     return {
         "slices": slices,
         "seconds": time.perf_counter() - started,
         "cpu_seconds": time.process_time() - used,
-        "peak_bytes": _peak_bytes(),
-        "grown_bytes": _peak_bytes() - before,
+        "peak_bytes": own_peak_bytes(),
+        "grown_bytes": own_peak_bytes() - before,
         "requests": store.requests,
         "notes": notes,
     }
@@ -108,10 +108,6 @@ def measure(folder: Path, many: ManyFiles, query: str, uses_index: str, delay_ms
 def expected_slices(many: ManyFiles, query: str) -> int:
     """The number of slices that a query has."""
     return {"one partition": many.slices, "one record key": 1}.get(query, many.partitions * many.slices)
-
-
-def _peak_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def _line(query: str, uses_index: str, found: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.connectors.spark.processes import ROOT, environment
 
-pytestmark = [pytest.mark.jvm, pytest.mark.long]
+pytestmark = pytest.mark.jvm
 
 
 def test_sums_are_as_known_though_an_executor_is_killed(tmp_path: Path) -> None:
