@@ -89,7 +89,8 @@ golden: $(INSTALLED) ## Compare the golden tables with the answers of Hudi, as A
 
 matrix: jdks $(SPARK35_INSTALLED) ## Compare the golden tables through every engine; print the counts (JDKs)
 	$(PYTEST) tests/test_golden.py tests/connectors/iceberg/test_iceberg_golden.py --matrix
-	$(BIN)/python -m pytest $(SPARK_TESTS)/test_spark_golden.py $(SPARK_TESTS)/test_spark_iceberg.py --matrix
+	$(BIN)/python -m pytest $(SPARK_TESTS)/test_spark_golden.py $(SPARK_TESTS)/test_spark_other_golden.py \
+		$(SPARK_TESTS)/test_spark_iceberg.py --matrix
 	$(BIN)/python -m pytest $(TRINO_TESTS)/test_trino_iceberg.py $(TRINO_TESTS)/test_trino_sql_route.py \
 		$(TRINO_TESTS)/test_trino_unmerged.py -k golden --matrix
 	$(BIN)/python -m pytest $(TRINO_TESTS)/test_presto_iceberg.py $(TRINO_TESTS)/test_presto_sql_route.py -k golden --matrix

@@ -7,14 +7,17 @@ writes them into the page. ``tests/test_compatibility_page.py`` fails if they ar
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tests import refusals
 from tests.connectors.trino import test_unmerged
-from tests.golden_cases import golden_case
+from tests.golden_cases import GoldenQuery, golden_base_formats, golden_bootstrapped, golden_case
+from tests.other_golden import ORC_WITH_TIMES
 from tests.test_golden import ANSWERED, BY_HAND, DEVIATING, QUERIES, REFUSED, TWINS, UNANSWERED
+from tests.test_other_golden import MERGED_BY_TRINO
 from tests.test_peer import PEER_DIFFERS, PEER_REFUSES
 from tests.test_peer import TABLES as PEER_TABLES
 
@@ -35,6 +38,12 @@ FEATURES: Mapping[str, str] = {
     "w": "operations of a changelog",
 }
 """What the tables of each group are about."""
+
+OTHER_FEATURES: Mapping[str, Callable[[], Iterable[GoldenQuery]]] = {
+    "bootstrapped tables": golden_bootstrapped,
+    "base files of ORC, Lance, HFile": golden_base_formats,
+}
+"""What tables in archives of their own are about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +91,10 @@ def sections() -> str:
         "",
         f"That is {len(QUERIES):,} queries to {len(golden_tables()):,} tables: {_counts()}.",
         "",
-        "Python, DuckDB, Polars and Spark read all of them. Trino reads what is published for it; where it merges log",
-        "records by itself (`--unmerged`), some tables are refused by name before anything is published. The last",
-        "column is another reader, the package `hudi` (hudi-rs), for the tables on which the tests compare the two.",
+        "Python, DuckDB, Polars and Spark read all of them, but for timestamps of ORC. Trino reads what is published",
+        "for it; where it merges log records by itself (`--unmerged`), some tables are refused by name before anything",
+        "is published. The last column is another reader, the package `hudi` (hudi-rs), for the tables on which the",
+        "tests compare the two.",
         "",
         *_by_engine(),
         END,
@@ -135,6 +145,11 @@ def _by_engine() -> Iterator[str]:
         asked = names & set(PEER_TABLES)
         peer = "not compared" if not asked else _outcome(asked, asked & set(PEER_REFUSES), asked & set(PEER_DIFFERS))
         rows.append([FEATURES[group], f"read: {len(names)}", _outcome(names, refused, set()), peer])
+    for about, queries in OTHER_FEATURES.items():
+        names = {query.case for query in queries()}
+        refused_by_all = names & {ORC_WITH_TIMES}
+        refused = names - set(MERGED_BY_TRINO)
+        rows.append([about, _outcome(names, refused_by_all, set()), _outcome(names, refused, set()), "not compared"])
     yield from _table(["about", "Python, DuckDB, Polars, Spark", "Trino, merging by itself", "hudi-rs"], rows)
 
 
@@ -150,9 +165,14 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def with_sections(page: str) -> str:
     """The page with what is between its marks made anew."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return before + sections() + after
+    page = _between(page, BEGIN, END, sections())
+    return _between(page, refusals.BEGIN, refusals.END, refusals.section())
+
+
+def _between(page: str, begin: str, end: str, section: str) -> str:
+    before, _, rest = page.partition(begin)
+    _, _, after = rest.partition(end)
+    return before + section + after
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
@@ -36,29 +35,17 @@ from hudi_bridge.splits.bootstrap import INDEX_PATH
 from hudi_bridge.storage import Storage
 from tests.compare import differences
 from tests.golden_cases import GoldenQuery, golden_bootstrapped
+from tests.other_golden import DEVIATIONS, source_of
 from tests.test_golden import answer_of, dataset_of
 
 QUERIES = {query.name: query for query in golden_bootstrapped()}
-INCLUDES_BEGIN = "Hudi 1.0.2 includes the beginning of the range"
-NO_SOURCE = "Hudi 0.15 returns nulls for what the base files do not have"
-DEVIATIONS = {
-    "flat_v6-4-incremental": NO_SOURCE,
-    "metadata_v8-4-incremental": INCLUDES_BEGIN,
-    "metadata_v8-5-incremental": INCLUDES_BEGIN,
-    "metadata_v8-6-incremental": INCLUDES_BEGIN,
-}
-"""Queries that Hudi answers otherwise, and why."""
 SNAPSHOTS = [name for name, query in QUERIES.items() if query.kind == "snapshot"]
 BOOTSTRAPPED = [name for name in SNAPSHOTS if not name.startswith("full_")]
 METADATA = QUERIES["metadata_v9-0-snapshot"]
 
 
-def options(query: GoldenQuery) -> Mapping[str, str]:
-    return {BOOTSTRAP_SOURCE_KEY: str(query.table.with_name("source"))}
-
-
 def dataset(query: GoldenQuery) -> HudiDataset:
-    return dataset_of(query, HudiTable.open(query.table, options=options(query)))
+    return dataset_of(query, HudiTable.open(query.table, options=source_of(query)))
 
 
 @pytest.fixture
@@ -166,7 +153,7 @@ def test_engines_do_not_read_base_files_with_meta_columns_only() -> None:
 def test_duckdb(name: str) -> None:
     query = QUERIES[name]
     with duckdb.connect() as connection:
-        attach(connection, HudiTable.open(query.table, options=options(query)), "trips")
+        attach(connection, HudiTable.open(query.table, options=source_of(query)), "trips")
         assert not differences(answer_of(query), connection.sql("FROM trips").to_arrow_table())
         column = answer_of(query).schema.names[-1]
         value = answer_of(query).column(column)[0].as_py()
@@ -183,7 +170,7 @@ def test_iceberg(name: str, client: IcebergClient | None, tmp_path: Path) -> Non
         Scratch.open(str(tmp_path)),
         locations=Locations(),
         builds=1,
-        merging=MergeSettings(options=options(query), payloads={}),
+        merging=MergeSettings(options=source_of(query), payloads={}),
         rewriting=Rewriting(client=client),
     )
     rows = StaticTable.from_metadata(published.metadata_location).scan().to_arrow()
@@ -191,13 +178,13 @@ def test_iceberg(name: str, client: IcebergClient | None, tmp_path: Path) -> Non
 
 
 def test_trino_gets_the_rows_of_slices_that_it_cannot_read(tmp_path: Path) -> None:
-    table = HudiTable.open(METADATA.table, options=options(METADATA))
+    table = HudiTable.open(METADATA.table, options=source_of(METADATA))
     published = publish_log_records(table, str(tmp_path))
     assert published.publication.why_whole == "it is no Parquet file with all columns"
 
 
 def test_the_versions_of_a_record_begin_in_the_source() -> None:
-    table = HudiTable.open(METADATA.table, options=options(METADATA))
+    table = HudiTable.open(METADATA.table, options=source_of(METADATA))
     (group,) = table.history_of("k012").file_groups
     assert [version.row["name"].to_pylist() for version in group.versions] == [["n12-1"], ["n12-2"]]
 

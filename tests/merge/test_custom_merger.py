@@ -208,3 +208,50 @@ def test_a_merger_that_fails_names_the_record(tmp_path: Path) -> None:
     with pytest.raises(MergeError, match="KeyError: 'score'") as caught:
         HudiTable.open(str(tmp_path), payloads={STRATEGY: HighestScore()}).snapshot().to_table()
     assert caught.value.record_key == "a"
+
+
+class LatestDelete(RecordMerger):
+    """Takes every delete, and a row after it if it is not older."""
+
+    def merge_versions(self, older: VersionToMerge, newer: VersionToMerge) -> VersionToMerge:
+        if newer.is_delete or not older.is_delete or newer.ordering >= older.ordering:
+            return newer
+        return older
+
+
+@pytest.mark.parametrize(("flagged", "left"), [(False, []), (True, ["b"])])
+def test_a_delete_after_a_delete_counts_if_it_has_a_row(tmp_path: Path, *, flagged: bool, left: list[str]) -> None:
+    """Hudi looks at whether the record has changed, and deletes of delete blocks have none."""
+    fields = (("id", "string"), ("ts", "long"), ("value", "string"), ("_hoodie_is_deleted", "boolean"))
+    table = TableWriter(folder=tmp_path, version=9, fields=fields, options=OWN).create()
+    table.base_file(at(1), [{"id": "a", "ts": 1, "value": "a", "_hoodie_is_deleted": False}])
+    table.commit(at(1))
+    late = {"id": "a", "ts": 3, "value": "", "_hoodie_is_deleted": True}
+    blocks = [
+        table.delete_block(at(2), [("a", 5)]),
+        table.data_block(at(2), [late]) if flagged else table.delete_block(at(2), [("a", 3)]),
+        table.data_block(at(2), [{"id": "a", "ts": 4, "value": "b", "_hoodie_is_deleted": False}]),
+    ]
+    table.log_file(at(2), blocks)
+    table.commit(at(2))
+    rows = HudiTable.open(str(tmp_path), payloads={STRATEGY: LatestDelete()}).snapshot().to_table()
+    assert rows["value"].to_pylist() == left
+
+
+def test_several_ordering_fields_are_a_tuple(tmp_path: Path) -> None:
+    seen: list[object] = []
+
+    class Noting(RecordMerger):
+        def merge_versions(self, older: VersionToMerge, newer: VersionToMerge) -> VersionToMerge:
+            seen.append((older.ordering, newer.ordering))
+            return newer
+
+    table = TableWriter(folder=tmp_path, version=9, ordering_fields=("ts", "value"), options=OWN).create()
+    table.base_file(at(1), [{"id": "a", "ts": 1, "value": "x"}])
+    table.commit(at(1))
+    deletes = table.delete_block(at(2), [("a", (2, "y"))])
+    table.log_file(at(2), [deletes, table.data_block(at(2), [{"id": "a", "ts": 3, "value": "z"}])])
+    table.commit(at(2))
+    found = HudiTable.open(str(tmp_path), payloads={STRATEGY: Noting()}).snapshot().to_table()
+    assert found["value"].to_pylist() == ["z"]
+    assert seen == [((2, "y"), (3, "z")), ((1, "x"), (3, "z"))]

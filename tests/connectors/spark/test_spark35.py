@@ -1,4 +1,4 @@
-"""A dozen golden tables through PySpark 3.5."""
+"""Some golden tables through PySpark 3.5."""
 
 import json
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 
 from tests.compare import differences
 from tests.connectors.spark.processes import PYTHON35, output_of
+from tests.other_golden import OTHERS, OtherQuery, chosen
 from tests.test_golden import ANSWERED, QUERIES, answer_of
 
 pytestmark = pytest.mark.jvm
@@ -26,34 +27,41 @@ CASES = (
     "g_sor_rename_120",
     "h_column_stats_120",
     "i_cow_120",
+    "w_operation_0150",
+    "w_operation_120",
+    "w_operation_parquet_120",
 )
+WITHOUT_PACKAGES = ("lance_mor",)
+"""Tables whose package is not in the environment of PySpark 3.5."""
 
 
 def test_rows_through_pyspark_3_5_are_those_of_hudi(tmp_path: Path) -> None:
     one_of_each_kind = {(key[0], QUERIES[key].kind): key for key in sorted(ANSWERED) if key[0] in CASES}
-    keys = sorted(one_of_each_kind.values())
-    queries = []
-    for key in keys:
-        query = QUERIES[key]
-        queries.append(
-            {
-                "name": query.name,
-                "path": str(query.table),
-                "options": dict(query.reader_options),
-                "filter": query.where_in_spark,
-                "is_snapshot": query.kind != "incremental",
-            }
-        )
+    asked = [OtherQuery(QUERIES[key], {}) for key in sorted(one_of_each_kind.values())]
+    counted = len(asked)
+    asked += [OTHERS[name] for name in chosen(everything=False) if OTHERS[name].query.case not in WITHOUT_PACKAGES]
+    # The keys of the last table are looked up, too.
+    asked.sort(key=lambda one: one.query.case == "i_cow_120")
+    queries = [
+        {
+            "name": query.name,
+            "path": str(query.table),
+            "options": {**query.reader_options, **options},
+            "filter": query.where_in_spark,
+            "is_snapshot": query.kind != "incremental",
+        }
+        for query, options in asked
+    ]
     (tmp_path / "queries.json").write_text(json.dumps(queries))
     output = output_of("golden_rows.py", str(tmp_path), python=PYTHON35)
     different = {}
-    for key in keys:
-        found = pq.read_table(tmp_path / QUERIES[key].name)
-        if problems := differences(answer_of(QUERIES[key]), found):
-            different[QUERIES[key].name] = problems
+    for query, _ in asked:
+        found = pq.read_table(tmp_path / query.name)
+        if problems := differences(answer_of(query), found):
+            different[query.name] = problems
     assert different == {}
     counts, refusal = output.splitlines()[-2:]
     native, rows, located = map(int, counts.split())
     assert rows == located > 0
-    assert native > len(keys)
+    assert native > counted
     assert "PySpark 3.5" in refusal
