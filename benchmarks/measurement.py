@@ -18,14 +18,20 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from benchmarks.process_tree import file_reads
 from benchmarks.scenarios import Delivery, Read
 
 TIMEOUT_SECONDS = 300
-_POPULATE_READ = 22
-"""``MADV_POPULATE_READ`` of Linux 5.14; older kernels refuse it, and memory then includes code as it is first run."""
+_POPULATE_READ, _POPULATE_WRITE = 22, 23
+"""``MADV_POPULATE_READ`` and ``_WRITE`` of Linux 5.14.
+
+Older kernels refuse them: memory then includes code as it is first run, and time the copies of pages.
+"""
+_PRESENT_BIT = 63
+_PAGE_ENTRY_BYTES = 8
 
 
 class Reader(Protocol):
@@ -43,14 +49,33 @@ def _resident_bytes() -> int:
     return resident_pages * resource.getpagesize()
 
 
-def _map_code() -> None:
-    """Map the pages of libraries into this process: a fork begins without, and they are no memory of a read."""
+def _own_memory() -> None:
+    """Make memory of this process like that of a process that has not been forked.
+
+    A fork begins without pages of libraries, and shares the others with its parent: the first write to each copies it.
+    Neither is a part of a read. Pages that are not in memory yet stay so.
+    """
     libc = ctypes.CDLL(None)
     for line in Path("/proc/self/maps").read_text().splitlines():
         fields = line.split()
+        start, end = (int(address, 16) for address in fields[0].split("-"))
         if len(fields) > 5 and fields[5].startswith("/") and fields[1].startswith("r"):
-            start, end = (int(address, 16) for address in fields[0].split("-"))
             libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _POPULATE_READ)
+        if fields[1].startswith("rw-p"):
+            for begin, size in _present_parts(start, end):
+                libc.madvise(ctypes.c_void_p(begin), ctypes.c_size_t(size), _POPULATE_WRITE)
+
+
+def _present_parts(start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Address and size of the parts of a mapping that are in memory."""
+    page = resource.getpagesize()
+    with Path("/proc/self/pagemap").open("rb", buffering=0) as pages:
+        pages.seek(start // page * _PAGE_ENTRY_BYTES)
+        entries = np.frombuffer(pages.read((end - start) // page * _PAGE_ENTRY_BYTES), np.uint64)
+    present = np.concatenate([[False], entries >> np.uint64(_PRESENT_BIT) == 1, [False]])
+    (edges,) = np.nonzero(present[1:] != present[:-1])
+    for first, last in zip(edges[0::2].tolist(), edges[1::2].tolist(), strict=True):
+        yield start + first * page, (last - first) * page
 
 
 def _delivered_rows(reader: Reader, path: str, read: Read) -> int:
@@ -65,7 +90,7 @@ def _delivered_rows(reader: Reader, path: str, read: Read) -> int:
 
 def time_read(reader: Reader, path: str, read: Read) -> dict[str, object]:
     """What a read took, as the fields of a ``Reading``, and its number of rows."""
-    _map_code()
+    _own_memory()
     resident, (bytes_before, calls_before) = _resident_bytes(), file_reads(os.getpid())
     start, cpu_start = time.perf_counter(), time.process_time()
     rows = _delivered_rows(reader, path, read)

@@ -1,7 +1,9 @@
 """What the suite of benchmarks says about its runs; these runs are made up."""
 
+import ctypes
 import dataclasses
 import io
+import mmap
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import aims, page, plot, steps, turns
+from benchmarks import aims, measurement, page, plot, steps, turns
 from benchmarks.aims import MEASURES, Aims
 from benchmarks.contenders import Contender
 from benchmarks.reader_process import ReaderProcess, ReadFailedError
@@ -280,3 +282,13 @@ def test_other_rows_when_timed_are_a_wrong_answer() -> None:
 def test_our_own_failure_ends_the_run() -> None:
     with pytest.raises(ReadFailedError):
         measured(MadeUp(OURS, None), MadeUp(PEER, "1"))
+
+
+def test_of_a_mapping_only_the_pages_that_are_in_memory_are_made_those_of_a_fork() -> None:
+    size = mmap.PAGESIZE
+    mapping = mmap.mmap(-1, 8 * size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    for number in (1, 3, 4):
+        mapping[number * size] = 1
+    start = ctypes.addressof(ctypes.c_char.from_buffer(mapping))
+    parts = list(measurement._present_parts(start, start + 8 * size))
+    assert parts == [(start + size, size), (start + 3 * size, 2 * size)]
