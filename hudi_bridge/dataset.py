@@ -5,7 +5,6 @@ The filter is applied exactly. A query is planned once; each scan reads the file
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import closing
 from dataclasses import fields, replace
 from functools import partial
@@ -20,33 +19,19 @@ from hudi_bridge.dispatch import read_rows, with_small_ones_together
 from hudi_bridge.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.explanation import Explanation, explained
-from hudi_bridge.indexes.candidates import (
-    RECORD_INDEX,
-    KeyIndex,
-    RecordIndex,
-    candidate_splits,
-    groups_of_keys,
-    splits_in_groups,
-)
-from hudi_bridge.indexes.secondary_index import STEP as SECONDARY_INDEX
-from hudi_bridge.indexes.skipping import Skipping
 from hudi_bridge.logformat.scan import SkippedBlocks
-from hudi_bridge.merge.arrays import Column
 from hudi_bridge.operations import current_context, operation
-from hudi_bridge.options import DATA_SKIPPING_KEY
 from hudi_bridge.readers.key_condition import RecordKey, spelled_keys, text_column
 from hudi_bridge.readers.log_record_scanner import read_live_blocks
 from hudi_bridge.readers.parallel import iter_parallel, most_at_once
 from hudi_bridge.readers.request import RowRequest, column_names, referenced_columns
 from hudi_bridge.replanning import Replanning
+from hudi_bridge.split_choice import SplitChoice
 from hudi_bridge.splits.plan_notes import PlanNotes
-from hudi_bridge.splits.query_plan import QueryPlan, SnapshotPlan, Split
-from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.splits.query_plan import QueryPlan, Split
+from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.store_reads import iter_from_store
-from hudi_bridge.timeline.plans import GroupId
 
-AnySplit = TypeVar("AnySplit", bound=Split)
 _Result = TypeVar("_Result")
 Columns = Sequence[str] | Mapping[str, pc.Expression] | None
 BatchGenerator = Generator[pa.RecordBatch, None, None]
@@ -153,24 +138,18 @@ class HudiDataset(ds.FileSystemDataset):
 
     def __init__(
         self,
-        storage: Storage,
-        plan: QueryPlan,
+        choice: SplitChoice,
         row_filter: pc.Expression | None = None,
-        record_index: RecordIndex | None = None,
-        skipping: Skipping | None = None,
-        key_index: KeyIndex | None = None,
         planned_again: "Callable[[], HudiDataset] | None" = None,
     ) -> None:
-        """A dataset for a plan; use the methods of ``HudiTable`` instead."""
+        """A dataset for the splits of a plan; use the methods of ``HudiTable`` instead."""
+        storage = choice.storage
         parquet = ds.ParquetFileFormat()
         missing = parquet.make_fragment(storage.resolve(_NOT_BY_ARROW), storage.filesystem)
-        super().__init__([missing], plan.schema, parquet, storage.filesystem)
+        super().__init__([missing], choice.plan.schema, parquet, storage.filesystem)
         self._storage = storage
-        self._plan = plan
+        self._choice = choice
         self._row_filter = row_filter
-        self._record_index = record_index
-        self._skipping = skipping
-        self._key_index = key_index
         self._planned_again = planned_again
         self._replanning = None if planned_again is None else Replanning(self._plan_again)
 
@@ -233,15 +212,7 @@ class HudiDataset(ds.FileSystemDataset):
         request = self._request(self.schema.names, filter)
         if not use_indexes:
             return self._plan.splits(request.row_filter)
-        if request.record_keys is None:
-            return self._planned(request)
-        located = self._located(request)
-        if located is not None:
-            return iter(located)
-        splits = self._planned(request)
-        whole = {(split.slices[0].partition_path, split.slices[0].file_id): split for split in splits}
-        found = self._candidates(whole.values(), request.record_keys)
-        return (whole[piece.partition_path, piece.file_id] for split in found for piece in split.slices)
+        return self._choice.lazily(request)
 
     def explain(self, filter: pc.Expression | None = None, columns: Columns = None) -> Explanation:
         """What a scan of these columns with this filter reads, and what ruled out the rest.
@@ -255,7 +226,7 @@ class HudiDataset(ds.FileSystemDataset):
         if self.query_type is QueryType.CHANGES:
             raise QueryError("explain", "changes, which compare states of file slices", "a query for rows")
         request, notes = self._request(self._names(columns), filter), PlanNotes()
-        slices = [piece for split in self._chosen(request, notes=notes) for piece in split.slices]
+        slices = [piece for split in self._choice.chosen(request, notes=notes) for piece in split.slices]
         return explained(self._storage, self._plan, request, slices, notes)
 
     def left_out_log_files(self) -> int:
@@ -280,8 +251,7 @@ class HudiDataset(ds.FileSystemDataset):
             QueryError: the filter does not fit the table.
         """
         request = RowRequest.of(self.schema, row_filter=self._combined(expression))
-        indexes = self._record_index, self._skipping, self._key_index
-        return HudiDataset(self._storage, self._plan, request.row_filter, *indexes, self._planned_again)
+        return HudiDataset(self._choice, request.row_filter, self._planned_again)
 
     def get(
         self,
@@ -414,6 +384,10 @@ class HudiDataset(ds.FileSystemDataset):
         """All rows as an Arrow C stream."""
         return self.scanner().__arrow_c_stream__(requested_schema)
 
+    @property
+    def _plan(self) -> QueryPlan:
+        return self._choice.plan
+
     def _plan_again(self, error: HudiReadError) -> None:
         """Take the plan of the newest state; raises the error if its columns are others than scans have promised."""
         assert self._planned_again is not None
@@ -421,8 +395,7 @@ class HudiDataset(ds.FileSystemDataset):
         if not newer.schema.equals(self.schema):
             raise error
         _LOG.info("%s: planned again as of %s: %s", self._storage.shown_path, newer.instant, error)
-        for name in ("_plan", "_record_index", "_skipping", "_key_index"):
-            setattr(self, name, getattr(newer, name))
+        self._choice = newer._choice  # noqa: SLF001 - of another object of this class
 
     def _names(self, columns: Columns) -> list[str]:
         if columns is None:
@@ -446,82 +419,13 @@ class HudiDataset(ds.FileSystemDataset):
             return request
         return request.with_keys_of_filter(self._plan.context)
 
-    def _planned(self, request: RowRequest, notes: PlanNotes | None = None) -> Iterator[Split]:
-        """The splits of which rows may pass the filter; those of record keys are chosen by keys alone."""
-        plan, row_filter, columns = self._plan, request.row_filter, request.filter_columns
-        skipping = self._skipping if plan.context.skips_slices else None
-        if skipping is None or row_filter is None or request.record_keys is not None:
-            return _counting(plan.splits(row_filter, notes), notes)
-        slices: Iterable[RealtimeFileSplit] | None = None
-        if skipping.groups is not None and isinstance(plan, SnapshotPlan):
-            groups = skipping.groups.file_groups(row_filter, columns, plan.context, notes)
-            if groups is not None:
-                slices = self._in_groups(plan, groups, row_filter, notes, SECONDARY_INDEX)
-        if slices is None:
-            slices = (piece for split in _counting(plan.splits(row_filter, notes), notes) for piece in split.slices)
-        return skipping.splits_that_may_pass(slices, row_filter, columns, plan.context, notes)
-
-    def _in_groups(
-        self,
-        plan: SnapshotPlan,
-        groups: AbstractSet[GroupId],
-        row_filter: pc.Expression | None,
-        notes: PlanNotes | None,
-        index: str,
-    ) -> list[RealtimeFileSplit]:
-        """The splits of the groups that an index has named; only their partitions are listed."""
-        splits = plan.splits_within({path for path, _ in groups}, row_filter, notes)
-        return splits_in_groups(_counting(splits, notes), groups, notes, index)
-
-    def _candidates(
-        self, splits: Iterable[Split], record_keys: Column, notes: PlanNotes | None = None
-    ) -> list[RealtimeFileSplit]:
-        """The slices that may hold the keys; their base files only if these may."""
-        slices = (piece for split in splits for piece in split.slices)
-        if not self._plan.context.skips_slices:
-            return list(slices)
-        keys = map(str, record_keys.to_pylist())
-        return candidate_splits(self._storage, slices, keys, self._key_index, notes)
-
-    def _located(
-        self, request: RowRequest, partition_path: str | None = None, notes: PlanNotes | None = None
-    ) -> list[RealtimeFileSplit] | None:
-        """The splits of the record keys by the record index, None if it cannot tell.
-
-        Only the partitions that it names are listed.
-        """
-        plan = self._plan
-        if request.record_keys is None or not plan.context.skips_slices:
-            return None
-        groups = groups_of_keys(self._record_index, map(str, request.record_keys.to_pylist()), notes)
-        if groups is None or not isinstance(plan, SnapshotPlan):
-            return None
-        wanted = {group for group in groups if partition_path in (None, group[0])}
-        return self._in_groups(plan, wanted, request.row_filter, notes, RECORD_INDEX)
-
-    def _chosen(
-        self, request: RowRequest, partition_path: str | None = None, notes: PlanNotes | None = None
-    ) -> list[Split]:
-        """The splits that a scan reads; of record keys, those of one partition if its path is given."""
-        located = self._located(request, partition_path, notes)
-        if located is not None:
-            return list(located)
-        splits: list[Split] = list(self._planned(request, notes))
-        if notes is not None and request.row_filter is not None and not self._plan.context.skips_slices:
-            notes.not_used("indexes", f"{DATA_SKIPPING_KEY} is false")
-        if request.record_keys is None:
-            return splits
-        slices = (piece for split in splits for piece in split.slices)
-        chosen = (piece for piece in slices if partition_path in (None, piece.partition_path))
-        return list(self._candidates(chosen, request.record_keys, notes))
-
     def _plan_of_scan(self, request: RowRequest, partition_path: str | None) -> list[Split]:
         """The splits that a scan reads, with a word to the log."""
         notes = PlanNotes() if _LOG.isEnabledFor(logging.DEBUG) else None
         with operation(
             _LOG, "plan", table=self._storage.shown_path, query=str(self.query_type), instant=self.instant
         ) as planning:
-            splits = self._chosen(request, partition_path, notes)
+            splits = self._choice.chosen(request, partition_path, notes)
             if planning.is_heard:
                 pieces = [piece for split in splits for piece in split.slices]
                 base, logs = (piece.base_size_bytes for piece in pieces), (piece.log_size_bytes for piece in pieces)
@@ -551,11 +455,6 @@ class HudiDataset(ds.FileSystemDataset):
         together = with_small_ones_together(self._storage, splits, request, at_once)
         sources = [partial(read, split) for split in together]
         return iter_parallel(sources, use_threads=use_threads, at_once=at_once, first_alone=not are_all_wanted)
-
-
-def _counting(splits: Iterator[AnySplit], notes: PlanNotes | None) -> Iterator[AnySplit]:
-    """The same splits; if there are notes, these count them as listed."""
-    return splits if notes is None else notes.counting(splits)
 
 
 def _look_ups_at_once(splits: Sequence[Split]) -> int:

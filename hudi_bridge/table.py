@@ -41,6 +41,7 @@ from hudi_bridge.schema_history import (
     read_file_columns,
     read_schema_history,
 )
+from hudi_bridge.split_choice import SplitChoice
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.incremental import plan_incremental
 from hudi_bridge.splits.opening import open_state, refreshed
@@ -317,7 +318,9 @@ class HudiTable:
             UnsupportedTableError: the rows of the table do not record their commits.
         """
         plan = plan_incremental(self._latest, self.instant_range(after, up_to))
-        return dataset.HudiDataset(self._state.storage, plan, skipping=self._skipping_by_files)
+        return dataset.HudiDataset(
+            SplitChoice(storage=self._state.storage, plan=plan, skipping=self._skipping_by_files)
+        )
 
     def instant_range(self, after: InstantLike, up_to: InstantLike | None = None) -> InstantRange:
         """The commits of an incremental query with these ends.
@@ -351,7 +354,7 @@ class HudiTable:
         if format not in set(ChangeFormat):
             raise QueryError("format", repr(format), " or ".join(ChangeFormat))
         plan = plan_changes(self._latest, self.instant_range(after, up_to), ChangeFormat(format))
-        return dataset.HudiDataset(self._state.storage, plan)
+        return dataset.HudiDataset(SplitChoice(storage=self._state.storage, plan=plan))
 
     def diff(
         self,
@@ -505,15 +508,14 @@ class HudiTable:
         planner = self._planner(as_of)
         # Record index and secondary index say where records are now.
         is_newest = planner.state.instant == self._state.instant
-        plan = SnapshotPlan(planner, query_type)
-        return dataset.HudiDataset(
-            self._state.storage,
-            plan,
+        choice = SplitChoice(
+            storage=self._state.storage,
+            plan=SnapshotPlan(planner, query_type),
             record_index=self._record_index if is_newest else None,
             skipping=self._skipping if is_newest else self._skipping_by_files,
             key_index=self._key_index,
-            planned_again=planned_again,
         )
+        return dataset.HudiDataset(choice, planned_again=planned_again)
 
     @cached_property
     def _record_index(self) -> RecordIndexOfTable:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.split_choice import SplitChoice
 from hudi_bridge.table import HudiTable
 from tests.counting_files import CountingFileSystem
 from tests.golden_cases import golden_table
@@ -145,7 +146,8 @@ def test_a_record_index_names_the_file_groups(tmp_path: Path) -> None:
     files = CountingFileSystem()
     index = Index()
     snapshot = HudiTable.open(str(folder), files).snapshot()
-    dataset = HudiDataset(snapshot._storage, snapshot._plan, record_index=index)
+    choice = SplitChoice(storage=snapshot._storage, plan=snapshot._plan, record_index=index)
+    dataset = HudiDataset(choice)
     requests = files.reset()
     assert dataset.get("k00025").num_rows == 1
     assert requests.reads <= 3
