@@ -76,8 +76,8 @@ def told_blocks(batches: Sequence[bytes]) -> pa.RecordBatch:
     return blocks
 
 
-def columns_of_place() -> list[Column]:
-    """What a scan of base files tells of the place of each row, for ``without_deleted``."""
+def _columns_of_place() -> list[Column]:
+    """What a scan of base files tells of the place of each row."""
     block = _block_of("_metadata.row_index")
     return [
         col("_metadata.file_name").alias(_BASE_FILE),
@@ -87,7 +87,7 @@ def columns_of_place() -> list[Column]:
 
 
 def without_deleted(scan: DataFrame, blocks: DataFrame) -> DataFrame:
-    """The rows of a scan with ``columns_of_place``, without those whose bit in ``blocks`` is set."""
+    """The rows of a ``base_file_scan``, without those whose bit in ``blocks`` is set."""
     # Spark finds a number much sooner than a name; the name is compared with what has been found.
     hashed = blocks.select("*", expr(f"xxhash64({FILE}, {BLOCK})").alias(_HASH))
     same = f"{_BASE_FILE} = {FILE} AND {_block_of(_POSITION)} = {BLOCK}"
@@ -97,7 +97,9 @@ def without_deleted(scan: DataFrame, blocks: DataFrame) -> DataFrame:
     )
     is_set = f"(shiftright({BITS}[{word}], {bit}) & 1L) = 1L"
     # Within a function, the names are no keys of the join.
-    return scan.join(hashed, expr(f"{_BASE_HASH} = {_HASH} AND if({same}, {is_set}, false)"), "left_anti")
+    placed = scan.select("*", *_columns_of_place())
+    left = placed.join(hashed, expr(f"{_BASE_HASH} = {_HASH} AND if({same}, {is_set}, false)"), "left_anti")
+    return left.drop(_BASE_FILE, _POSITION, _BASE_HASH)
 
 
 def _block_of(position: str) -> str:

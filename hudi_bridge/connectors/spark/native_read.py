@@ -15,6 +15,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast, col
 
+from hudi_bridge.connectors.spark.deleted_bits import BITS_SCHEMA, are_few, bits_of, without_bits
 from hudi_bridge.connectors.spark.delta_columns import (
     BLOCKS_SCHEMA,
     FILE,
@@ -23,12 +24,12 @@ from hudi_bridge.connectors.spark.delta_columns import (
     without_deleted,
 )
 from hudi_bridge.connectors.spark.errors import cause_of
-from hudi_bridge.connectors.spark.jobs import frame_of, quoted
+from hudi_bridge.connectors.spark.jobs import frame_of
 from hudi_bridge.connectors.spark.kept_rows import KeptBatches, run_and_keep
 from hudi_bridge.connectors.spark.native_choice import folder_if_native, reasons_by_place
 from hudi_bridge.connectors.spark.native_files import NativeFiles, remember
 from hudi_bridge.connectors.spark.native_location import NotNativeError, SparkFolder
-from hudi_bridge.connectors.spark.native_scan import base_file_scan
+from hudi_bridge.connectors.spark.native_scan import base_file_scan, with_values_of
 from hudi_bridge.connectors.spark.plan import Listing, pack
 from hudi_bridge.connectors.spark.routes import SliceRoutes
 from hudi_bridge.connectors.spark.slice_deltas import DeltaJob, DeltaTask, MergedSlice
@@ -103,23 +104,32 @@ def _native_parts(
     spark: SparkSession, listing: Listing, folder: SparkFolder, merged: KeptBatches[MergedSlice]
 ) -> Iterator[DataFrame]:
     schema = listing.reading.schema
-    names = [quoted(name) for name in schema.names]
     slices = sorted(merged.reports.items())
     paths: dict[bool, list[str]] = {False: [], True: []}
+    rows_by_file = {}
     for place, one in slices:
         if one.left:
-            paths[one.deleted > 0].append(f"{folder.path}/{listing.splits[place].base_path}")
+            path = f"{folder.path}/{listing.splits[place].base_path}"
+            paths[one.deleted > 0].append(path)
+            if one.deleted:
+                rows_by_file[path.rpartition("/")[2]] = one.deleted + one.left
     blocks_kept = sum(one.blocks_kept for _, one in slices)
     size = sum(one.added_bytes for _, one in slices) + blocks_kept * _BLOCK_BYTES
     kept = merged.rows(delta_schema(schema), size)
     if paths[False]:
-        yield base_file_scan(spark, paths[False], schema).select(names)
+        yield with_values_of(schema, base_file_scan(spark, paths[False], schema))
     if paths[True]:
         told = told_blocks([batch for _, one in slices for batch in one.blocks])
-        blocks = merged.rows_of_driver(told, BLOCKS_SCHEMA)
-        if blocks_kept:
-            blocks = blocks.unionByName(kept.where(col(FILE).isNotNull()).select(blocks.columns))
         scan = base_file_scan(spark, paths[True], schema)
-        yield without_deleted(scan, broadcast(blocks) if blocks_kept <= _MOST_BROADCAST else blocks).select(names)
+        if not blocks_kept and are_few(rows_by_file):
+            bits = merged.rows_of_driver(bits_of(rows_by_file, told), BITS_SCHEMA)
+            left = without_bits(spark, scan, rows_by_file, bits)
+        else:
+            blocks = merged.rows_of_driver(told, BLOCKS_SCHEMA)
+            if blocks_kept:
+                blocks = blocks.unionByName(kept.where(col(FILE).isNotNull()).select(blocks.columns))
+            told_all = broadcast(blocks) if blocks_kept <= _MOST_BROADCAST else blocks
+            left = without_deleted(scan, told_all)
+        yield with_values_of(schema, left)
     if any(one.added for _, one in slices):
-        yield (kept.where(col(FILE).isNull()) if blocks_kept else kept).select(names)
+        yield (kept.where(col(FILE).isNull()) if blocks_kept else kept).drop(*BLOCKS_SCHEMA.names)

@@ -11,11 +11,11 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col, expr
 
-from hudi_bridge.connectors.spark.delta_columns import columns_of_place
 from hudi_bridge.connectors.spark.jobs import quoted
 from hudi_bridge.connectors.spark.native_columns import has_floats
 from hudi_bridge.connectors.spark.types import spark_schema
 
+_MILLISECONDS = pa.timestamp("ms", "UTC")
 _OPTIONS = {
     # Hudi's dates and times are those of the proleptic Gregorian calendar.
     "datetimeRebaseMode": "CORRECTED",
@@ -32,17 +32,21 @@ _OPTIONS_WITH_FLOATS = {"parquet.filter.dictionary.enabled": "false", "parquet.f
 
 
 def base_file_scan(spark: SparkSession, paths: Sequence[str], schema: pa.Schema) -> DataFrame:
-    """The rows of base files, with the columns of ``schema``, then ``columns_of_place``.
-
-    ``paths`` are as Hadoop takes them.
-    """
+    """The rows of base files, for ``with_values_of``; ``paths`` are as Hadoop takes them."""
     given = _OPTIONS | (_OPTIONS_WITH_FLOATS if any(has_floats(field.type) for field in schema) else {})
-    rows = spark.read.schema(spark_schema(schema)).options(**given).parquet(*paths)
-    return rows.select(*[_column(field) for field in schema], *columns_of_place())
+    return spark.read.schema(spark_schema(schema)).options(**given).parquet(*paths)
+
+
+def with_values_of(schema: pa.Schema, scan: DataFrame) -> DataFrame:
+    """The rows of a ``base_file_scan``, with columns of which Spark loses no rows to a filter."""
+    # Spark takes as long for a column that it selects as for one that it computes.
+    if not any(field.type == _MILLISECONDS for field in schema):
+        return scan
+    return scan.select([_column(field) for field in schema])
 
 
 def _column(field: "pa.Field[pa.DataType]") -> Column:
-    if field.type == pa.timestamp("ms", "UTC"):
+    if field.type == _MILLISECONDS:
         # Spark rounds the bounds of a filter on such a column to milliseconds and loses rows; a function hides the
         # column from it.
         return expr(f"timestamp_micros(unix_micros({quoted(field.name)}))").alias(field.name)

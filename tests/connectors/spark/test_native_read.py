@@ -90,7 +90,8 @@ def test_spark_prunes_columns_and_pushes_filters_into_the_scan(spark: SparkSessi
     shown = plan_of(frame.where("value = 'new'").select("id"))
     assert re.search(r"ReadSchema: struct<id:string,value:string,[^,]*row_index:bigint>", shown)
     assert "EqualTo(value,new)" in shown
-    assert "LeftAnti" in shown
+    # A job that broadcasts would cost more than a look-up of one key.
+    assert "Broadcast" not in shown
     assert "MapInArrow" not in shown
     routes = slice_routes(frame)
     assert (routes.native, dict(routes.others)) == (1, {})
@@ -336,17 +337,37 @@ def test_tasks_that_are_too_large_for_a_function(
     assert values(read(spark, path, options={"maxNativeFiles": "0"})) == MERGED
 
 
-def test_bits_of_deleted_positions(spark: SparkSession, tmp_path: Path) -> None:
-    """More rows than a block has, with deletes at the ends of words and blocks."""
-    deleted = {0, 63, 64, 127, 2047, 2048, 4095, 4096, 5000}
+@pytest.mark.parametrize(("most_files", "plan"), [(8, "LocalTableScan [_hudi_bridge_bits"), (2, "LeftAnti")])
+def test_bits_of_deleted_positions(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_files: int, plan: str
+) -> None:
+    """Three files of more rows than a block has, with other deletes in each, at the ends of words and blocks."""
+    monkeypatch.setattr("hudi_bridge.connectors.spark.deleted_bits.MOST_FILES", most_files)
+    deleted = {"a": {0, 63, 64, 127, 2047, 2048, 4095, 4096, 5000}, "b": {1, 4999}, "c": {0, 5000}, "d": set[int]()}
     writer = TableWriter(folder=tmp_path / "table").create()
-    keys = [f"k{number:04d}" for number in range(5001)]
-    writer.base_file(at(1), [{"id": key, "ts": 1, "value": "x"} for key in keys], row_group_size=700)
+    keys = [f"{file}{number:04d}" for file in deleted for number in range(5001)]
+    for file in deleted:
+        rows = [{"id": key, "ts": 1, "value": "x"} for key in keys if key.startswith(file)]
+        writer.base_file(at(1), rows, file_id=f"{file}-0", row_group_size=700)
     writer.commit(at(1))
-    writer.log_file(at(2), [writer.delete_block(at(2), [(keys[number], 2) for number in deleted])])
+    gone = {f"{file}{number:04d}" for file, numbers in deleted.items() for number in numbers}
+    for file, numbers in deleted.items():
+        if numbers:
+            block = writer.delete_block(at(2), [(f"{file}{number:04d}", 2) for number in numbers])
+            writer.log_file(at(2), [block], file_id=f"{file}-0")
     writer.commit(at(2))
-    found = read(spark, str(writer.folder)).select("id").collect()
-    assert sorted(one["id"] for one in found) == [key for number, key in enumerate(keys) if number not in deleted]
+    frame = read(spark, str(writer.folder))
+    assert plan in plan_of(frame)
+    assert sorted(one["id"] for one in frame.select("id").collect()) == sorted(set(keys) - gone)
+    assert frame.count() == len(keys) - len(gone)
+    assert sorted(one["id"] for one in frame.where("id IN ('a0000', 'a0001', 'c5000', 'd5000')").collect()) == [
+        "a0001",
+        "d5000",
+    ]
+    with setting(spark, "spark.sql.adaptive.enabled", "false"):
+        twice = frame.alias("l").join(frame.alias("r"), "id")
+        assert twice.count() == len(keys) - len(gone)
+    assert not [view.name for view in spark.catalog.listTables() if view.name.startswith("_hudi_bridge")]
 
 
 def test_a_file_that_is_gone_is_an_error_whatever_the_settings(spark: SparkSession, tmp_path: Path) -> None:
