@@ -11,6 +11,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, reduce
 from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -19,8 +20,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from hudi_bridge.caching import BoundedCache
+
 T = TypeVar("T")
 R = TypeVar("R")
+
+_MOST_SESSIONS = 16
+_SESSIONS: "WeakKeyDictionary[SparkSession, BoundedCache]" = WeakKeyDictionary()
 
 Reports = dict[int, R]
 """What tasks tell the driver, by keys of theirs: a task that runs again tells the same."""
@@ -33,22 +39,19 @@ class KeptBatches(Generic[R]):
         self._spark = spark
         self._batches = batches
         self.reports = reports
-        # Spark asks the session of the rows, not that of a query, how to read them, and how large they are.
-        self._session: Any = spark.newSession()
-        self._session.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "false")
         self._jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no other access
 
     def rows(self, schema: StructType, size_bytes: int) -> DataFrame:
         """The rows, which Spark takes to be of that size when it chooses a join."""
-        self._session.conf.set("spark.sql.defaultSizeInBytes", str(max(1, size_bytes)))
-        java = self._session._jsparkSession  # noqa: SLF001
+        java = _session_for(self._spark, size_bytes)._jsparkSession  # noqa: SLF001
         types = java.parseDataType(schema.json())
         return self._of_user(self._jvm.org.apache.spark.sql.api.r.SQLUtils.toDataFrame(self._batches, types, java))
 
     def rows_of_driver(self, batch: pa.RecordBatch, schema: StructType) -> DataFrame:
         """The rows of a small Arrow batch of the driver, which become part of the plan."""
         batches = self._jvm.PythonUtils.toSeq([batch.serialize().to_pybytes()]).iterator()
-        java = self._session._jsparkSession  # noqa: SLF001
+        # Their size is known from the plan.
+        java = _session_for(self._spark, 1)._jsparkSession  # noqa: SLF001
         return self._of_user(self._jvm.PythonSQLUtils.toDataFrame(batches, schema.json(), java))
 
     def _of_user(self, rows: Any) -> DataFrame:  # noqa: ANN401
@@ -83,6 +86,21 @@ def run_and_keep(
     reports.value.clear()
     gathered.is_closed = True
     return KeptBatches(spark, batches, found)
+
+
+def _session_for(spark: SparkSession, size_bytes: int) -> SparkSession:
+    """A session that takes rows to be of that size; the same one for all reads, as it takes a while to make.
+
+    Spark asks the session of rows that it does not know, not that of a query, how to read them, and how large they are.
+    """
+    known = _SESSIONS.setdefault(spark, BoundedCache(_MOST_SESSIONS))
+    session: SparkSession | None = known.get(size_bytes)
+    if session is None:
+        session = spark.newSession()
+        session.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "false")
+        session.conf.set("spark.sql.defaultSizeInBytes", str(max(1, size_bytes)))
+        known.put(size_bytes, session, 1)
+    return session
 
 
 class _Gathered(AccumulatorParam[Reports[R]]):

@@ -314,6 +314,19 @@ def test_positions_that_are_too_many_for_the_driver_and_to_broadcast(
         assert values(frame.where("id = 'b'")) == [("b", "new")]
 
 
+def test_the_sessions_that_know_the_size_of_rows_are_made_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(written(tmp_path).folder)
+    first = read(spark, path)
+
+    def refused(_: SparkSession) -> SparkSession:
+        raise AssertionError("another session")
+
+    monkeypatch.setattr(SparkSession, "newSession", refused)
+    assert values(read(spark, path)) == values(first) == MERGED
+
+
 def test_spark_knows_that_what_is_kept_is_small(spark: SparkSession, tmp_path: Path) -> None:
     frame = read(spark, str(written(tmp_path).folder))
     assert "SortMergeJoin" not in plan_of(frame.alias("l").join(frame.alias("r"), "id"))
