@@ -199,11 +199,6 @@ class HudiTable:
         return self._state.storage.shown_path
 
     @property
-    def path_to_open(self) -> str:
-        """The path that was opened, with any secrets in it."""
-        return self._state.storage.table_path
-
-    @property
     def storage(self) -> Storage:
         """The table's folder, for connectors."""
         return self._state.storage

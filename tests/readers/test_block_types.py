@@ -13,7 +13,6 @@ from hudi_bridge.connectors.trino.sql_text import Engine
 from hudi_bridge.logformat import block
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
-from hudi_bridge.storage import Storage
 from tests.table_writer import TableWriter, at
 
 
@@ -38,7 +37,7 @@ def map_columns(table: HudiTable, log_path: str) -> object:
 def publish_blocks(table: HudiTable, _: str) -> object:
     splits = table.splits()
     context = splits[0].context
-    storage, columns = Storage.open(table.path_to_open), LogColumns.of(context, Engine.TRINO)
+    storage, columns = table.storage, LogColumns.of(context, Engine.TRINO)
     return list(Blocks.of(storage, context, columns, "one", for_merging=False).tables(splits))
 
 

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from hudi_bridge.connectors.trino.rows_udf import decode_rows
 from hudi_bridge.engines import iter_log_blocks, record_layout
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.storage import Storage
 from tests.table_writer import TableWriter, at
 
 POINT = {"type": "record", "name": "point", "fields": [{"name": "x", "type": ["null", "long"]}]}
@@ -56,7 +55,7 @@ def layout_in(folder: Path, stored: tuple[tuple[str, Any], ...], wanted: tuple[t
     later.commit(at(3))
     table = later.open()
     (split,) = table.splits()
-    (block,) = iter_log_blocks(Storage.open(table.path_to_open), split)
+    (block,) = iter_log_blocks(table.storage, split)
     return json.loads(record_layout(split, block))
 
 
