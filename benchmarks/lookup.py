@@ -147,7 +147,9 @@ def of_keys(count: int, slices: int, seed: int) -> Question:
 def of_range(slices: int, seed: int) -> Question:
     """A filter on a hundredth of the values of a clustered column; logs have changed the first rows of some slices."""
     width = max(1, ROWS_IN_SLICE * slices // ONE_PERCENT)
-    start = (1 + 10 * seed) * ROWS_IN_SLICE + KEYS_IN_LOG
+    # Within the table, however small it is.
+    first = (1 + 10 * seed) % max(1, slices - width // ROWS_IN_SLICE - 1)
+    start = first * ROWS_IN_SLICE + KEYS_IN_LOG
     changed = sum(
         1
         for number in range(0, slices, SLICES_WITH_LOG)
