@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import os
 import subprocess
 import sys
 
@@ -54,6 +55,21 @@ def test_the_help_of_the_command_line_imports_no_command() -> None:
     found = imported("from hudi_bridge.cli.main import run; run(['info', sys.argv[1]])", str(golden_trips() / "trips"))
     assert found & commands == {"hudi_bridge.cli.inspection"}
     assert found & {"duckdb", "pandas", "pyarrow.dataset"} == set()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="huge pages of Linux")
+@pytest.mark.parametrize(("given", "is_disabled"), [({}, 1), ({"MIMALLOC_ALLOW_THP": "1"}, 0)])
+def test_the_command_line_takes_no_huge_pages_unless_it_is_told_to(given: dict[str, str], is_disabled: int) -> None:
+    program = """
+import atexit, ctypes, sys
+atexit.register(lambda: print("disabled:", ctypes.CDLL(None).prctl(42, 0, 0, 0, 0)))
+from hudi_bridge.cli.main import main
+main()
+"""
+    environment = {name: text for name, text in os.environ.items() if name != "MIMALLOC_ALLOW_THP"} | given
+    command = [sys.executable, "-c", program, "info", str(golden_trips() / "trips")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert ended.stdout.endswith(f"disabled: {is_disabled}\n")
 
 
 @pytest.mark.parametrize("name", _COMMANDS)

@@ -23,6 +23,9 @@ def _exit_if_of_extra(error: ModuleNotFoundError) -> None:
         sys.exit(f"hudi-bridge: {missing} is not installed; the command line needs: pip install 'hudi-bridge[cli]'")
 
 
+# Arrow's allocator reads it when it is loaded, below. With huge pages, it takes up to twice the memory.
+os.environ.setdefault("MIMALLOC_ALLOW_THP", "0")
+
 try:
     from hudi_bridge.cli import terminal
     from hudi_bridge.cli.app import app
