@@ -18,6 +18,8 @@ from benchmarks.process_tree import children_of_all, resident_bytes, tree_of
 
 _EXECUTOR = b"CoarseGrainedExecutorBackend"
 _PAUSE_SECONDS = 0.2
+# Of a stage that reads files, other than those that join the results of such.
+_LEAST_TASKS = 4
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,7 +104,9 @@ def one_killed_in_the_middle(context: Any) -> Iterator[Death]:  # noqa: ANN401 -
         while not ended.wait(_PAUSE_SECONDS / 4):
             for number in tracker.getActiveStageIds():
                 stage = tracker.getStageInfo(number)
-                if stage is not None and 2 * stage.numCompletedTasks >= stage.numTasks > stage.numCompletedTasks > 0:
+                if stage is None or stage.numTasks < _LEAST_TASKS:
+                    continue
+                if 2 * stage.numCompletedTasks >= stage.numTasks > stage.numCompletedTasks:
                     death.completed, death.tasks = stage.numCompletedTasks, stage.numTasks
                     os.kill(executors_of(os.getpid())[0], signal.SIGKILL)
                     return
