@@ -7,6 +7,7 @@ table, and is made again when that one has been written again.
 import re
 import shutil
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,7 @@ def multiply_slices(table: Path, times: int) -> Path:
     """
     copy, is_made = _copy_of(table, f"{times}-slices")
     if not is_made:
-        for file in _data_files(table):
-            found = _FILE_ID.match(file.name)
-            assert found is not None
-            target = copy / file.relative_to(table).parent
-            for number in range(times):
-                file_id = f"{uuid.uuid5(uuid.NAMESPACE_URL, str(number))}-0"
-                shutil.copyfile(file, target / f"{found[1]}{file_id}{found[3]}")
+        _copy_files(table, copy, lambda _, number: f"{uuid.uuid5(uuid.NAMESPACE_URL, str(number))}-0", times)
         _finish(copy, table)
     return copy
 
@@ -46,16 +41,21 @@ def multiply_file_groups(table: Path, times: int) -> Path:
     """
     copy, is_made = _copy_of(table, f"{times}-times-all")
     if not is_made:
-        for file in _data_files(table):
-            found = _FILE_ID.match(file.name)
-            assert found is not None
-            target = copy / file.relative_to(table).parent
-            for number in range(times):
-                shutil.copyfile(file, target / f"{found[1]}{_id_of_copy(found[2], number)}{found[3]}")
+        _copy_files(table, copy, _id_of_copy, times)
         for instant in (copy / ".hoodie" / "timeline").glob("*commit"):
             _name_copies(instant, times)
         _finish(copy, table)
     return copy
+
+
+def _copy_files(table: Path, copy: Path, id_of_copy: Callable[[str, int], str], times: int) -> None:
+    """Copy all data files ``times`` times; ``id_of_copy`` makes a file id out of the original's and a number."""
+    for file in _data_files(table):
+        found = _FILE_ID.match(file.name)
+        assert found is not None
+        target = copy / file.relative_to(table).parent
+        for number in range(times):
+            shutil.copyfile(file, target / f"{found[1]}{id_of_copy(found[2], number)}{found[3]}")
 
 
 def _id_of_copy(file_id: str, number: int) -> str:

@@ -33,7 +33,7 @@ from hudi_bridge.schema.internal import (
 )
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.schema.writer_schema import writer_schema_from_arrow, writer_schema_from_avro
-from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
+from hudi_bridge.splits.file_names import is_data_file, parse_base_file_name
 from hudi_bridge.splits.partitions import columns_from_path
 from hudi_bridge.splits.query_schema import read_query_schema, schema_of_query
 from hudi_bridge.storage import Storage
@@ -215,7 +215,7 @@ def _schema_of_commit(metadata: CommitMetadata, config: TableConfig, time: str) 
 def _schema_of_files(state: TableState, metadata: CommitMetadata) -> InternalSchema | None:
     """The schema of the first file of a commit that still exists and has rows."""
     for stat in metadata.write_stats:
-        if _is_data_file(stat.path) and state.storage.exists(stat.path):
+        if is_data_file(stat.path) and state.storage.exists(stat.path):
             for stored in _read_stored_schemas(state.storage, stat.path):
                 return writer_schema_from_arrow(
                     stored.arrow, _leading_columns(state.config), state.config.partition_fields
@@ -223,15 +223,10 @@ def _schema_of_files(state: TableState, metadata: CommitMetadata) -> InternalSch
     return None
 
 
-def _is_data_file(path: str) -> bool:
-    name = path.rpartition("/")[2]
-    return parse_base_file_name(name) is not None or parse_log_file_name(name) is not None
-
-
 def _read_stored_schemas(storage: Storage, path: str) -> tuple[_StoredSchema, ...]:
     """The schema of a base file, or of each data block of a log file."""
     expected = "a base file or log file, by its path from the table's folder"
-    if not _is_data_file(path):
+    if not is_data_file(path):
         raise QueryError("file", path, expected)
     try:
         file = storage.open_input(path)

@@ -114,7 +114,7 @@ class ChangeLog:
         rows = decode_avro_block(block.content, writer, None, block.path, block.content_offset)
         return self._of_rows(_LoggedRows(rows=rows, path=block.path, offset=block.offset, avro=writer))
 
-    def _of_rows(self, logged: "_LoggedRows") -> Changes:
+    def _of_rows(self, logged: _LoggedRows) -> Changes:
         rows = logged.rows
         names = frozenset(rows.schema.names)
         texts = {name for name in names if pa.types.is_string(rows.schema.field(name).type)}
@@ -131,7 +131,7 @@ class ChangeLog:
             after=self._images(logged, AFTER, pc.not_equal(operations, pa.scalar(DELETE))),
         )
 
-    def _images(self, logged: "_LoggedRows", name: str, exists: "pa.BooleanArray") -> Images:
+    def _images(self, logged: _LoggedRows, name: str, exists: "pa.BooleanArray") -> Images:
         rows = logged.rows
         if name not in self._wanted:
             return no_images(self._image.schema, rows.num_rows)
@@ -144,7 +144,7 @@ class ChangeLog:
         piece = self._group.before if name == BEFORE else self._group.after
         return self._images_of_slice(logged, rows.column(_RECORD_KEY), piece, exists)
 
-    def _evolved(self, logged: "_LoggedRows", stored: Structs, avro: AvroRecord | None) -> Structs:
+    def _evolved(self, logged: _LoggedRows, stored: Structs, avro: AvroRecord | None) -> Structs:
         """Stored images converted to the table's columns."""
         schema = self._image.schema
         fields = pa.schema(list(stored.type)) if avro is None else arrow_schema(avro)
@@ -155,7 +155,7 @@ class ChangeLog:
         return structs(evolution.apply(batch).columns, schema.names, stored.is_null())
 
     def _images_of_slice(
-        self, logged: "_LoggedRows", keys: Column, piece: RealtimeFileSplit | None, exists: "pa.BooleanArray"
+        self, logged: _LoggedRows, keys: Column, piece: RealtimeFileSplit | None, exists: "pa.BooleanArray"
     ) -> Images:
         """The row of a slice for each change, by record key; null where ``exists`` is false."""
         wanted = keys.filter(exists)

@@ -7,7 +7,7 @@ from hudi_bridge.display import size_text
 from hudi_bridge.doctor.examined import DataFile, Examined, data_files
 from hudi_bridge.doctor.findings import Finding, Severity, listed, quoted
 from hudi_bridge.java_properties import parse_properties
-from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
+from hudi_bridge.splits.file_names import is_data_file, parse_base_file_name, parse_log_file_name
 from hudi_bridge.splits.partitions import PARTITION_METADATA
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_bridge.timeline.instant import Action
@@ -154,8 +154,7 @@ def missing_files(examined: Examined) -> Iterator[Finding]:
     there = {file.path for file in examined.files}
     for group, stats in sorted(_newest_stats(examined).items()):
         for time, stat in stats:
-            name = stat.path.rpartition("/")[2]
-            if stat.path in there or not (parse_base_file_name(name) or parse_log_file_name(name)):
+            if stat.path in there or not is_data_file(stat.path):
                 continue
             yield Finding(
                 severity=Severity.ERROR,

@@ -24,7 +24,7 @@ from hudi_bridge.metadata.routing import group_numbers
 from hudi_bridge.metadata.slice_records import SliceRecords
 from hudi_bridge.metadata.validity import Validity
 from hudi_bridge.options import METADATA_TABLE_KEY
-from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
+from hudi_bridge.splits.file_names import is_data_file
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import TimelineView, build_file_groups, latest_snapshot_slice, view_timeline
 from hudi_bridge.splits.partitions import PARTITION_METADATA
@@ -226,4 +226,4 @@ class MetadataTable:
 def _is_known(name: str) -> bool:
     if name.startswith(PARTITION_METADATA) or name.endswith(".crc"):
         return True
-    return parse_base_file_name(name) is not None or parse_log_file_name(name) is not None
+    return is_data_file(name)

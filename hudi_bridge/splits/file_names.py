@@ -95,3 +95,9 @@ def parse_log_file_name(name: str, *, native: bool = False) -> LogFileName | Non
         write_token=token,
         is_cdc=match["cdc"] is not None,
     )
+
+
+def is_data_file(path: str, *, native: bool = False) -> bool:
+    """Whether a path ends with the name of a base file or a log file; raises like ``parse_log_file_name``."""
+    name = path.rpartition("/")[2]
+    return parse_base_file_name(name) is not None or parse_log_file_name(name, native=native) is not None

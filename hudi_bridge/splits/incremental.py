@@ -25,7 +25,7 @@ from hudi_bridge.errors import (
 )
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.splits.current_files import CurrentFiles
-from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
+from hudi_bridge.splits.file_names import is_data_file
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import build_file_groups, latest_snapshot_slice, view_range
 from hudi_bridge.splits.plan_notes import COMMITS, FileSource, PlanNotes
@@ -147,8 +147,7 @@ def _written_files(instants: InstantRange, metadata: Mapping[str, CommitMetadata
 def _require_names_of_data_files(written: Mapping[str, _Written], *, native: bool) -> None:
     # Files of other kinds are left out of slices, and a file that a commit has written must not be.
     for path, entry in written.items():
-        name = path.rpartition("/")[2]
-        if parse_base_file_name(name) is None and parse_log_file_name(name, native=native) is None:
+        if not is_data_file(path, native=native):
             place, expected = f"commit {entry.commit_time}", "the path of a base file or a log file"
             raise CorruptTimelineError(place, None, f"the path {path!r} of a file that it wrote", expected)
 

@@ -11,7 +11,7 @@ from hudi_bridge.config import read_table_config
 from hudi_bridge.errors import CorruptTimelineError
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.options import ReadOptions, with_read_options
-from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
+from hudi_bridge.splits.file_names import is_data_file
 from hudi_bridge.splits.partitions import list_partitions
 from hudi_bridge.splits.table_files import FolderListings
 from hudi_bridge.storage import Storage
@@ -57,6 +57,6 @@ def _require_no_data(state: TableState) -> None:
     listings = FolderListings(state.storage)
     partitions = list_partitions(state, pa.schema([]), (), None, listings.entries)
     for info in (info for path in partitions for info in listings.entries(path) if not info.is_dir):
-        if parse_base_file_name(info.name) or parse_log_file_name(info.name):
+        if is_data_file(info.name):
             found = f"no instant, although there is the data file {info.path}"
             raise CorruptTimelineError(state.config.timeline_path, None, found, "the timeline of the table")

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hudi_bridge.caching import cached_property
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import CorruptTableError
-from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
+from hudi_bridge.splits.file_names import is_data_file
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import (
     TimelineView,
@@ -151,7 +151,7 @@ class FolderListings:
     def _list(self, path: str, *, must_exist: bool) -> tuple[FileInfo, ...]:
         listing = self._storage.list_directory(path, must_exist=must_exist)
         for info in listing:
-            if info.is_dir and (parse_base_file_name(info.name) or parse_log_file_name(info.name)):
+            if info.is_dir and is_data_file(info.name):
                 raise CorruptTableError(info.path, None, "a folder", "a file of rows, as its name says")
         if self._plain_entries + len(listing) < _MOST_PLAIN_ENTRIES:
             # Threads that list at the same time may each take the last room; it is a few entries more.
