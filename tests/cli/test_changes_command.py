@@ -2,11 +2,9 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +16,7 @@ from tests.cli.conftest import COMMAND, ROOT, Outcome
 from tests.compare import differences
 from tests.golden_cases import golden_table
 from tests.table_writer import TableWriter, at, completion_of
+from tests.waiting import wait_for
 
 Call = Callable[..., Outcome]
 TIMEOUT_SECONDS = 60
@@ -52,13 +51,6 @@ def following(*arguments: object) -> Iterator["subprocess.Popen[bytes]"]:
     finally:
         process.kill()
         process.communicate()
-
-
-def wait_for(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + TIMEOUT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "what was waited for did not happen"
-        time.sleep(0.02)
 
 
 def wait_for_state(state: Path, commit: int) -> None:

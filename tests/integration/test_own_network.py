@@ -5,9 +5,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -22,10 +21,10 @@ from tests.integration.own_network import (
     way_into_own_network,
 )
 from tests.integration.server_process import stop
+from tests.waiting import wait_for
 
 PORT = 8080
 SERVER = (sys.executable, "-m", "http.server", str(PORT))
-TIMEOUT_SECONDS = 20
 OWNER = """\
 import socket, sys, time
 from pathlib import Path
@@ -49,15 +48,6 @@ def running(folder: Path, way: tuple[str, ...] | None = None) -> Iterator[tuple[
         yield process, port
     finally:
         stop(process)
-
-
-def within_patience(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + TIMEOUT_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def answers(port: int) -> bool:
@@ -96,13 +86,13 @@ def folder(tmp_path: Path) -> Path:
 @NEEDS_NAMESPACES
 def test_one_port_is_reached_through_the_relay_and_nothing_else(folder: Path) -> None:
     with running(folder) as (process, port):
-        assert within_patience(lambda: answers(port))
+        wait_for(lambda: answers(port))
         within, outside = listening_sockets(str(process.pid)), listening_sockets("self")
         # http.server listens on every address, and is not seen.
         assert {one.split()[0] for one in within} == {f"00000000:{PORT:04X}"}
         assert not within & outside
         assert f"0100007F:{port:04X}" in {one.split()[0] for one in outside}
-    assert within_patience(lambda: is_refused(port))
+    wait_for(lambda: is_refused(port))
 
 
 @NEEDS_NAMESPACES
@@ -111,7 +101,7 @@ def test_each_way_that_a_machine_allows_leads_into_a_network_without_routes(fold
     assert allowed
     for way in allowed:
         with running(folder, way) as (process, port):
-            assert within_patience(partial(answers, port))
+            wait_for(partial(answers, port))
             headings, *routes = Path(f"/proc/{process.pid}/net/route").read_text().splitlines()
             assert headings.startswith("Iface")
             assert routes == []
@@ -123,11 +113,11 @@ def test_the_server_ends_with_its_owner_even_if_that_is_killed(folder: Path) -> 
     assert owner.stdout
     with owner.stdout:
         pid, port = (int(one) for one in owner.stdout.readline().split())
-    assert within_patience(lambda: answers(port))
+    wait_for(lambda: answers(port))
     owner.send_signal(signal.SIGKILL)
     owner.wait()
-    assert within_patience(lambda: is_gone(pid))
-    assert within_patience(lambda: is_refused(port))
+    wait_for(lambda: is_gone(pid))
+    wait_for(lambda: is_refused(port))
 
 
 def is_gone(pid: int) -> bool:

@@ -12,7 +12,6 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from threading import Event
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -27,6 +26,7 @@ from hudi_bridge.errors import QueryError
 from hudi_bridge.storage import Storage
 from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options
 from tests.table_writer import TableWriter, at, sorted_column
+from tests.waiting import wait_for
 
 PROGRAM = "from hudi_bridge.cli.main import main; main()"
 HOSTILE = (
@@ -421,16 +421,6 @@ def test_views_are_built_ahead(root: Path, tmp_path: Path) -> None:
         snapshots = client(service).load_table(("default", "trips")).snapshots()
         assert [snapshot.snapshot_id for snapshot in snapshots] == [int(at(number)) for number in (1, 2, 3)]
         assert service.counters.value("snapshots_built_total") == 6
-
-
-def wait_for(condition: Any) -> None:
-    """Return once something is true."""
-    ended = Event()
-    for _ in range(600):
-        if condition():
-            return
-        ended.wait(0.05)
-    raise AssertionError(condition)
 
 
 def test_the_command_serves_until_it_is_told_to_stop(root: Path, tmp_path: Path) -> None:
