@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from math import ceil
 from pathlib import Path
 
 import duckdb
@@ -39,7 +40,7 @@ from tests.golden_cases import (
     hand_written_rows,
 )
 
-CASES_PER_GROUP = 10
+CASES_PER_GROUP = 6
 WRITE_COLUMNS = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name")
 """What differs between two tables written by the same operations."""
 
@@ -182,6 +183,7 @@ REFUSALS: Mapping[str, type[HudiReadError]] = {
 
 QUERIES = {(query.case, query.index): query for query in golden_queries((*ROW_KINDS, *CHANGE_KINDS))}
 DEVIATING = {(deviation.case, index) for deviation in DEVIATIONS for index in deviation.indices}
+CASES = {case for case, _ in QUERIES}
 ANSWERED = {key for key, query in QUERIES.items() if query.answer is not None} - DEVIATING
 REFUSED = {
     key: error
@@ -193,13 +195,18 @@ WITHOUT_COLUMNS = {key for key in ANSWERED if key[0].startswith("i_only_inflight
 """Tables without a completed commit have no columns yet, which no SQL engine can show."""
 
 
+def chosen_cases(cases: Iterable[str], cases_per_group: int) -> set[str]:
+    """Some cases of each group, spread over it."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for case in sorted(cases):
+        groups[golden_group(case)].append(case)
+    return {name for names in groups.values() for name in names[:: max(1, ceil(len(names) / cases_per_group))]}
+
+
 def representative(keys: Iterable[Key], cases_per_group: int) -> list[Key]:
     """Of some queries, the first of each kind to some cases of each group."""
     keys = sorted(keys)
-    cases: dict[str, list[str]] = defaultdict(list)
-    for case in sorted({case for case, _ in keys}):
-        cases[golden_group(case)].append(case)
-    chosen = {name for names in cases.values() for name in names[:: max(1, len(names) // cases_per_group)]}
+    chosen = chosen_cases({case for case, _ in keys}, cases_per_group)
     first: dict[tuple[str, str], Key] = {}
     for key in keys:
         if key[0] in chosen:
@@ -218,12 +225,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         parametrize_keys(metafunc, ANSWERED - WITHOUT_COLUMNS, CASES_PER_GROUP)
     if metafunc.function is test_polars_rows_are_those_of_hudi:
         parametrize_keys(metafunc, ANSWERED, CASES_PER_GROUP)
+    if metafunc.function is test_replaying_changes_leads_from_snapshot_to_snapshot:
+        is_matrix = metafunc.config.getoption("--matrix")
+        metafunc.parametrize("case", sorted(CASES if is_matrix else chosen_cases(CASES, CASES_PER_GROUP)))
 
 
 def test_the_catalogue_names_every_table() -> None:
     catalogue = (ARCHIVES / "README.md").read_text()
     listed = re.findall(r"^\| ([a-z]_\w+) \|", catalogue, re.MULTILINE)
-    assert sorted(listed) == sorted({case for case, _ in QUERIES})
+    assert sorted(listed) == sorted(CASES)
 
 
 def test_every_query_of_every_table_has_its_place() -> None:
@@ -365,7 +375,6 @@ def test_hudi_10_returns_every_second_change() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("case", sorted({case for case, _ in QUERIES}))
 def test_replaying_changes_leads_from_snapshot_to_snapshot(case: str) -> None:
     assert replay_differences(HudiTable.open(str(golden_table(case)), options={HOLLOW_COMMITS_KEY: "BLOCK"})) == []
 

@@ -20,7 +20,7 @@ from tests.test_golden import ANSWERED, QUERIES, WITHOUT_COLUMNS, Key, answer_of
 
 KINDS = ("snapshot", "read_optimized", "time_travel", "snapshot_filtered")
 KEYS = [key for key in sorted(ANSWERED - WITHOUT_COLUMNS) if QUERIES[key].kind in KINDS]
-CASES_PER_GROUP = 10
+CASES_PER_GROUP = 6
 OPERATORS: dict[str, Any] = {
     "=": expressions.EqualTo,
     "<": expressions.LessThan,
