@@ -227,24 +227,25 @@ class _Service:
 
     async def plan(self, request: Request) -> Response:
         asked = parse_scan_request(await limited_body(request, MOST_BYTES))
-        return await self._in_thread(lambda: self._with_credentials(request, self._planned(request).plan(asked)))
+        return await self._in_thread(lambda: self._plan_answer(request, self._planned(request).plan(asked)))
 
     async def scan_tasks(self, request: Request) -> Response:
         task = parse_task_request(await limited_body(request, MOST_BYTES))
-        return await self._in_thread(lambda: self._planned(request).snapshots.tasks(task))
+        return await self._in_thread(lambda: JSONResponse(self._planned(request).snapshots.tasks(task)))
 
     def plan_result(self, request: Request) -> Response:
         with self._loading():
-            result = self._planned(request).snapshots.result(request.path_params["plan"])
-            return JSONResponse(self._with_credentials(request, result))
+            return self._plan_answer(request, self._planned(request).snapshots.result(request.path_params["plan"]))
 
     def cancel_plan(self, request: Request) -> Response:
         self._planned(request).snapshots.cancel(request.path_params["plan"])
         return Response(status_code=204)
 
-    def _with_credentials(self, request: Request, plan: dict[str, Any]) -> dict[str, Any]:
+    def _plan_answer(self, request: Request, plan: dict[str, Any]) -> Response:
         vended = self._asked_for(request)
-        return plan if vended is None else plan | {"storage-credentials": vended.storage_credentials()}
+        if vended is None:
+            return JSONResponse(plan)
+        return JSONResponse(plan | {"storage-credentials": vended.storage_credentials()}, headers=_NOT_STORED)
 
     def _asked_for(self, request: Request) -> Vended | None:
         """The credentials for a table, if the client asks for them with something else."""
@@ -257,10 +258,10 @@ class _Service:
     def _planned(self, request: Request) -> PlannedTable:
         return self._catalog.planned(*_table_name(request))
 
-    async def _in_thread(self, planned: Callable[[], dict[str, Any]]) -> Response:
+    async def _in_thread(self, planned: Callable[[], Response]) -> Response:
         def answer() -> Response:
             with self._loading():
-                return JSONResponse(planned())
+                return planned()
 
         return await run_in_threadpool(answer)
 

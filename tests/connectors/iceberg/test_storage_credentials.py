@@ -271,9 +271,12 @@ def test_plans_have_credentials(serve: Serve, store: GuardedStore, tmp_path: Pat
         request = urllib.request.Request(place, data=b"{}", headers=headers | more)
         with urllib.request.urlopen(request) as response:
             plan = json.loads(response.read())
+            stored = [response.headers["Cache-Control"]]
         request = urllib.request.Request(f"{place}/{plan['plan-id']}", headers=headers | more)
         with urllib.request.urlopen(request) as response:
             assert ("storage-credentials" in json.loads(response.read())) == bool(more)
+            stored.append(response.headers["Cache-Control"])
+        assert stored == ["no-store" if more else None] * 2
         answers.append(plan)
     assert "storage-credentials" not in answers[0]
     (given,) = answers[1]["storage-credentials"]
