@@ -42,9 +42,13 @@ def test_planned_rows_are_those_of_hudi(key: Key, golden: RestCatalog) -> None:
 
 @pytest.fixture
 def many(tmp_path: Path) -> TableWriter:
+    return table_of_many_slices(tmp_path / "root" / "many")
+
+
+def table_of_many_slices(folder: Path) -> TableWriter:
     """A table of many partitions, of which each has a base file and a log file."""
     table = TableWriter(
-        folder=tmp_path / "root" / "many",
+        folder=folder,
         partition_fields=("part",),
         fields=(*KEY_AND_VALUE, ("part", "int")),
         options={"hoodie.table.keygenerator.type": "SIMPLE"},

@@ -10,29 +10,32 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+CATALOGS = {"lake": "", "planned": "planned"}
+"""Catalogs with their warehouses."""
 ANSWER = "answer "
 """The prefix of answers, which tells them from what Spark prints."""
 
 
 def main(runtime: str, uri: str, folder: str) -> None:
-    spark = (
+    builder = (
         SparkSession.builder.master("local[2]")
         .config("spark.jars", runtime)
         .config("spark.driver.memory", "1g")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.catalog.lake", "org.apache.iceberg.spark.SparkCatalog")
-        .config("spark.sql.catalog.lake.type", "rest")
-        .config("spark.sql.catalog.lake.uri", uri)
-        .config("spark.sql.catalog.lake.cache-enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.parquet.datetimeRebaseModeInWrite", "CORRECTED")
         .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         .config("spark.sql.parquet.compression.codec", "uncompressed")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", f"{folder}/warehouse")
-        .getOrCreate()
     )
+    for name, warehouse in CATALOGS.items():
+        catalog = {"type": "rest", "uri": uri, "cache-enabled": "false", "warehouse": warehouse}
+        builder.config(f"spark.sql.catalog.{name}", "org.apache.iceberg.spark.SparkCatalog")
+        for option, value in catalog.items():
+            builder.config(f"spark.sql.catalog.{name}.{option}", value)
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     for line in sys.stdin:
         request = json.loads(line)

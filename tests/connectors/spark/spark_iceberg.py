@@ -22,7 +22,7 @@ class SparkQueryError(Exception):
 
 
 class SparkIceberg:
-    """A running Spark; its catalog is named ``lake``."""
+    """A running Spark; its catalogs are ``lake``, and ``planned``, where the service plans the scans."""
 
     def __init__(self, process: "subprocess.Popen[str]", folder: Path) -> None:
         self._process = process

@@ -11,13 +11,16 @@ import pytest
 from hudi_bridge.connectors.iceberg.format_version import FormatVersion
 from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
+from hudi_bridge.connectors.iceberg.server import IcebergService
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.storage import Storage
 from tests.compare import differences
 from tests.connectors.iceberg.iceberg_service import running, service_options
 from tests.connectors.iceberg.test_iceberg_golden import KEYS, name_of
+from tests.connectors.iceberg.test_scan_planning import SLICES, table_of_many_slices
 from tests.connectors.spark.spark_iceberg import SparkIceberg, SparkQueryError, spark_iceberg
+from tests.golden_cases import GoldenQuery
 from tests.table_writer import TableWriter, at
 from tests.test_golden import QUERIES, Key, answer_of, parametrize_keys
 
@@ -54,19 +57,34 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def engine(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkIceberg]:
+def service(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergService]:
     roots = sorted({lake, *(query.table.parent.parent for query in QUERIES.values())})
     # Iceberg for Spark cannot read lists as Hudi writes most of them.
     options = service_options(tmp_path_factory.mktemp("scratch"), roots, rewriting=Rewriting(lists=True))
-    with running(options) as service, spark_iceberg(service.url, tmp_path_factory.mktemp("spark")) as engine:
+    with running(options) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def engine(service: IcebergService, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkIceberg]:
+    with spark_iceberg(service.url, tmp_path_factory.mktemp("spark")) as engine:
         yield engine
 
 
 @pytest.mark.engine("spark+iceberg")
 def test_spark_with_iceberg_reads_the_rows_of_hudi(engine: SparkIceberg, key: Key) -> None:
-    query = QUERIES[key]
-    found = engine.rows(f"SELECT * FROM lake.`{query.case}`.`{name_of(query)}` WHERE {query.where_in_spark}")
-    assert differences(answer_of(query), found) == []
+    assert differences_of_rows(engine, QUERIES[key], "lake") == []
+
+
+@pytest.mark.engine("spark+plans")
+def test_scans_that_the_service_plans_have_the_rows_of_hudi(engine: SparkIceberg, key: Key) -> None:
+    assert differences_of_rows(engine, QUERIES[key], "planned") == []
+
+
+def differences_of_rows(engine: SparkIceberg, query: GoldenQuery, catalog: str) -> list[str]:
+    """How the rows of a query differ from those of Hudi."""
+    table = f"{catalog}.`{query.case}`.`{name_of(query)}`"
+    return differences(answer_of(query), engine.rows(f"SELECT * FROM {table} WHERE {query.where_in_spark}"))
 
 
 @pytest.mark.engine("spark+iceberg")
@@ -100,6 +118,25 @@ def test_time_travel_in_sql(engine: SparkIceberg, lake: Path) -> None:
     assert rows_of(engine, f"SELECT id, value FROM lake.default.trips__at_{at(2)}") == second
     assert rows_of(engine, between) == second
     assert rows_of(engine, "SELECT id, value FROM lake.default.trips__ro") == first
+
+
+def test_only_what_a_query_may_need_is_merged_where_the_service_plans(
+    engine: SparkIceberg, service: IcebergService, lake: Path
+) -> None:
+    table_of_many_slices(lake / "many")
+    rows = "SELECT id, value FROM planned.default.many"
+    before = service.counters.value("slices_built_total")
+    new = {"id": "k7", "value": "new"}
+    assert rows_of(engine, f"{rows} WHERE part = 7 AND value IS NOT NULL") == [new]
+    assert service.counters.value("slices_built_total") == before + 1
+    assert rows_of(engine, f"{rows} WHERE part IN (7, 8) AND id = 'k7'") == [new]
+    assert rows_of(engine, f"{rows} WHERE part > {SLICES}") == []
+    assert service.counters.value("slices_built_total") <= before + 2
+    assert len(rows_of(engine, rows)) == 2 * SLICES
+    assert service.counters.value("slices_built_total") == before + SLICES
+    old = [{"id": "k7", "value": "old"}]
+    assert rows_of(engine, f"SELECT id, value FROM planned.default.many__at_{at(1)} WHERE id = 'k7'") == old
+    assert rows_of(engine, f"{rows} VERSION AS OF {at(1)} WHERE id = 'k7'") == old
 
 
 def rows_of(engine: SparkIceberg, sql: str) -> list[dict[str, str]]:
