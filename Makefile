@@ -22,6 +22,9 @@ SITE := .venv-docs
 LOWEST := .venv-lowest
 LIBRARIES := .venv-libraries
 
+# Without byte code, each of some hundred processes that tests start would compile the package anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help demo check full lint types test coverage jdks browser screenshot spark trino presto integration golden matrix bench bench-check format clean docs dist lowest libraries soak
 

@@ -58,6 +58,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--matrix", action="store_true", help="print the golden queries passed by group and engine")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more process than cores: tests wait for servers and for processes, too."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(scope="session", autouse=True)
 def share_of_the_machine() -> Iterator[None]:
     """Keep readers and Arrow, in this process and in those that it starts, from taking all cores."""
