@@ -5,7 +5,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +58,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--matrix", action="store_true", help="print the golden queries passed by group and engine")
 
 
-def pytest_xdist_auto_num_workers() -> int:
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     """One more process than cores: tests wait for servers and for processes, too."""
-    return (os.cpu_count() or 1) + 1
+    return (yield) + 1
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -17,8 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, reduce
+from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +30,7 @@ ROW_KINDS = ("snapshot", "read_optimized", "time_travel", "snapshot_filtered", "
 """The kinds of query that ask for rows of the table."""
 CHANGE_KINDS = ("cdc",)
 """The kind of query that asks for changes."""
+T = TypeVar("T")
 CONDITIONS = ("filter", "where", "expression", "duckdb")
 """The options of a filtered snapshot that are not Hudi's."""
 
@@ -118,6 +120,11 @@ class GoldenQuery:
         text = re.sub(r"timestamptz '(.*?)\+00'", r"timestamp '\1 UTC'", self.where_in_duckdb)
         text = re.sub(r"'((?:\\x[0-9a-f]{2})+)'::blob", lambda found: "X'" + found[1].replace("\\x", "") + "'", text)
         return re.sub(r"\blen\(", "cardinality(", text)
+
+
+def spread(items: Sequence[T], most: int) -> Sequence[T]:
+    """So many of the items at the most, with equal distances; the first one is among them."""
+    return items[:: max(1, ceil(len(items) / most))]
 
 
 def golden_group(name: str) -> str:

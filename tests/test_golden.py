@@ -1,5 +1,5 @@
-"""The golden tables against the answers of Hudi itself: all as Arrow; through DuckDB and Polars some, with ``--matrix``
-all.
+"""The golden tables against the answers of Hudi itself: all as Arrow; through DuckDB and Polars, and of replays of
+changes, some, with ``--matrix`` all.
 """
 
 import datetime as dt
@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil
 from pathlib import Path
 
 import duckdb
@@ -38,6 +37,7 @@ from tests.golden_cases import (
     golden_queries,
     golden_table,
     hand_written_rows,
+    spread,
 )
 
 CASES_PER_GROUP = 6
@@ -200,7 +200,7 @@ def chosen_cases(cases: Iterable[str], cases_per_group: int) -> set[str]:
     groups: dict[str, list[str]] = defaultdict(list)
     for case in sorted(cases):
         groups[golden_group(case)].append(case)
-    return {name for names in groups.values() for name in names[:: max(1, ceil(len(names) / cases_per_group))]}
+    return {name for names in groups.values() for name in spread(names, cases_per_group)}
 
 
 def representative(keys: Iterable[Key], cases_per_group: int) -> list[Key]:

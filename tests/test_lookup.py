@@ -1,8 +1,7 @@
 """Looks up keys in tables of Hudi, with and without indexes, and compares the rows with those of Hudi's answers."""
 
 from collections import defaultdict
-from collections.abc import Mapping
-from math import ceil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 
 from hudi_bridge import HudiTable, QueryError, QueryType
 from tests.compare import differences
-from tests.golden_cases import GoldenQuery, golden_group, golden_queries, golden_table
+from tests.golden_cases import GoldenQuery, golden_group, golden_queries, golden_table, spread
 from tests.table_writer import TableWriter, at
 from tests.test_golden import DEVIATING, TAKEN_OVER
 
@@ -26,14 +25,14 @@ SWITCHES: tuple[Mapping[str, str], ...] = (
 )
 
 
-def answered_by_case() -> dict[str, list[GoldenQuery]]:
+def answered_by_case() -> dict[str, Sequence[GoldenQuery]]:
     found = defaultdict(list)
     for query in golden_queries(("snapshot", "time_travel")):
         is_answered = query.answer is not None and (query.case, query.index) not in DEVIATING
         if is_answered and golden_group(query.case) in "hk" and query.case != TAKEN_OVER:
             found[query.case].append(query)
-    # The first of them, which is the newest snapshot, and few of the others.
-    return {case: queries[:: ceil(len(queries) / MOST_ANSWERS)] for case, queries in found.items()}
+    # The first of them is the newest snapshot.
+    return {case: spread(queries, MOST_ANSWERS) for case, queries in found.items()}
 
 
 QUERIES = answered_by_case()

@@ -4,8 +4,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["wait_for"]
-
 TIMEOUT_SECONDS = 60
 
 

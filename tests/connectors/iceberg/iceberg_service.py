@@ -9,6 +9,7 @@ from threading import Thread
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import Table
 
@@ -16,6 +17,7 @@ from hudi_bridge.connectors.iceberg.server import IcebergService, ServiceOptions
 from hudi_bridge.connectors.lakes.roots import Roots
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
+from tests.waiting import wait_for
 
 
 def service_options(scratch: Path, roots: Sequence[Path], tables: Sequence[str] = (), **changes: Any) -> ServiceOptions:
@@ -58,6 +60,11 @@ def wait_until_ready(service: IcebergService, trusted: Path | None = None) -> No
         else urllib.request.urlopen(url, context=ssl.create_default_context(cafile=str(trusted)))
     ) as answer:
         assert answer.status == 200
+
+
+def wait_for_line(text: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Wait for a line of the log, which the service writes after it has answered."""
+    wait_for(lambda: text in caplog.text)
 
 
 def client(service: IcebergService, **properties: str) -> RestCatalog:

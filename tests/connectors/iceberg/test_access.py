@@ -24,10 +24,9 @@ from hudi_bridge.connectors.iceberg.server import IcebergService
 from hudi_bridge.connectors.iceberg.service_config import access_of
 from hudi_bridge.errors import QueryError
 from tests.connectors.iceberg.certificates import certificate
-from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options
+from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options, wait_for_line
 from tests.connectors.iceberg.oidc_issuer import AUDIENCE, LoopbackIssuer, running_issuer
 from tests.table_writer import TableWriter, at
-from tests.waiting import wait_for
 
 SALES = Reader.of("sales", ["sales"])
 EU = Reader.of("eu", ["sales.eu"])
@@ -168,11 +167,6 @@ def test_tokens_are_asked_for_as_oauth_has_it(service: IcebergService) -> None:
     for forged in (f"{name}~{int(expires) + 1}~{signature}", f"YWxs~{expires}~{signature}", "~~", "é~1~2", "%~1~a"):
         with pytest.raises(TokenRefusedError):
             ACCESS.reader_of(forged)
-
-
-def wait_for_line(text: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Wait for a line of the log, which the service writes after it has answered."""
-    wait_for(lambda: text in caplog.text)
 
 
 def test_a_client_may_renew_its_expired_token_with_its_secret(

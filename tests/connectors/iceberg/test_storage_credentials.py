@@ -35,9 +35,8 @@ from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.errors import QueryError
 from tests.compare import differences
 from tests.connectors.iceberg.guarded_store import EXTERNAL_ID, REGION, GuardedStore, guarded_store
-from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options
+from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options, wait_for_line
 from tests.table_writer import TableWriter, at
-from tests.waiting import wait_for
 
 ACCESS = Access(tokens={"of-sales": Reader.of("sales", ["sales"]), "of-all": Reader.of("all", ["*"])})
 TABLES = ("sales/orders", "hr/pay")
@@ -330,8 +329,7 @@ def test_what_sts_refuses_is_an_error_that_tells_clients_nothing(
     with caplog.at_level(logging.INFO):
         with pytest.raises(ServerError, match="storage credentials cannot be had"):
             client(service, token="of-sales").load_table("sales.orders")
-        # The service writes to its log after it has answered.
-        wait_for(lambda: f"STS for {store.role}: InvalidClientTokenId" in caplog.text)
+        wait_for_line(f"STS for {store.role}: InvalidClientTokenId", caplog)
     status, answer, _ = asked(service, "namespaces/sales/tables/orders/credentials")
     assert (status, answer["error"]["type"]) == (500, "InternalServerError")
     assert store.role not in json.dumps(answer)
@@ -367,7 +365,7 @@ def test_no_secret_is_logged(
         asked(service, "namespaces/hr/tables/pay/credentials")
         (tmp_path / "secret").unlink()
         asked(service, "namespaces/hr/tables/pay/credentials")
-        wait_for(lambda: "/v1/namespaces/sales/tables/orders/credentials" in caplog.text)
+        wait_for_line("/v1/namespaces/sales/tables/orders/credentials", caplog)
         told = caplog.text + "".join(capfd.readouterr()) + repr(service._options) + service.counters.prometheus()
     finally:
         logging.getLogger("hudi_bridge").setLevel(logging.NOTSET)

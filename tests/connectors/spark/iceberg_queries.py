@@ -10,8 +10,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-CATALOGS = {"lake": "", "planned": "planned"}
-"""Catalogs with their warehouses."""
+CATALOGS: dict[str, dict[str, str]] = {"lake": {}, "planned": {"warehouse": "planned"}}
+"""The names of catalogs, with the options in which they differ."""
 ANSWER = "answer "
 """The prefix of answers, which tells them from what Spark prints."""
 
@@ -30,17 +30,23 @@ def main(runtime: str, uri: str, folder: str) -> None:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", f"{folder}/warehouse")
     )
-    for name, warehouse in CATALOGS.items():
-        catalog = {"type": "rest", "uri": uri, "cache-enabled": "false", "warehouse": warehouse}
-        builder.config(f"spark.sql.catalog.{name}", "org.apache.iceberg.spark.SparkCatalog")
-        for option, value in catalog.items():
-            builder.config(f"spark.sql.catalog.{name}.{option}", value)
+    for name, options in CATALOGS.items():
+        for setting, value in catalog_settings(name, uri, **options).items():
+            builder.config(setting, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     for line in sys.stdin:
         request = json.loads(line)
         print(ANSWER + json.dumps({"error": error_of(spark, request)}), flush=True)  # noqa: T201 - what the test reads
     spark.stop()
+
+
+def catalog_settings(name: str, uri: str, **more: str) -> dict[str, str]:
+    """The settings of Spark for a catalog."""
+    catalog = f"spark.sql.catalog.{name}"
+    options = {"type": "rest", "uri": uri, "cache-enabled": "false", **more}
+    settings = {f"{catalog}.{option}": value for option, value in options.items()}
+    return {catalog: "org.apache.iceberg.spark.SparkCatalog", **settings}
 
 
 def error_of(spark: SparkSession, request: dict[str, Any]) -> str | None:

@@ -19,6 +19,7 @@ from tests.compare import differences
 from tests.connectors.iceberg.iceberg_service import running, service_options
 from tests.connectors.iceberg.test_iceberg_golden import KEYS, name_of
 from tests.connectors.iceberg.test_scan_planning import SLICES, table_of_many_slices
+from tests.connectors.spark.iceberg_queries import catalog_settings
 from tests.connectors.spark.spark_iceberg import SparkIceberg, SparkQueryError, spark_iceberg
 from tests.golden_cases import GoldenQuery
 from tests.table_writer import TableWriter, at
@@ -165,9 +166,8 @@ def test_tables_of_version_3(engine: SparkIceberg, lake: Path, tmp_path: Path) -
     roots = sorted({lake, *(query.table.parent.parent for query in queries)})
     options = service_options(tmp_path, roots, format_version=FormatVersion.V3, rewriting=Rewriting(lists=True))
     with running(options) as service:
-        catalog = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "rest", ".cache-enabled": "false"}
-        for name, value in (catalog | {".uri": service.url}).items():
-            engine.rows(f"SET `spark.sql.catalog.newer{name}`=`{value}`")
+        for setting, value in catalog_settings("newer", service.url).items():
+            engine.rows(f"SET `{setting}`=`{value}`")
         for query in queries:
             found = engine.rows(f"SELECT * FROM newer.`{query.case}`.`{name_of(query)}`")
             assert differences(answer_of(query), found) == [], query.case
