@@ -30,6 +30,7 @@ from pyiceberg.typedef import Record
 from hudi_bridge.connectors.iceberg.data_files import DataFile
 from hudi_bridge.connectors.iceberg.format_version import FormatVersion
 from hudi_bridge.connectors.iceberg.manifest_format import InMemory, manifest_writer, with_first_row_id
+from hudi_bridge.connectors.iceberg.model_json import model_json
 from hudi_bridge.connectors.iceberg.partitioning import WITHOUT_PARTITION
 from hudi_bridge.connectors.iceberg.row_lineage import RowLineage
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
@@ -84,7 +85,7 @@ class ManifestWriter:
         entries = [self._listed(file) for _, file in listed]
         identity = (
             (FormatVersion.V2 if self.lineage is None else FormatVersion.V3).value,
-            self.schema.model_dump_json(),
+            model_json(self.schema),
             str(spec),
             content,
             sorted({name for name, _ in listed}),

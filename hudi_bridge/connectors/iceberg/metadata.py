@@ -22,6 +22,7 @@ from pyiceberg.typedef import IcebergBaseModel
 from hudi_bridge.config import TimelineTimezone
 from hudi_bridge.connectors.iceberg.format_version import FormatVersion
 from hudi_bridge.connectors.iceberg.manifests import METADATA
+from hudi_bridge.connectors.iceberg.model_json import model_document
 from hudi_bridge.connectors.iceberg.name_mapping import complete, mapped_ids, names_to_ids
 from hudi_bridge.connectors.iceberg.partitioning import WITHOUT_PARTITION
 from hudi_bridge.connectors.iceberg.rewriting import IcebergClient
@@ -129,7 +130,7 @@ def _distinct_schemas(snapshots: Sequence[IcebergSnapshot]) -> list[Schema]:
 
 
 def _schema_text(snapshot: IcebergSnapshot) -> str:
-    document = snapshot.columns.schema.model_dump(mode="json")
+    document = model_document(snapshot.columns.schema)
     return json.dumps(document | {"schema-id": 0})
 
 

@@ -25,6 +25,7 @@ from hudi_bridge.connectors.iceberg.compatibility import reason_to_rewrite
 from hudi_bridge.connectors.iceberg.data_files import DataFile, data_file, without_bounds
 from hudi_bridge.connectors.iceberg.deletion_vectors import puffin_file
 from hudi_bridge.connectors.iceberg.format_version import FormatVersion
+from hudi_bridge.connectors.iceberg.model_json import model_json
 from hudi_bridge.connectors.iceberg.name_mapping import Ids, names_to_ids
 from hudi_bridge.connectors.iceberg.partitioning import Partitioning
 from hudi_bridge.connectors.iceberg.presto import why_presto_misreads
@@ -79,7 +80,7 @@ class SliceBuilder:
         return context_identity(
             self.context,
             FORMAT,
-            self.columns.schema.model_dump_json(),
+            model_json(self.columns.schema),
             self.columns.mapping.model_dump_json(),
             self.partitioning,
             self.rewriting,

@@ -12,6 +12,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import NameMapping
 
 from hudi_bridge.connectors.iceberg.columns import Columns
+from hudi_bridge.connectors.iceberg.model_json import model_document
 from hudi_bridge.connectors.iceberg.name_mapping import names_to_ids
 from hudi_bridge.connectors.iceberg.row_lineage import RowLineage, lineage_from_json, lineage_to_json
 
@@ -65,10 +66,10 @@ def snapshot_to_json(snapshot: IcebergSnapshot) -> bytes:
     fields = {name: getattr(snapshot, name) for name in _JSON_FIELDS}
     document = fields | {
         "format": _FORMAT,
-        "schema": snapshot.columns.schema.model_dump(mode="json"),
+        "schema": model_document(snapshot.columns.schema),
         "ids": dict(snapshot.columns.ids),
         "mapping": snapshot.columns.mapping.model_dump(mode="json"),
-        "spec": snapshot.spec.model_dump(mode="json"),
+        "spec": model_document(snapshot.spec),
         "lineage": lineage_to_json(snapshot.lineage),
     }
     return json.dumps(document, separators=(",", ":")).encode()
