@@ -99,7 +99,7 @@ STEPS = st.lists(st.builds(Step, kind=KINDS, rows=UNIQUE_ROWS), min_size=1, max_
 def test_changes_of_random_histories_lead_from_snapshot_to_snapshot(name: str) -> None:
     version, options = TABLES[name]
 
-    @settings(max_examples=examples(25), deadline=None)
+    @settings(max_examples=examples(12), deadline=None)
     @given(steps=STEPS)
     def check(steps: list[Step]) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -165,7 +165,7 @@ def ranges(table: HudiTable) -> list[HudiDataset]:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_pushing_a_filter_down_changes_nothing(name: str) -> None:
-    @settings(max_examples=examples(8), deadline=None)
+    @settings(max_examples=examples(5), deadline=None)
     @given(pieces=tables(), filters=st.lists(FILTERS, min_size=2, max_size=5), data=st.data())
     def check(pieces: Any, filters: list[pc.Expression], data: st.DataObject) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -21,7 +21,7 @@ from tests.table_writer import KEY_AND_VALUE, TableWriter, at, sorted_column
 from tests.test_golden import QUERIES, Key, parametrize_keys
 
 SLICES = 100
-CASES_PER_GROUP = 4
+CASES_PER_GROUP = 2
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
