@@ -5,8 +5,8 @@ from itertools import compress, islice
 
 import pyarrow.compute as pc
 
-from hudi_bridge.readers.column_ranges import columns_with_ranges, known_range
-from hudi_bridge.readers.filter_ranges import may_pass
+from hudi_bridge.readers.column_ranges import columns_with_ranges, known_ranges
+from hudi_bridge.readers.filter_ranges import may_pass_in_any
 from hudi_bridge.splits.plan_notes import PlanNotes
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
@@ -35,14 +35,14 @@ class KeptRanges:
         waiting = iter(splits)
         while part := list(islice(waiting, _SPLITS_AT_ONCE)):
             known = {
-                name: (kind, [known_range(self._storage, one, name) for one in part]) for name, kind in kinds.items()
+                name: (kind, [known_ranges(self._storage, one, name) for one in part]) for name, kind in kinds.items()
             }
             # Nothing is known before the first query.
             asked = {name: found for name, found in known.items() if any(one is not False for one in found[1])}
             if not asked:
                 yield from part
                 continue
-            chosen = list(compress(part, may_pass(row_filter, asked, len(part)).tolist()))
+            chosen = list(compress(part, may_pass_in_any(row_filter, asked, len(part)).tolist()))
             if notes is not None:
                 notes.counted(STEP, len(part), len(chosen))
             yield from chosen

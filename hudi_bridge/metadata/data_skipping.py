@@ -1,7 +1,7 @@
 """Passes over the file slices of which no row passes a filter, by the column stats of the metadata table.
 
 A slice is passed over only if its base file and all its log files have stats of a column. A merged row takes each value
-from one of them, so it lies in the union of their ranges. What that cannot be said of is read:
+from one of them, so it lies in one of their ranges. What that cannot be said of is read:
 
     floating-point columns  of a base file with a NaN, the stats have 0.0 as both ends, whatever the others are
     evolved columns         a file's column of that name may be another one, if columns have ids
@@ -12,8 +12,8 @@ Source: ``DataSkippingUtils`` and ``HoodieFileIndex`` of Hudi.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from itertools import pairwise
-from operator import and_
+from itertools import pairwise, product
+from operator import and_, attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +28,8 @@ from hudi_bridge.schema.meta_columns import META_COLUMNS, RECORD_KEY_COLUMN
 from hudi_bridge.splits.partitions import paths_that_may_pass
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 
+_MOST_CASES = 16
+"""Of the combinations of ranges that the values of a row may be in. Of more, ranges are taken as one."""
 _MOST_KEYS = 10_000
 """The stats of more files than that are read with those of all others of the column."""
 # Below this character, the orders of UTF-8 bytes and of UTF-16 code units, by which Java compares, are the same.
@@ -69,12 +71,13 @@ def splits_that_may_pass(
     if not splits or not columns:
         return list(splits)
     context = splits[0].context
-    known = [_guarantees(table, splits, name, context) for name in columns]
+    most_parts = int(_MOST_CASES ** (1 / len(columns)))
+    known = [_guarantees(table, splits, name, context, most_parts) for name in columns]
     guarantees: dict[str, list[pc.Expression]] = {}
     for number in range(len(splits)):
         of_columns = [found[number] for found in known if number in found]
         if of_columns:
-            guarantees[str(number)] = [reduce(and_, of_columns)]
+            guarantees[str(number)] = [reduce(and_, one) for one in product(*of_columns)]
     kept = set(paths_that_may_pass(table.own.storage, row_filter, context.schema, guarantees))
     return [split for number, split in enumerate(splits) if str(number) not in guarantees or str(number) in kept]
 
@@ -101,12 +104,9 @@ def splits_with_values(
 
 
 def _is_any_within(ranges: Sequence[_Range], wanted: Sequence[tuple[Any, Any]]) -> bool:
-    """Whether a wanted range has a value in common with the union of ranges."""
-    lows = [one.low for one in ranges if one.low is not None]
-    if not lows:
-        return False
-    least, greatest = min(lows), max(one.high for one in ranges if one.high is not None)
-    return any(low <= greatest and high >= least for low, high in wanted)
+    """Whether a wanted range has a value in common with one of the ranges."""
+    known = [one for one in ranges if one.low is not None]
+    return any(low <= one.high and high >= one.low for low, high in wanted for one in known)
 
 
 def partitions_that_may_pass(
@@ -155,9 +155,12 @@ def _counts(stats: pa.Table) -> dict[str, int | None]:
 
 
 def _guarantees(
-    table: MetadataTable, splits: Sequence[RealtimeFileSplit], column: str, context: ReadContext
-) -> Mapping[int, pc.Expression]:
-    """An expression that is true for all rows of a split, by the number of the split; none if it is not known."""
+    table: MetadataTable, splits: Sequence[RealtimeFileSplit], column: str, context: ReadContext, most: int
+) -> Mapping[int, list[pc.Expression]]:
+    """Expressions, ``most`` of them, of which one is true for each row of a split, by the number of the split.
+
+    There is none for a split of which that is not known.
+    """
     kind = context.schema.field(column).type
     has_default = column in dict(context.field_defaults)
     guarantees = {}
@@ -165,8 +168,22 @@ def _guarantees(
         with_logs = bool(splits[number].log_paths)
         # The blocks of a log file may have schemas without the column: its value is the default, then, or null.
         if not (with_logs and has_default):
-            guarantees[number] = _guarantee(column, kind, ranges, may_be_null=with_logs)
+            parts = _apart(ranges, most)
+            guarantees[number] = [_guarantee(column, kind, part, may_be_null=with_logs) for part in parts]
     return guarantees
+
+
+def _apart(ranges: Sequence[_Range], most: int) -> list[list[_Range]]:
+    """The ranges in ``most`` groups that have no value in common; the first ones are the lowest."""
+    groups: list[list[_Range]] = []
+    greatest: Any = None
+    for one in sorted((one for one in ranges if one.low is not None), key=attrgetter("low")):
+        if not groups or (one.low > greatest and len(groups) < most):
+            groups.append([])
+            greatest = one.high
+        groups[-1].append(one)
+        greatest = max(greatest, one.high)
+    return groups or [list(ranges)]
 
 
 def _known_ranges(

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_bridge.merge.log_records import LogRecords
-from hudi_bridge.readers.filter_ranges import Range, has_ranges
+from hudi_bridge.readers.filter_ranges import Range, Ranges, has_ranges, hull
 from hudi_bridge.readers.footers import BaseFooter, kept_footer
 from hudi_bridge.readers.split_columns import plan_file_evolution
 from hudi_bridge.schema.meta_columns import META_COLUMNS
@@ -88,10 +88,10 @@ def _range_of_chunk(chunk: Any, kind: pa.DataType) -> "Range | bool":  # noqa: A
     return (low, high) if low <= high else False
 
 
-def known_range(storage: Storage, split: RealtimeFileSplit, column: str) -> "Range | bool":
-    """The range of one of ``columns_with_ranges`` in all rows of a slice, False if it is not known.
+def known_ranges(storage: Storage, split: RealtimeFileSplit, column: str) -> "Ranges | bool":
+    """The ranges of one of ``columns_with_ranges`` in the base file and in the logs of a slice; False if not known.
 
-    A merged row has each of its values from the base file or from a log.
+    A merged row has each of its values from one of them. The ranges may be far apart: logs have newer times.
     """
     found: list[Range] = []
     if split.base_path is not None:
@@ -107,7 +107,7 @@ def known_range(storage: Storage, split: RealtimeFileSplit, column: str) -> "Ran
         if _counted(in_logs.instants, split.context) != in_logs.counted:
             return False
         found.append(in_logs.values)
-    return _union(found)
+    return tuple(found)
 
 
 def _range_in_base_file(storage: Storage, split: RealtimeFileSplit, column: str) -> "Range | bool":
@@ -126,12 +126,7 @@ def _range_in_base_file(storage: Storage, split: RealtimeFileSplit, column: str)
 def _range_in_footer(footer: BaseFooter, split: RealtimeFileSplit, column: str) -> "Range | bool":
     of_groups = ranges_of_row_groups(footer.fragment.metadata, footer.arrow_schema, split, column)
     known = [one for one in of_groups if not isinstance(one, bool)]
-    return _union(known) if len(known) == len(of_groups) else False
-
-
-def _union(ranges: Iterable[Range]) -> Range:
-    known = [one for one in ranges if one is not None]
-    return (min(low for low, _ in known), max(high for _, high in known)) if known else None
+    return hull(known) if len(known) == len(of_groups) else False
 
 
 class RangesInLogs:
@@ -156,7 +151,7 @@ class RangesInLogs:
         counted = _counted(instants, self._split.context)
         size = _BYTES_OF_ANY + sum(map(len, self._split.log_paths))
         for name, ranges in self._ranges.items():
-            storage.kept.put(_log_key(self._split, name), _RangeInLogs(_union(ranges), instants, counted), size)
+            storage.kept.put(_log_key(self._split, name), _RangeInLogs(hull(ranges), instants, counted), size)
 
 
 def _range_of(values: Any) -> Range:  # noqa: ANN401 - an array of any type

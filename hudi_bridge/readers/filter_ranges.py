@@ -4,8 +4,10 @@ A range is of all values but NaN, which no comparison with a constant lets pass:
 each such comparison is false. A form of filter that is not known to need a value in some range lets every set pass.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
+from itertools import product
+from math import prod
 from operator import and_, or_
 from typing import Any, TypeAlias
 
@@ -32,9 +34,13 @@ Range: TypeAlias = tuple[Any, Any] | None
 Values are texts, floats, or whole numbers; dates and times are those that Arrow stores.
 """
 
+Ranges: TypeAlias = tuple[Range, ...]
+"""Ranges of which each value is in one, as of the files that it may come from; they are one at least."""
+
 _MIRRORED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 _MOST_LISTED = 16
 """Of more values in a list, the least and the greatest are compared alone."""
+_MOST_COMBINATIONS = 16
 _NUMBER = "number"
 
 
@@ -73,6 +79,37 @@ def may_pass(
     passes[:] = False
     passes[found] = True
     return passes
+
+
+def may_pass_in_any(
+    row_filter: pc.Expression, ranges: Mapping[str, tuple[pa.DataType, Sequence["Ranges | bool"]]], sets: int
+) -> Booleans:
+    """As ``may_pass``, of columns with several ranges each.
+
+    A row has a value in one range of each column, whichever it is: partial updates take some values of a row from a
+    log and leave others.
+    """
+    owners: list[int] = []
+    rows: list[tuple[Range | bool, ...]] = []
+    choices: list[tuple[Range | bool, ...]]
+    of_columns = [of_sets for _, of_sets in ranges.values()]
+    for number in range(sets):
+        choices = [(one,) if isinstance(one := of_sets[number], bool) else one for of_sets in of_columns]
+        if prod(map(len, choices)) > _MOST_COMBINATIONS:
+            choices = [(one if isinstance(one, bool) else hull(one),) for one in (of[number] for of in of_columns)]
+        combinations = list(product(*choices))
+        rows += combinations
+        owners += [number] * len(combinations)
+    of_rows = {name: (ranges[name][0], of_row) for name, of_row in zip(ranges, zip(*rows, strict=True), strict=True)}
+    passes = np.zeros(sets, np.bool_)
+    passes[np.array(owners)[may_pass(row_filter, of_rows, len(rows))]] = True
+    return passes
+
+
+def hull(ranges: Iterable[Range]) -> Range:
+    """The range from the least to the greatest value of all ranges."""
+    known = [one for one in ranges if one is not None]
+    return (min(low for low, _ in known), max(high for _, high in known)) if known else None
 
 
 def _constant(*, passes: bool) -> pc.Expression:

@@ -12,7 +12,7 @@ import pytest
 from hudi_bridge import HudiTable
 from hudi_bridge.indexes.kept_ranges import STEP
 from hudi_bridge.options import DATA_SKIPPING_KEY
-from hudi_bridge.readers.column_ranges import known_range
+from hudi_bridge.readers.column_ranges import known_ranges
 from tests.table_writer import TableWriter, at
 
 FIELDS = (("id", "string"), ("ts", "long"), ("x", "double"), ("value", "string"))
@@ -61,6 +61,8 @@ def test_slices_that_were_read_are_passed_over(tmp_path: Path, version: int) -> 
     assert read(table, X < 5) == (1, 5)
     assert read(table, X >= 100) == (1, 1)
     assert read(table, X > 100) == (0, 0)
+    assert read(table, (X > 29) & (X < 100)) == (0, 0)
+    assert read(table, (X > 15) & (X < 25)) == (2, 9)
     assert read(table, (X == 3) | (X == 5.5)) == (1, 1)
     assert read(table, (X > 100) | (pc.field("value") == "v3")) == (2, 1)
     assert read(table, (X > 100) | (pc.field("value") == "v3")) == (1, 1)
@@ -128,6 +130,6 @@ def test_a_column_with_a_default_is_not_known_of_logs(tmp_path: Path) -> None:
     table = HudiTable.open(tmp_path / "t")
     assert read(table, X > 200)[1] == 0
     (split,) = (one for one in table.splits() if one.log_paths)
-    assert known_range(table.storage, split, "x") == (10.0, 100.0)
+    assert known_ranges(table.storage, split, "x") == ((10.0, 19.0), (100.0, 100.0))
     since = replace(split, context=replace(split.context, field_defaults=(("x", "900.0"),)))
-    assert known_range(table.storage, since, "x") is False
+    assert known_ranges(table.storage, since, "x") is False

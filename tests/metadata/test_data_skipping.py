@@ -104,6 +104,28 @@ def test_stats_of_many_files_are_read_with_the_others_of_the_column(
     assert slices.kept(condition, "ts") == expected
 
 
+@pytest.mark.parametrize("most_cases", [1, 2, 16])
+def test_values_between_the_ranges_of_files_save_slices(monkeypatch: pytest.MonkeyPatch, most_cases: int) -> None:
+    monkeypatch.setattr(data_skipping, "_MOST_CASES", most_cases)
+    slices = Slices("h_all_indexes_120", read_optimized=False)
+    ts = pc.field("ts")
+    # The highest value of a base file, the lowest of the first log, and the lowest of the second.
+    assert len(slices.kept((ts > 899) & (ts < 1_000), "ts")) == (len(slices.splits) if most_cases == 1 else 0)
+    assert len(slices.kept((ts > 1_890) & (ts < 2_140), "ts")) == (0 if most_cases == 16 else 6)
+    both = (ts > 899) & (ts < 1_000) & (pc.field("qty") > 0)
+    assert len(slices.kept(both, "ts", "qty")) == (0 if most_cases == 16 else len(slices.splits))
+
+
+ENDS = ((5, 7), (1, 2), (None, None), (7, 9), (20, 30), (2, 3))
+
+
+def test_ranges_are_apart_if_they_have_no_value_in_common() -> None:
+    ranges = [data_skipping._Range(low, high, has_nulls=False) for low, high in ENDS]
+    for most, expected in ((9, [[1, 2], [5, 7], [20]]), (2, [[1, 2], [5, 7, 20]]), (1, [[1, 2, 5, 7, 20]])):
+        assert [[one.low for one in group] for group in data_skipping._apart(ranges, most)] == expected
+    assert data_skipping._apart(ranges[2:3], 4) == [ranges[2:3]]
+
+
 def test_a_slice_with_a_file_without_stats_is_read(slices: Slices) -> None:
     (first, *others) = slices.splits
     unknown = replace(first, log_paths=(*first.log_paths, ".f-0_1.log.1_0-0-0"))

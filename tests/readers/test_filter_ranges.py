@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_bridge.readers.column_ranges import _range_of
-from hudi_bridge.readers.filter_ranges import may_pass
+from hudi_bridge.readers.filter_ranges import hull, may_pass, may_pass_in_any
 from tests.strength import examples
 
 TIME = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -86,6 +86,44 @@ def test_no_set_with_a_passing_row_is_passed_over(
         # A number that the type of the other side cannot have.
         return
     assert np.all(may_pass(row_filter, ranges, len(tables)) | ~np.array(passing))
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(files=st.lists(st.lists(ROWS, max_size=3), min_size=1, max_size=3), row_filter=FILTERS, data=st.data())
+def test_no_row_with_values_of_several_files_is_passed_over(
+    files: list[list[Any]], row_filter: pc.Expression, data: st.DataObject
+) -> None:
+    tables = [pa.Table.from_pylist(rows, SCHEMA) for rows in files]
+    known = data.draw(st.lists(st.sampled_from(sorted(KINDS)), unique=True))
+    ranges: dict[str, Any] = {
+        name: (KINDS[name][0], [tuple(_range_of(table.column(name).combine_chunks()) for table in tables)])
+        for name in known
+    }
+    rows = [row for of_file in files for row in of_file]
+    row = {name: data.draw(st.sampled_from([one[name] for one in rows])) for name in KINDS} if rows else None
+    try:
+        passes = row is not None and pa.Table.from_pylist([row], SCHEMA).filter(row_filter).num_rows > 0
+    except pa.ArrowInvalid:
+        return
+    assert may_pass_in_any(row_filter, ranges, 1)[0] or not passes
+
+
+def test_values_between_ranges_rule_out_sets() -> None:
+    apart, unknown = ((1.0, 2.0), (8.0, 9.0)), False
+    ranges: Any = {name: (pa.float64(), [apart, unknown, (None, (3.0, 4.0))]) for name in ("x", "y")}
+    x, y = pc.field("x"), pc.field("y")
+    assert may_pass_in_any((x > 2) & (x < 8), ranges, 3).tolist() == [False, True, True]
+    assert may_pass_in_any((x < 3) & (y > 7), ranges, 3).tolist() == [True, True, False]
+    assert may_pass_in_any((x < 3) & (y == 5), ranges, 3).tolist() == [False, True, False]
+
+
+def test_of_many_combinations_ranges_are_taken_as_one() -> None:
+    names = [f"c{number}" for number in range(5)]
+    ranges: Any = {name: (pa.float64(), [((1.0, 2.0), (8.0, 9.0))]) for name in names}
+    assert may_pass_in_any(pc.field("c0") == 5, ranges, 1).tolist() == [True]
+    assert may_pass_in_any(pc.field("c0") == 10, ranges, 1).tolist() == [False]
+    assert hull([None, (1, 2), (8, 9)]) == (1, 9)
+    assert hull([None]) is None
 
 
 NUMBER = pc.field("double")
