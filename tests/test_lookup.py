@@ -16,7 +16,7 @@ from tests.table_writer import TableWriter, at
 from tests.test_golden import DEVIATING, TAKEN_OVER
 
 KEY = "_hoodie_record_key"
-MOST_ANSWERS = 4
+MOST_ANSWERS = 2
 """Of a table."""
 SWITCHES: tuple[Mapping[str, str], ...] = (
     {},
