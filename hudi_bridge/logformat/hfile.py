@@ -10,15 +10,18 @@ The root index begins at the trailer's "load on open" offset; the meta index fol
 """
 
 import struct
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.logformat.hfile_blocks import (
     Block,
     Codec,
@@ -33,8 +36,12 @@ from hudi_bridge.logformat.hfile_blocks import (
 )
 from hudi_bridge.logformat.inflating import max_inflated_bytes
 
+_CELL_LENGTHS = struct.Struct(">ii")
+_CELL_FIELDS = np.dtype([("key length", ">i4"), ("value length", ">i4"), ("row length", ">i2")])
 _CELL_START = struct.Struct(">iih")
-_CELL_LENGTHS_SIZE = 8
+_CELL_LENGTHS_SIZE = _CELL_LENGTHS.size
+Positions: TypeAlias = npt.NDArray[np.int64]
+_NO_CELLS = np.empty(0, np.int64)
 _MVCC_SIZE = 1
 _META_MAGIC = b"METABLKc"
 _ROOT_INDEX_MAGIC = b"IDXROOT2"
@@ -98,12 +105,12 @@ def read_cells(source: HFileSource, trailer: HFileTrailer, data_blocks: Iterable
     Raises:
         CorruptTableError: the cells do not fill the blocks, or a key is not text.
     """
-    cells = _Cells()
+    found: list[HFileCells] = []
     if trailer.codec is Codec.NONE:
         values = source.buffer
         for block in data_blocks:
-            start, end = block.data_start - source.start, block.data_end - source.start
-            cells.collect(source.buffer, start, end, source, block.position)
+            data = source.slice(block.data_start, block.data_end)
+            found.append(_all_cells(data, source, block, block.data_start - source.start))
     else:
         blocks = list(data_blocks)
         announced = sum(max(block.uncompressed_size, 0) for block in blocks)
@@ -114,61 +121,129 @@ def read_cells(source: HFileSource, trailer: HFileTrailer, data_blocks: Iterable
         start = 0
         for block in blocks:
             piece = block_data(source, block, trailer.codec)
-            cells.collect(piece, 0, len(piece), source, block.position, shift=start)
+            found.append(_all_cells(pa.py_buffer(piece), source, block, start))
             pieces.append(piece)
             start += len(piece)
         values = pa.py_buffer(b"".join(pieces))
     return HFileCells(
-        keys=_key_array(cells.keys, source),
+        keys=pa.concat_arrays([pa.array([], pa.string()), *(cells.keys for cells in found)]),
         values=values,
-        value_starts=np.array(cells.starts, dtype=np.int64),
-        value_ends=np.array(cells.ends, dtype=np.int64),
+        value_starts=np.concatenate([_NO_CELLS, *(cells.value_starts for cells in found)]),
+        value_ends=np.concatenate([_NO_CELLS, *(cells.value_ends for cells in found)]),
     )
 
 
-class _Cells:
-    """Keys and value ranges, collected block by block."""
+def find_cells(source: HFileSource, trailer: HFileTrailer, block: Block, keys: Iterable[bytes]) -> HFileCells:
+    """The cells of a data block that have one of some keys; raises as ``read_cells`` does.
 
-    __slots__ = ("ends", "keys", "starts")
+    Keys are looked at where a binary search does. So this is for few of them.
+    """
+    data = pa.py_buffer(block_data(source, block, trailer.codec))
+    view = memoryview(data)
 
-    def __init__(self) -> None:
-        self.keys: list[bytes] = []
-        self.starts: list[int] = []
-        self.ends: list[int] = []
+    def row(position: int) -> bytes:
+        (length,) = _ROW_LENGTH.unpack_from(view, position + _CELL_LENGTHS_SIZE)
+        start = position + _CELL_START.size
+        return bytes(view[start : start + length])
 
-    def collect(
-        self,
-        data: bytes | pa.Buffer,
-        position: int,
-        end: int,
-        source: HFileSource,
-        block_position: int,
-        *,
-        shift: int = 0,
-    ) -> None:
-        """Add the cells of one data block; ``shift`` is added to the offsets of its values, once blocks are joined."""
-        view = memoryview(data)
-        unpack, keys, starts, ends = _CELL_START.unpack_from, self.keys, self.starts, self.ends
-        while position < end:
-            if end - position < _CELL_START.size:
-                raise source.corrupt(block_position, f"{end - position} bytes after the last cell", "a cell")
-            key_length, value_length, row_length = unpack(view, position)
-            row = position + _CELL_START.size
-            start = position + _CELL_LENGTHS_SIZE + key_length
-            position = start + value_length + _MVCC_SIZE
-            if row_length < 0 or row + row_length > start or value_length < 0 or position > end:
-                found = f"a cell with a key of {key_length} and a value of {value_length} bytes"
-                raise source.corrupt(block_position, found, "cells that fill the data block")
-            keys.append(bytes(view[row : row + row_length]))
-            starts.append(start + shift)
-            ends.append(start + value_length + shift)
+    positions = _positions(data, source, block)
+    chosen: list[int] = []
+    for key in keys:
+        place = bisect_left(positions, key, key=row)
+        while place < len(positions) and row(positions[place]) == key:
+            chosen.append(int(positions[place]))
+            place += 1
+    return _cells_at(chosen, data, source, block, 0)
 
 
-def _key_array(keys: list[bytes], source: HFileSource) -> pa.StringArray:
+def _all_cells(data: pa.Buffer, source: HFileSource, block: Block, shift: int) -> HFileCells:
+    return _cells_at(_positions(data, source, block), data, source, block, shift)
+
+
+def _positions(data: pa.Buffer, source: HFileSource, block: Block) -> Sequence[int] | Positions:
+    """Where the cells of a data block begin."""
+    found = _positions_by_pattern(np.frombuffer(memoryview(data), np.uint8))
+    return _positions_by_walking(data, source, block) if found is None else found
+
+
+def _positions_by_pattern(data: npt.NDArray[np.uint8]) -> Positions | None:
+    """As ``_positions``: where lengths stand that fit one another; None if that is not all of the cells, or is more.
+
+    All keys of a block have the same bytes besides the row, and lengths begin with zeros.
+    """
+    if data.size < _CELL_START.size:
+        return None
+    last = data.size - _CELL_START.size
+    # The last bytes of the lengths of key and row, then the first ones of the lengths of key and value.
+    maybe = data[3 : last + 4] - data[9 : last + 10] == data[3:4] - data[9:10]
+    for zero in (0, 1, 4):
+        maybe &= data[zero : last + zero + 1] == 0
+    starts = np.flatnonzero(maybe)
+    fields = data[starts[:, None] + np.arange(_CELL_START.size)].view(_CELL_FIELDS)[:, 0]
+    key_lengths, value_lengths, row_lengths = (fields[name].astype(np.int64) for name in _CELL_FIELDS.names or ())
+    if not starts.size or starts[0]:
+        return None
+    alike = key_lengths - row_lengths == key_lengths[0] - row_lengths[0]
+    starts = starts[alike]
+    ends = starts + _CELL_LENGTHS_SIZE + key_lengths[alike] + value_lengths[alike] + _MVCC_SIZE
+    return starts if np.array_equal(ends, np.append(starts[1:], data.size)) else None
+
+
+def _positions_by_walking(data: pa.Buffer, source: HFileSource, block: Block) -> list[int]:
+    """As ``_positions``: one cell after the other."""
+    view, end, position = memoryview(data), data.size, 0
+    unpack, least = _CELL_LENGTHS.unpack_from, _CELL_START.size
+    positions: list[int] = []
+    while position < end:
+        if end - position < least:
+            raise source.corrupt(block.position, f"{end - position} bytes after the last cell", "a cell")
+        key_length, value_length = unpack(view, position)
+        positions.append(position)
+        position += _CELL_LENGTHS_SIZE + key_length + value_length + _MVCC_SIZE
+        if key_length < _ROW_LENGTH.size or value_length < 0 or position > end:
+            raise _not_filling(source, block, key_length, value_length)
+    return positions
+
+
+def _cells_at(
+    positions: Sequence[int] | Positions, data: pa.Buffer, source: HFileSource, block: Block, shift: int
+) -> HFileCells:
+    """The cells at some positions of a block's data, whose values are ``shift`` bytes further on in what is kept."""
+    starts = np.array(positions, np.int64)
+    headers = np.frombuffer(memoryview(data), np.uint8)[starts[:, None] + np.arange(_CELL_START.size)]
+    fields = np.ascontiguousarray(headers).view(_CELL_FIELDS)[:, 0]
+    key_lengths, value_lengths, row_lengths = (fields[name].astype(np.int64) for name in _CELL_FIELDS.names or ())
+    rows, values = starts + _CELL_START.size, starts + _CELL_LENGTHS_SIZE + key_lengths
+    wrong = np.flatnonzero((row_lengths < 0) | (rows + row_lengths > values))
+    if wrong.size:
+        raise _not_filling(source, block, int(key_lengths[wrong[0]]), int(value_lengths[wrong[0]]))
+    return HFileCells(
+        keys=_key_array(data, rows, row_lengths, source),
+        values=data,
+        value_starts=values + shift,
+        value_ends=values + value_lengths + shift,
+    )
+
+
+def _not_filling(source: HFileSource, block: Block, key_length: int, value_length: int) -> CorruptTableError:
+    found = f"a cell with a key of {key_length} and a value of {value_length} bytes"
+    return source.corrupt(block.position, found, "cells that fill the data block")
+
+
+def _key_array(
+    data: pa.Buffer, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], source: HFileSource
+) -> pa.StringArray:
+    if not starts.size:
+        return pa.array([], pa.string())
+    # An array of keys and of the gaps after them; every second one is taken.
+    edges = np.empty(2 * starts.size, np.int32)
+    edges[0::2], edges[1::2] = starts, starts + lengths
+    keys_and_gaps = pa.Array.from_buffers(pa.binary(), 2 * starts.size - 1, [None, pa.py_buffer(edges.data), data])
     try:
-        return pa.array(keys, pa.string())
+        keys: pa.StringArray = keys_and_gaps.take(np.arange(0, 2 * starts.size, 2)).cast(pa.string())  # type: ignore[assignment]
     except pa.ArrowInvalid as error:
         raise source.corrupt(0, f"a key that is not text ({error})", "UTF-8") from error
+    return keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,13 @@
 """The records of one file slice of the metadata table: those of its base file, then those of its log files.
 
-The log files are read as a whole, of the base file only the blocks that may hold what is asked for.
+The log files are read as a whole, and decoded as far as is needed for few keys. Of the base file only the blocks are
+read that may hold what is asked for.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -18,15 +19,19 @@ from hudi_bridge.logformat.avro_columns import decode_avro_records
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.delete_records import parse_delete_block
 from hudi_bridge.logformat.hfile import HFileCells, read_hfile
+from hudi_bridge.logformat.hfile_blocks import HFileSource
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import live_blocks, scan_blocks
-from hudi_bridge.metadata.base_file import KeyRange, MetadataBaseFile
+from hudi_bridge.merge.arrays import Column
+from hudi_bridge.metadata.base_file import MetadataBaseFile
+from hudi_bridge.metadata.indexed_hfile import HFileInMemory, KeyRange
 from hudi_bridge.metadata.record_kinds import KEY, RecordKind, deletes_of, versions_of
 from hudi_bridge.schema.avro import AvroRecord, parse_avro_schema
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.storage import Storage
 from hudi_bridge.threads import map_in_threads
 
+_FEW_KEYS = 64
 _READING_THREADS = 16
 
 
@@ -47,12 +52,18 @@ class SliceRecords:
 
     @cached_property
     def logs(self) -> pa.Table:
-        """The versions in the log files, oldest first; read once.
+        """The versions in the log files, oldest first; decoded once.
 
         Raises:
             CorruptTableError: a log file is damaged.
             StorageError: a log file cannot be read.
         """
+        versions = [part if isinstance(part, pa.Table) else _versions(self.kind, part) for part in self._parts]
+        return pa.concat_tables([self.kind.schema.empty_table(), *versions]).combine_chunks()
+
+    @cached_property
+    def _blocks(self) -> tuple[LogBlock, ...]:
+        """The log blocks that count, oldest first; read once."""
         paths = [log.path for log in self.piece.log_files]
         # The end of the base file is needed as well: on an object store, all requests take as long as one.
         opened = () if self.base is None else (self.base.open,)
@@ -62,16 +73,37 @@ class SliceRecords:
         damaged = next((corrupt for scan in scans for corrupt in scan.corrupt), None)
         if damaged is not None:
             raise CorruptLogFileError(damaged.path, damaged.offset, damaged.reason, "a whole log block")
-        blocks = live_blocks(scans, latest_instant=None, is_valid=self.is_valid).blocks
-        return pa.concat_tables([self.kind.schema.empty_table(), *map(self._versions, blocks)]).combine_chunks()
+        return live_blocks(scans, latest_instant=None, is_valid=self.is_valid).blocks
+
+    @cached_property
+    def _parts(self) -> "tuple[pa.Table | _DataBlock, ...]":
+        """Of each log block the deletes, or the records, which are found by their keys."""
+        return tuple(_part(self.kind, block) for block in self._blocks)
 
     def of_keys(self, keys: Sequence[bytes]) -> pa.Table:
         """The records of some keys, which are in order, each once; those that there are."""
         wanted = pa.array(keys, pa.binary()).cast(pa.string())
-        logs = self.logs.filter(pc.is_in(self.logs.column(KEY), wanted))
+        if len(keys) > _FEW_KEYS or self._are_logs_searched_through:
+            logs = self.logs.filter(pc.is_in(self.logs.column(KEY), wanted))
+        else:
+            logs = pa.concat_tables([self.kind.schema.empty_table(), *self._in_logs(keys, wanted)])
         base = () if self.base is None else self.base.cells_of_keys(keys)
         found = [self._decoded(cells, pc.is_in(cells.keys, wanted)) for cells in base]
         return self._merged(found, logs)
+
+    @property
+    def _are_logs_searched_through(self) -> bool:
+        """Whether it is time to decode all of the logs, and keep that."""
+        return any(not isinstance(part, pa.Table) and part.hfile.is_searched_through for part in self._parts)
+
+    def _in_logs(self, keys: Sequence[bytes], wanted: Column) -> Iterator[pa.Table]:
+        for part in self._parts:
+            if isinstance(part, pa.Table):
+                yield part.filter(pc.is_in(part.column(KEY), wanted))
+                continue
+            for cells in part.hfile.cells_of_keys(keys):
+                chosen = pc.is_in(cells.keys, wanted)
+                yield _decode(self.kind, cells, chosen, part.writer, part.block.path, part.block.content_offset)
 
     def of_range(self, wanted: KeyRange) -> pa.Table:
         """The records of a range of keys."""
@@ -104,19 +136,48 @@ class SliceRecords:
         assert base is not None
         return _decode(self.kind, cells, selected, base.writer, base.path, 0)
 
-    def _versions(self, block: LogBlock) -> pa.Table:
-        match block.block_type:
-            case BlockType.DELETE:
-                return deletes_of(self.kind, parse_delete_block(block).record_keys)
-            case BlockType.HFILE_DATA:
-                cells = read_hfile(block.content, block.path, block.content_offset)
-                if block.schema_text is None:
-                    raise CorruptLogFileError(block.path, block.offset, "a block without SCHEMA", "the writer's schema")
-                writer = parse_avro_schema(block.schema_text, block.path, block.offset)
-                return _decode(self.kind, cells, None, writer, block.path, block.content_offset)
-            case _:
-                found = f"a block of type {block.block_type.name} in {block.path}"
-                raise UnsupportedTableError("metadata table", found, "blocks of HFiles and deletes")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DataBlock:
+    """A log block of records, with its HFile and the writer's schema."""
+
+    block: LogBlock
+    hfile: HFileInMemory
+    writer: AvroRecord
+
+    @classmethod
+    def of(cls, block: LogBlock) -> Self:
+        source = HFileSource(buffer=pa.py_buffer(block.content), path=block.path, offset=block.content_offset)
+        return cls(block=block, hfile=HFileInMemory(source), writer=_writer(block))
+
+
+def _part(kind: RecordKind, block: LogBlock) -> pa.Table | _DataBlock:
+    """The deletes of a log block, or its records.
+
+    Raises:
+        CorruptTableError: the block is damaged.
+        UnsupportedTableError: it is neither an HFile nor one of deletes.
+    """
+    match block.block_type:
+        case BlockType.DELETE:
+            return deletes_of(kind, parse_delete_block(block).record_keys)
+        case BlockType.HFILE_DATA:
+            return _DataBlock.of(block)
+        case _:
+            found = f"a block of type {block.block_type.name} in {block.path}"
+            raise UnsupportedTableError("metadata table", found, "blocks of HFiles and deletes")
+
+
+def _versions(kind: RecordKind, part: _DataBlock) -> pa.Table:
+    """All records of a log block."""
+    cells = read_hfile(part.block.content, part.block.path, part.block.content_offset)
+    return _decode(kind, cells, None, part.writer, part.block.path, part.block.content_offset)
+
+
+def _writer(block: LogBlock) -> AvroRecord:
+    if block.schema_text is None:
+        raise CorruptLogFileError(block.path, block.offset, "a block without SCHEMA", "the writer's schema")
+    return parse_avro_schema(block.schema_text, block.path, block.offset)
 
 
 def _decode(

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from hudi_bridge.caching import cached_property
 from hudi_bridge.config import HOODIE_FOLDER, config_of_metadata_table
 from hudi_bridge.errors import CorruptTableError, QueryError, UnsupportedTableError
-from hudi_bridge.metadata.base_file import KeyRange
 from hudi_bridge.metadata.index_definitions import IndexDefinition, read_index_definitions
+from hudi_bridge.metadata.indexed_hfile import KeyRange
 from hudi_bridge.metadata.record_kinds import DELETED, EXPRESSION_INDEX, RecordKind, file_id_prefix, record_kind
 from hudi_bridge.metadata.routing import group_numbers
 from hudi_bridge.metadata.slice_records import SliceRecords

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -7,7 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
-from hudi_bridge.metadata.base_file import KeyRange, MetadataBaseFile
+from hudi_bridge.logformat.hfile_blocks import HFileSource
+from hudi_bridge.metadata import indexed_hfile
+from hudi_bridge.metadata.base_file import MetadataBaseFile
+from hudi_bridge.metadata.indexed_hfile import HFileInMemory, IndexedHFile, KeyRange
 from hudi_bridge.storage import Storage
 from tests.logformat.hfile_writer import GZ, NONE, hfile_of_levels
 
@@ -21,7 +25,7 @@ def base_file(folder: Path, data: bytes) -> MetadataBaseFile:
     return MetadataBaseFile(Storage.open(folder), "f.hfile", len(data))
 
 
-def rows(file: MetadataBaseFile, wanted: KeyRange | list[str] | None) -> list[str]:
+def rows(file: IndexedHFile, wanted: KeyRange | list[str] | None) -> list[str]:
     parts = (
         file.cells_of_keys([key.encode() for key in wanted])
         if isinstance(wanted, list)
@@ -44,7 +48,18 @@ def test_all_cells(tmp_path: Path, levels: int, fanout: int, codec: int) -> None
 
 
 @SHAPES
-def test_only_blocks_that_may_hold_the_keys(tmp_path: Path, levels: int, fanout: int, codec: int) -> None:
+def test_only_some_keys(tmp_path: Path, levels: int, fanout: int, codec: int) -> None:
+    file = base_file(tmp_path, hfile_of_levels(BLOCKS, levels, fanout, codec=codec))
+    assert rows(file, ["a", "key0000"]) == ["key0000"]
+    assert rows(file, ["key0009", "key0100", "key0103", "key0104", "zzz"]) == ["key0100", "key0104"]
+    assert rows(file, KEYS[:64:3]) == KEYS[:64:3]
+
+
+@SHAPES
+def test_only_blocks_that_may_hold_many_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, levels: int, fanout: int, codec: int
+) -> None:
+    monkeypatch.setattr(indexed_hfile, "_FEW_KEYS", 0)
     file = base_file(tmp_path, hfile_of_levels(BLOCKS, levels, fanout, codec=codec))
     assert rows(file, ["a", "key0000"]) == KEYS[:5]
     assert rows(file, ["key0009", "key0100", "key0103", "zzz"]) == KEYS[:5] + KEYS[50:55] + KEYS[195:]
@@ -67,9 +82,45 @@ def test_every_key_is_in_the_blocks_that_are_read(
     blocks = [cells[first : first + size] for first in range(0, len(cells), size)]
     file = base_file(tmp_path_factory.mktemp("f"), hfile_of_levels(blocks, levels, fanout))
     found = rows(file, sorted(asked))
-    assert asked <= set(found)
+    assert found == sorted(asked) if len(asked) <= indexed_hfile._FEW_KEYS else asked <= set(found)
     assert found == sorted(set(found))
     assert len(found) <= size * len(asked)
+
+
+@pytest.mark.parametrize("codec", [NONE, GZ])
+def test_an_hfile_in_memory_is_one_of_a_file(tmp_path: Path, codec: int) -> None:
+    data = hfile_of_levels(BLOCKS, 2, 7, codec=codec)
+    in_memory = HFileInMemory(HFileSource(buffer=pa.py_buffer(data), path="f.log.1", offset=100))
+    file = base_file(tmp_path, data)
+    for wanted in (["key0000", "key0399"], KEYS[::2], KeyRange.of_prefix(b"key01"), None):
+        assert rows(in_memory, wanted) == rows(file, wanted)
+    assert in_memory.entries == len(KEYS)
+
+
+def test_blocks_that_are_searched_are_counted(tmp_path: Path) -> None:
+    file = base_file(tmp_path, hfile_of_levels(BLOCKS[:4], 1, 1))
+    for key, is_through in (("key0000", False), ("a", False), ("key0002", True), ("x", True)):
+        rows(file, [key])
+        assert file.is_searched_through is is_through
+
+
+def test_all_cells_of_a_key_are_found() -> None:
+    cells = [("a", b"1"), ("b", b"2"), ("b", b"3"), ("b", b"4"), ("c", b"5")]
+    data = hfile_of_levels([cells], 1, 1)
+    in_memory = HFileInMemory(HFileSource(buffer=pa.py_buffer(data), path="f.log.1", offset=0))
+    (found,) = in_memory.cells_of_keys([b"", b"b", b"x"])
+    values = memoryview(found.values)
+    ends = zip(found.value_starts, found.value_ends, strict=True)
+    assert [bytes(values[start:end]) for start, end in ends] == [b"2", b"3", b"4"]
+
+
+def test_entries_without_an_index_are_an_error() -> None:
+    in_memory = HFileInMemory(HFileSource(buffer=pa.py_buffer(hfile_of_levels(BLOCKS, 1, 1)), path="f", offset=0))
+    in_memory.__dict__["_trailer"] = replace(in_memory._trailer, data_index_count=0)
+    with pytest.raises(CorruptTableError, match=f"{len(KEYS)} entries without an index"):
+        in_memory.cells_of_keys([b"a"])
+    in_memory.__dict__["_trailer"] = replace(in_memory._trailer, entry_count=0)
+    assert list(in_memory.cells_of_keys([b"a"])) == []
 
 
 def test_a_large_file_is_read_by_ranges(tmp_path: Path) -> None:
