@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +39,6 @@ _CELL_LENGTHS = struct.Struct(">ii")
 _CELL_FIELDS = np.dtype([("key length", ">i4"), ("value length", ">i4"), ("row length", ">i2")])
 _CELL_START = struct.Struct(">iih")
 _CELL_LENGTHS_SIZE = _CELL_LENGTHS.size
-Positions: TypeAlias = npt.NDArray[np.int64]
 _NO_CELLS = np.empty(0, np.int64)
 _MVCC_SIZE = 1
 _META_MAGIC = b"METABLKc"
@@ -151,7 +149,7 @@ def find_cells(source: HFileSource, trailer: HFileTrailer, block: Block, keys: I
     for key in keys:
         place = bisect_left(positions, key, key=row)
         while place < len(positions) and row(positions[place]) == key:
-            chosen.append(int(positions[place]))
+            chosen.append(positions[place])
             place += 1
     return _cells_at(chosen, data, source, block, 0)
 
@@ -160,37 +158,8 @@ def _all_cells(data: pa.Buffer, source: HFileSource, block: Block, shift: int) -
     return _cells_at(_positions(data, source, block), data, source, block, shift)
 
 
-def _positions(data: pa.Buffer, source: HFileSource, block: Block) -> Sequence[int] | Positions:
+def _positions(data: pa.Buffer, source: HFileSource, block: Block) -> list[int]:
     """Where the cells of a data block begin."""
-    found = _positions_by_pattern(np.frombuffer(memoryview(data), np.uint8))
-    return _positions_by_walking(data, source, block) if found is None else found
-
-
-def _positions_by_pattern(data: npt.NDArray[np.uint8]) -> Positions | None:
-    """As ``_positions``: where lengths stand that fit one another; None if that is not all of the cells, or is more.
-
-    All keys of a block have the same bytes besides the row, and lengths begin with zeros.
-    """
-    if data.size < _CELL_START.size:
-        return None
-    last = data.size - _CELL_START.size
-    # The last bytes of the lengths of key and row, then the first ones of the lengths of key and value.
-    maybe = data[3 : last + 4] - data[9 : last + 10] == data[3:4] - data[9:10]
-    for zero in (0, 1, 4):
-        maybe &= data[zero : last + zero + 1] == 0
-    starts = np.flatnonzero(maybe)
-    fields = data[starts[:, None] + np.arange(_CELL_START.size)].view(_CELL_FIELDS)[:, 0]
-    key_lengths, value_lengths, row_lengths = (fields[name].astype(np.int64) for name in _CELL_FIELDS.names or ())
-    if not starts.size or starts[0]:
-        return None
-    alike = key_lengths - row_lengths == key_lengths[0] - row_lengths[0]
-    starts = starts[alike]
-    ends = starts + _CELL_LENGTHS_SIZE + key_lengths[alike] + value_lengths[alike] + _MVCC_SIZE
-    return starts if np.array_equal(ends, np.append(starts[1:], data.size)) else None
-
-
-def _positions_by_walking(data: pa.Buffer, source: HFileSource, block: Block) -> list[int]:
-    """As ``_positions``: one cell after the other."""
     view, end, position = memoryview(data), data.size, 0
     unpack, least = _CELL_LENGTHS.unpack_from, _CELL_START.size
     positions: list[int] = []
@@ -205,9 +174,7 @@ def _positions_by_walking(data: pa.Buffer, source: HFileSource, block: Block) ->
     return positions
 
 
-def _cells_at(
-    positions: Sequence[int] | Positions, data: pa.Buffer, source: HFileSource, block: Block, shift: int
-) -> HFileCells:
+def _cells_at(positions: Sequence[int], data: pa.Buffer, source: HFileSource, block: Block, shift: int) -> HFileCells:
     """The cells at some positions of a block's data, whose values are ``shift`` bytes further on in what is kept."""
     starts = np.array(positions, np.int64)
     headers = np.frombuffer(memoryview(data), np.uint8)[starts[:, None] + np.arange(_CELL_START.size)]

@@ -1,23 +1,12 @@
 import struct
 import zlib
 
-import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hudi_bridge.errors import CorruptTableError, HudiReadError, UnsupportedTableError
-from hudi_bridge.logformat.hfile import (
-    HFile,
-    _positions_by_pattern,
-    _positions_by_walking,
-    read_hfile,
-    read_meta_block,
-    read_meta_index,
-    read_root_index,
-)
-from hudi_bridge.logformat.hfile_blocks import HFileSource, iter_data_blocks, parse_trailer
+from hudi_bridge.logformat.hfile import HFile, read_hfile, read_meta_block, read_meta_index, read_root_index
+from hudi_bridge.logformat.hfile_blocks import HFileSource, parse_trailer
 from tests.logformat.hfile_writer import GZ, NONE, block, cell_key, data_block, hfile, varint
 
 PATH = ".f1-0_001.log.1_0-1-2"
@@ -205,30 +194,6 @@ def test_a_bomb_is_not_inflated() -> None:
     header = struct.pack(">8siiqbii", b"FILEINF2", len(bomb), 100, -1, 0, 16384, 33 + len(bomb))
     with pytest.raises(CorruptTableError, match="more than 100 inflated"):
         read_hfile(data[:info] + header + bomb + data[-4096:], PATH)
-
-
-TEXTS = st.text(st.sampled_from("a\0\x0c\u00e9"), max_size=9)
-BYTES = st.binary(max_size=9) | st.lists(st.sampled_from([0, 0, 0, 4, 12, 16]), max_size=40).map(bytes)
-
-
-@given(st.lists(st.tuples(TEXTS, BYTES), min_size=1, max_size=9))
-def test_cells_are_found_by_pattern_only_where_walking_finds_them(cells: list[tuple[str, bytes]]) -> None:
-    data = pa.py_buffer(data_block(cells)[33:-4])
-    (found,) = (one for one in iter_data_blocks(source(hfile([cells])), parse_trailer(source(hfile([cells])))))
-    walked = _positions_by_walking(data, source(b""), found)
-    assert len(walked) == len(cells)
-    by_pattern = _positions_by_pattern(np.frombuffer(memoryview(data), np.uint8))
-    assert by_pattern is None or by_pattern.tolist() == walked
-
-
-def test_cells_of_an_index_are_found_by_pattern() -> None:
-    cells = [(f"key{number}", b"x" * (number % 7)) for number in range(200)]
-    data = np.frombuffer(data_block(cells)[33:-4], np.uint8)
-    by_pattern = _positions_by_pattern(data)
-    assert by_pattern is not None
-    assert len(by_pattern) == len(cells)
-    assert _positions_by_pattern(data[:-1]) is None
-    assert _positions_by_pattern(data[:9]) is None
 
 
 def read_all(data: bytes) -> None:
