@@ -26,7 +26,7 @@ from tests.connectors.spark.answers_beside_writer import (
     write_round,
 )
 
-ROUNDS = 8
+ROUNDS = 6
 COLUMNS = ("ts", "fare", "city", "_hoodie_commit_time")
 AS_CHANGES = {
     "hoodie.datasource.query.type": "incremental",
