@@ -22,7 +22,7 @@ from tests.integration.test_trino_sql_route import hive_catalog, route_in
 from tests.integration.trino_catalogs import iceberg_properties
 from tests.integration.trino_server import Trino
 
-ROUNDS = 5
+ROUNDS = 4
 
 
 def test_every_answer_is_that_of_an_instant(trino: Trino, tmp_path: Path) -> None:
