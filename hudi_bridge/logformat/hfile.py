@@ -37,7 +37,6 @@ from hudi_bridge.logformat.inflating import max_inflated_bytes
 
 _CELL_LENGTHS = struct.Struct(">ii")
 _CELL_FIELDS = np.dtype([("key length", ">i4"), ("value length", ">i4"), ("row length", ">i2")])
-_CELL_START = struct.Struct(">iih")
 _CELL_LENGTHS_SIZE = _CELL_LENGTHS.size
 _NO_CELLS = np.empty(0, np.int64)
 _MVCC_SIZE = 1
@@ -141,7 +140,7 @@ def find_cells(source: HFileSource, trailer: HFileTrailer, block: Block, keys: I
 
     def row(position: int) -> bytes:
         (length,) = _ROW_LENGTH.unpack_from(view, position + _CELL_LENGTHS_SIZE)
-        start = position + _CELL_START.size
+        start = position + _CELL_FIELDS.itemsize
         return bytes(view[start : start + length])
 
     positions = _positions(data, source, block)
@@ -161,7 +160,7 @@ def _all_cells(data: pa.Buffer, source: HFileSource, block: Block, shift: int) -
 def _positions(data: pa.Buffer, source: HFileSource, block: Block) -> list[int]:
     """Where the cells of a data block begin."""
     view, end, position = memoryview(data), data.size, 0
-    unpack, least = _CELL_LENGTHS.unpack_from, _CELL_START.size
+    unpack, least = _CELL_LENGTHS.unpack_from, _CELL_FIELDS.itemsize
     positions: list[int] = []
     while position < end:
         if end - position < least:
@@ -177,10 +176,10 @@ def _positions(data: pa.Buffer, source: HFileSource, block: Block) -> list[int]:
 def _cells_at(positions: Sequence[int], data: pa.Buffer, source: HFileSource, block: Block, shift: int) -> HFileCells:
     """The cells at some positions of a block's data, whose values are ``shift`` bytes further on in what is kept."""
     starts = np.array(positions, np.int64)
-    headers = np.frombuffer(memoryview(data), np.uint8)[starts[:, None] + np.arange(_CELL_START.size)]
+    headers = np.frombuffer(memoryview(data), np.uint8)[starts[:, None] + np.arange(_CELL_FIELDS.itemsize)]
     fields = np.ascontiguousarray(headers).view(_CELL_FIELDS)[:, 0]
     key_lengths, value_lengths, row_lengths = (fields[name].astype(np.int64) for name in _CELL_FIELDS.names or ())
-    rows, values = starts + _CELL_START.size, starts + _CELL_LENGTHS_SIZE + key_lengths
+    rows, values = starts + _CELL_FIELDS.itemsize, starts + _CELL_LENGTHS_SIZE + key_lengths
     wrong = np.flatnonzero((row_lengths < 0) | (rows + row_lengths > values))
     if wrong.size:
         raise _not_filling(source, block, int(key_lengths[wrong[0]]), int(value_lengths[wrong[0]]))

@@ -19,7 +19,8 @@ from hudi_bridge.logformat.hfile_blocks import DATA_MAGIC, HFileSource, HFileTra
 # Blocks that are read at once, and bytes between them that are read rather than asked for in another request.
 _MOST_AT_ONCE = 1 << 22
 _MAX_GAP = 1 << 16
-_FEW_KEYS = 64
+FEW_KEYS = 64
+"""Of so many keys, only their cells are looked at in a block; of more, all cells are read."""
 _BLOCKS_FOR_ALL = 2
 """Reading all cells of a block takes about as long as that many searches."""
 _MAX_LEVELS = 8
@@ -94,7 +95,7 @@ class IndexedHFile(ABC):
     ) -> Iterator[HFileCells]:
         source = self._window(entries)
         blocks = [block_at(source, entry.offset, DATA_MAGIC) for entry in entries]
-        if wanted is None or isinstance(wanted, KeyRange) or len(wanted) > _FEW_KEYS:
+        if wanted is None or isinstance(wanted, KeyRange) or len(wanted) > FEW_KEYS:
             yield read_cells(source, self._trailer, blocks)
             return
         self._searched += len(blocks)

@@ -24,14 +24,13 @@ from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import live_blocks, scan_blocks
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.metadata.base_file import MetadataBaseFile
-from hudi_bridge.metadata.indexed_hfile import HFileInMemory, KeyRange
+from hudi_bridge.metadata.indexed_hfile import FEW_KEYS, HFileInMemory, KeyRange
 from hudi_bridge.metadata.record_kinds import KEY, RecordKind, deletes_of, versions_of
 from hudi_bridge.schema.avro import AvroRecord, parse_avro_schema
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.storage import Storage
 from hudi_bridge.threads import map_in_threads
 
-_FEW_KEYS = 64
 _READING_THREADS = 16
 
 
@@ -61,9 +60,8 @@ class SliceRecords:
         versions = [part if isinstance(part, pa.Table) else _versions(self.kind, part) for part in self._parts]
         return pa.concat_tables([self.kind.schema.empty_table(), *versions]).combine_chunks()
 
-    @cached_property
-    def _blocks(self) -> tuple[LogBlock, ...]:
-        """The log blocks that count, oldest first; read once."""
+    def _read_blocks(self) -> tuple[LogBlock, ...]:
+        """The log blocks that count, oldest first."""
         paths = [log.path for log in self.piece.log_files]
         # The end of the base file is needed as well: on an object store, all requests take as long as one.
         opened = () if self.base is None else (self.base.open,)
@@ -77,13 +75,13 @@ class SliceRecords:
 
     @cached_property
     def _parts(self) -> "tuple[pa.Table | _DataBlock, ...]":
-        """Of each log block the deletes, or the records, which are found by their keys."""
-        return tuple(_part(self.kind, block) for block in self._blocks)
+        """Of each log block the deletes, or the records, which are found by their keys; read once."""
+        return tuple(_part(self.kind, block) for block in self._read_blocks())
 
     def of_keys(self, keys: Sequence[bytes]) -> pa.Table:
         """The records of some keys, which are in order, each once; those that there are."""
         wanted = pa.array(keys, pa.binary()).cast(pa.string())
-        if len(keys) > _FEW_KEYS or self._are_logs_searched_through:
+        if len(keys) > FEW_KEYS or self._are_logs_searched_through:
             logs = self.logs.filter(pc.is_in(self.logs.column(KEY), wanted))
         else:
             logs = pa.concat_tables([self.kind.schema.empty_table(), *self._in_logs(keys, wanted)])

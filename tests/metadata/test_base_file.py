@@ -59,7 +59,7 @@ def test_only_some_keys(tmp_path: Path, levels: int, fanout: int, codec: int) ->
 def test_only_blocks_that_may_hold_many_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, levels: int, fanout: int, codec: int
 ) -> None:
-    monkeypatch.setattr(indexed_hfile, "_FEW_KEYS", 0)
+    monkeypatch.setattr(indexed_hfile, "FEW_KEYS", 0)
     file = base_file(tmp_path, hfile_of_levels(BLOCKS, levels, fanout, codec=codec))
     assert rows(file, ["a", "key0000"]) == KEYS[:5]
     assert rows(file, ["key0009", "key0100", "key0103", "zzz"]) == KEYS[:5] + KEYS[50:55] + KEYS[195:]
@@ -82,7 +82,7 @@ def test_every_key_is_in_the_blocks_that_are_read(
     blocks = [cells[first : first + size] for first in range(0, len(cells), size)]
     file = base_file(tmp_path_factory.mktemp("f"), hfile_of_levels(blocks, levels, fanout))
     found = rows(file, sorted(asked))
-    assert found == sorted(asked) if len(asked) <= indexed_hfile._FEW_KEYS else asked <= set(found)
+    assert found == sorted(asked) if len(asked) <= indexed_hfile.FEW_KEYS else asked <= set(found)
     assert found == sorted(set(found))
     assert len(found) <= size * len(asked)
 
