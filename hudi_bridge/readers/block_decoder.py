@@ -1,5 +1,6 @@
 """Decodes the blocks of the log files of a split."""
 
+from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
@@ -22,6 +23,7 @@ from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
 from hudi_bridge.merge.log_records import LogRecords, data_records, delete_records, has_default_ordering, selected
 from hudi_bridge.merge.ordering_fields import ordering_type
 from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.readers.block_runs import runs
 from hudi_bridge.readers.split_columns import plan_file_evolution, record_keys, with_path_columns, without_path_columns
 from hudi_bridge.schema.avro import AvroRecord, arrow_schema, parse_avro_schema
 from hudi_bridge.schema.evolve import Evolution
@@ -69,7 +71,8 @@ class BlockDecoder:
                 wanted = self._wanted(deletes.keys)
                 return deletes if wanted is None else selected(deletes, wanted)
             case BlockType.AVRO_DATA | BlockType.HFILE_DATA:
-                return self.records(block, self.datums(block))
+                datums = self.datums(block)
+                return self._records(block, datums, self._positions(block, len(datums)))
             case BlockType.PARQUET_DATA:
                 return self._parquet_rows(block)
             case BlockType.COMMAND | BlockType.CDC_DATA | BlockType.CORRUPT:
@@ -93,12 +96,68 @@ class BlockDecoder:
             piece = slice(start, start + most)
             yield self._records(block, datums.between(piece), positions if positions is None else positions[piece])
 
+    def in_order(self, blocks: deque[LogBlock]) -> Iterator[LogRecords]:
+        """The records of data and delete blocks as those of ``decode``, some at a time in their order.
+
+        Takes the blocks out of ``blocks`` as they are decoded.
+
+        Raises:
+            CorruptLogFileError: the content of a block is not what its header says.
+        """
+        for run in runs(blocks, self.likeness):
+            if len(run) == 1:
+                yield from self.pieces(run[0])
+            else:
+                yield self.of_run(run, *self.joined(run))
+
     def likeness(self, block: LogBlock) -> Hashable:
-        """Equal for blocks that can be decoded ``together``, in equal partitions; None for one decoded alone."""
+        """Equal for blocks that can be decoded together, in equal partitions; None for one decoded alone."""
         if block.block_type is not BlockType.AVRO_DATA:
             return None
         instant = "" if self._split.context.schema_history is None else block.instant_time
         return block.schema_text, block.is_partial, instant
+
+    def joined(self, blocks: Sequence[LogBlock]) -> "tuple[Datums, list[int]]":
+        """Where the records of Avro blocks are, one block after another, and the number of records of each.
+
+        Raises:
+            CorruptLogFileError: the content of a block is not what its header says.
+        """
+        datums = [self.datums(block) for block in blocks]
+        if len(datums) == 1:
+            return datums[0], [len(datums[0])]
+        offsets = np.cumsum([0, *(one.data.size for one in datums[:-1])])
+        joined = Datums(
+            data=pa.py_buffer(b"".join(one.data for one in datums)),
+            starts=np.concatenate([one.starts + offset for one, offset in zip(datums, offsets, strict=True)]),
+            ends=np.concatenate([one.ends + offset for one, offset in zip(datums, offsets, strict=True)]),
+            keys=None,
+        )
+        return joined, list(map(len, datums))
+
+    def of_run(self, blocks: Sequence[LogBlock], datums: "Datums", counts: Sequence[int]) -> LogRecords:
+        """The records of blocks of equal ``likeness`` that are ``joined``.
+
+        Raises:
+            CorruptLogFileError: the content of a block is not what its header says.
+        """
+        known = [self._positions(block, count) for block, count in zip(blocks, counts, strict=True)]
+        positions = [some for some in known if some is not None]
+        try:
+            of_all = np.concatenate(positions) if len(positions) == len(known) else None
+            return self._records(blocks[0], datums, of_all)
+        except CorruptLogFileError:
+            self.find_damage(blocks)
+            raise
+
+    def find_damage(self, blocks: Iterable[LogBlock]) -> None:
+        """Decode blocks one by one; what is wrong with blocks that are ``joined`` is said of the first of them.
+
+        Raises:
+            CorruptLogFileError: the content of a block is not what its header says.
+        """
+        for block in blocks:
+            self.decode(block)
 
     def together(self, blocks: Sequence[LogBlock]) -> tuple[LogRecords, list[int]]:
         """The records of blocks of equal ``likeness``, one block after another, and the number of records of each.
@@ -108,16 +167,8 @@ class BlockDecoder:
         Raises:
             CorruptLogFileError: the content is not what its header says.
         """
-        datums = [self.datums(block) for block in blocks]
-        starts = np.cumsum([0, *(one.data.size for one in datums)])
-        joined = Datums(
-            data=datums[0].data if len(datums) == 1 else pa.py_buffer(b"".join(one.data for one in datums)),
-            starts=np.concatenate([one.starts + start for one, start in zip(datums, starts[:-1], strict=True)]),
-            ends=np.concatenate([one.ends + start for one, start in zip(datums, starts[:-1], strict=True)]),
-            keys=None,
-        )
-        rows = self._stored_datums(blocks[0], joined, of_keys=False)
-        return self._data(blocks[0], rows, None, None), list(map(len, datums))
+        datums, counts = self.joined(blocks)
+        return self._data(blocks[0], self._stored_datums(blocks[0], datums, of_keys=False), None, None), counts
 
     def keys(self, block: LogBlock) -> Column:
         """The record keys of a data block.
@@ -189,10 +240,6 @@ class BlockDecoder:
         always_deletes = has_default_ordering(ordering, stored.num_rows)
         positions = self._positions(block, stored.num_rows)
         return delete_records(stored.column(0).cast(pa.string()), ordering, always_deletes, positions)
-
-    def records(self, block: LogBlock, datums: "Datums") -> LogRecords:
-        """The records of an Avro or HFile block; raises like ``decode``."""
-        return self._records(block, datums, self._positions(block, len(datums)))
 
     def _records(self, block: LogBlock, datums: "Datums", positions: Positions | None) -> LogRecords:
         wanted = None

@@ -89,11 +89,11 @@ class LogScan:
         self._kept = None
         if self._first is None:
             schema = self._decoder.schema
-            decoded = [piece for _ in range(len(blocks)) for piece in self._decoder.pieces(blocks.popleft())]
+            decoded = list(self._decoder.in_order(blocks))
         else:
             self.late_rows = LateLogRows(self._first, self._decoder)
             schema = self.late_rows.schema
-            decoded = [self.late_rows.decode(blocks.popleft()) for _ in range(len(blocks))]
+            decoded = list(self.late_rows.in_order(blocks))
         if ranges is not None:
             for records in decoded:
                 ranges.add(records)
@@ -111,8 +111,7 @@ class LogScan:
         if self.parts > 1:
             return self._record_map(self.on_disk.of_part(part), self._decoder.schema)
         self._kept = self._blocks()
-        decoded = (piece for block in self._kept for piece in self._decoder.pieces(block))
-        return self._record_map(decoded, self._decoder.schema)
+        return self._record_map(self._decoder.in_order(deque(self._kept)), self._decoder.schema)
 
     @cached_property
     def on_disk(self) -> LogRecordsOnDisk:
@@ -120,9 +119,8 @@ class LogScan:
         records = LogRecordsOnDisk(self.parts)
         blocks = deque(self._blocks())
         self._kept = None
-        for _ in range(len(blocks)):
-            for piece in self._decoder.pieces(blocks.popleft()):
-                records.add(piece)
+        for piece in self._decoder.in_order(blocks):
+            records.add(piece)
         return records
 
     def _blocks(self) -> tuple[LogBlock, ...]:

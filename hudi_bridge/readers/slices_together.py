@@ -26,6 +26,7 @@ from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns
 from hudi_bridge.readers.base_formats.small_parquet import SmallParquetFile
 from hudi_bridge.readers.block_decoder import BlockDecoder, positions_in
+from hudi_bridge.readers.block_runs import runs
 from hudi_bridge.readers.key_matches import matched_columns
 from hudi_bridge.readers.log_record_scanner import bytes_when_decoded, log_memory_bytes, read_live_blocks
 from hudi_bridge.readers.merge_in_parts import log_rows, merged_rows
@@ -254,17 +255,19 @@ class _Merging:
 
     def _log_records(self) -> LogRecordMap:
         decoded: list[LogRecords] = []
-        # The first blocks of all slices, then the second ones: in each slice, blocks keep their order.
-        for blocks in zip_longest(*(piece.blocks for piece in self._slices)):
-            alike: dict[Hashable, list[int]] = {}
-            for number, block in enumerate(blocks):
-                if block is not None:
-                    alike.setdefault(self._decoder.likeness(block) or number, []).append(number)
-            decoded += [self._decoded(numbers, [blocks[number] for number in numbers]) for numbers in alike.values()]
+        of_slices = [runs(deque(piece.blocks), self._decoder.likeness) for piece in self._slices]
+        # The first runs of blocks of all slices, then the second ones: in each slice, blocks keep their order.
+        for of_all in zip_longest(*of_slices):
+            alike: dict[Hashable, list[tuple[int, LogBlock]]] = {}
+            for number, run in enumerate(of_all):
+                if run is not None:
+                    blocks = alike.setdefault(self._decoder.likeness(run[0]) or number, [])
+                    blocks += ((number, block) for block in run)
+            decoded += [self._decoded(*zip(*blocks, strict=True)) for blocks in alike.values()]
         return build_record_map(decoded, self._rule, self._decoder.schema, self._context.defaults)
 
     def _decoded(self, numbers: Sequence[int], blocks: Sequence[LogBlock]) -> LogRecords:
-        """The records of alike blocks of the slices with these numbers."""
+        """The records of alike blocks, each of the slice with its number."""
         if self._decoder.likeness(blocks[0]) is None:
             (block,) = blocks
             records = self._decoder.decode(block)
