@@ -28,6 +28,8 @@ ROWS_PER_BATCH = 131_072
 _FEWEST_ROWS = 256
 _BATCH_BYTES = 1 << 21
 """About the bytes of a batch in memory."""
+_COLUMN_BYTES = 1 << 14
+"""About the bytes of a column of a batch, at least: with fewer, a step costs more than the values."""
 _LEAST_VALUE_BYTES = 12
 """What a value takes in memory at least, about: those that a dictionary replaces take almost nothing in the file."""
 
@@ -213,8 +215,9 @@ class BaseFileColumns:
         """The number of rows of which some of the file's top-level columns take a few megabytes at most, about."""
         rows = max(1, self.rows_of(row_group))
         leaves = self._base.leaf_bytes(row_group, columns)
-        width = sum(max(_LEAST_VALUE_BYTES, size // rows) for size in leaves)
-        return min(ROWS_PER_BATCH, max(_FEWEST_ROWS, _BATCH_BYTES // max(1, width)))
+        widths = [max(_LEAST_VALUE_BYTES, size // rows) for size in leaves]
+        size = max(_BATCH_BYTES, len(widths) * _COLUMN_BYTES)
+        return min(ROWS_PER_BATCH, max(_FEWEST_ROWS, size // max(1, sum(widths))))
 
     def rows_of(self, row_group: int) -> int:
         """The number of rows of a row group."""
