@@ -28,6 +28,8 @@ from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
 _LOG = logging.getLogger(__name__)
+_FEWEST_LOOKED_INTO = 4
+"""Fewer small slices in which record keys are looked up are read one by one, with the footers that are kept."""
 
 
 class SplitReader:
@@ -149,6 +151,8 @@ def with_small_ones_together(
     if not storage.is_local or not splits or not are_read_together(request, splits[0].context):
         return list(splits)
     small = [split for split in splits if isinstance(split, RealtimeFileSplit) and is_small(split)]
+    if request.record_keys is not None and len(small) < _FEWEST_LOOKED_INTO:
+        return list(splits)
     others = [split for split in splits if not isinstance(split, RealtimeFileSplit) or not is_small(split)]
     pieces = iter(small)
     groups = [SmallSlices(slices=tuple(islice(pieces, size))) for size in small_groups(len(small), at_once)]

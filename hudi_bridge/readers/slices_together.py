@@ -28,6 +28,7 @@ from hudi_bridge.readers.base_formats.small_parquet import SmallParquetFile
 from hudi_bridge.readers.block_decoder import BlockDecoder, positions_in
 from hudi_bridge.readers.block_runs import runs
 from hudi_bridge.readers.key_matches import matched_columns
+from hudi_bridge.readers.late_columns import WantedRows
 from hudi_bridge.readers.log_record_scanner import bytes_when_decoded, log_memory_bytes, read_live_blocks
 from hudi_bridge.readers.merge_in_parts import log_rows, merged_rows
 from hudi_bridge.readers.request import RowRequest
@@ -61,9 +62,9 @@ class SmallSlices:
 
 
 def are_read_together(request: RowRequest, context: ReadContext) -> bool:
-    """Whether a request may be answered for several small slices at a time: one for all rows."""
+    """Whether a request may be answered for several small slices at a time: one for all rows, or those of some keys."""
     rule = context.merge_rule
-    if request.row_filter is not None or request.record_keys is not None or context.commit_times is not None:
+    if request.row_filter is not None or context.commit_times is not None:
         return False
     return rule is None or rule.payload is None
 
@@ -136,6 +137,8 @@ class SlicesTogether:
         self._request = request
         self._alone = alone
         self._log_memory_bytes = log_memory_bytes(context, at_once)
+        keys = () if request.record_keys is None else context.key_columns
+        self._columns = tuple(dict.fromkeys((*request.needed, *keys)))
         self.schema = pa.schema([context.schema.field(name) for name in request.columns])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -178,13 +181,13 @@ class SlicesTogether:
     def _rows(self, slices: Sequence[_OpenSlice]) -> Iterator[pa.RecordBatch]:
         rule = self._context.merge_rule
         if rule is None or not any(piece.blocks for piece in slices):
-            yield from self._base_rows(slices, self._request.needed, None)
+            yield from self._base_rows(slices, self._columns, None)
             return
-        columns = rule.columns_to_read(self._request.needed, self._context.schema)
+        columns = rule.columns_to_read(self._columns, self._context.schema)
         merging = _Merging(slices, rule, columns)
         yield from self._base_rows(slices, columns, merging)
         for rows in log_rows(merging.merger, columns):
-            yield self._request.apply(rows)
+            yield self._requested(rows)
 
     def _base_rows(
         self, slices: Sequence[_OpenSlice], columns: tuple[str, ...], merging: "_Merging | None"
@@ -192,10 +195,10 @@ class SlicesTogether:
         base = slices[0].base
         if base is None or not any(piece.base_rows for piece in slices):
             return
-        wanted = base.view(columns)
+        wanted, deciding = base.view(columns), WantedRows(base, self._request, self._context)
         if merging is None:
             for stored in _stored(slices, wanted.file_columns):
-                yield from wanted.passing(stored, self._request)
+                yield from self._passing(wanted, deciding, stored)
             return
         matched, keys = base.view(merging.matched_columns), base.view(self._context.key_columns)
         parts = deque(_stored(slices, (*matched.file_columns, *wanted.file_columns)))
@@ -210,9 +213,26 @@ class SlicesTogether:
             part = parts.popleft()
             of_part = matches.between(start, start + part.num_rows)
             start += part.num_rows
-            yield from wanted.passing(part, self._request, without=merging.merger.superseded(of_part))
+            yield from self._passing(wanted, deciding, part, merging.merger.superseded(of_part))
             for merged in merged_rows(wanted, part, of_part, merging.merger):
-                yield self._request.apply(merged)
+                yield self._requested(merged)
+
+    def _passing(
+        self, wanted: BaseFileColumns, deciding: WantedRows, stored: pa.RecordBatch, without: Positions | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The requested rows of stored ones but those at the positions ``without``, as one batch or none."""
+        if self._request.record_keys is not None:
+            kept = deciding.among(stored)
+            if without is not None:
+                kept[without] = False
+            stored, without = stored.filter(pa.array(kept)), None
+        yield from wanted.passing(stored, self._request, without)
+
+    def _requested(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The requested rows of merged ones."""
+        if self._request.record_keys is not None:
+            rows = rows.filter(pc.is_in(record_keys(rows, self._context), value_set=self._request.record_keys))
+        return self._request.apply(rows)
 
 
 class _Merging:

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from hudi_bridge import HudiTable, dispatch
 from hudi_bridge.dispatch import reader_for, with_small_ones_together
 from hudi_bridge.errors import CorruptBaseFileError, DataFileGoneError, HudiReadError
+from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers import slices_together
 from hudi_bridge.readers.base_formats.small_parquet import SmallParquetFile
 from hudi_bridge.readers.blobs import BatchReader
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.slices_together import MOST_TOGETHER, SmallSlices, small_groups
+from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 from tests.compare import differences
@@ -47,9 +49,14 @@ def row(key: str, ts: int, value: str) -> Row:
     return {"id": key, "ts": ts, "value": value}
 
 
-def rows_of(storage: Storage, parts: Sequence[RealtimeFileSplit | SmallSlices], columns: list[str] | None) -> pa.Table:
+def rows_of(
+    storage: Storage,
+    parts: Sequence[RealtimeFileSplit | SmallSlices],
+    columns: list[str] | None,
+    keys: "Column | None" = None,
+) -> pa.Table:
     schema = parts[0].context.schema
-    request = RowRequest.of(schema, columns)
+    request = replace(RowRequest.of(schema, columns), record_keys=keys)
     found = [batch for part in parts for batch in reader_for(storage, part, request, use_threads=False).batches()]
     return pa.Table.from_batches(found, pa.schema([schema.field(name) for name in request.columns]))
 
@@ -79,6 +86,22 @@ def test_slices_have_the_same_rows_together_as_alone(name: str, alone: list[Real
         found = rows_of(storage, [SmallSlices(slices=slices)], columns)
         assert differences(expected, found) == []
         assert not alone
+
+
+@pytest.mark.parametrize("name", [*TABLES, "e_virtual_keys_120", "b_sql_partial_120"])
+def test_rows_of_keys_are_the_same_together_as_alone(name: str, alone: list[RealtimeFileSplit]) -> None:
+    slices = slices_of(golden_table(name))
+    storage, context = slices[0].context.open_storage(), slices[0].context
+    batches = rows_of(storage, slices, list(context.key_columns)).combine_chunks().to_batches()
+    found = sorted({str(key) for batch in batches for key in record_keys(batch, context).to_pylist()})
+    for wanted in ([*found[::2], "none"], found[-1:], ["none"]):
+        keys = pa.array(wanted, pa.string())
+        for columns in (None, context.schema.names[-1:]):
+            expected = rows_of(storage, slices, columns, keys)
+            alone.clear()
+            assert differences(expected, rows_of(storage, [SmallSlices(slices=slices)], columns, keys)) == []
+            assert (expected.num_rows > 0) == (wanted != ["none"])
+            assert not alone
 
 
 @pytest.mark.parametrize("is_by_position", [False, True])
@@ -163,6 +186,10 @@ def test_only_reads_of_all_rows_of_small_slices_are_together(table: TableWriter)
     assert together == [SmallSlices(slices=slices[:1]), SmallSlices(slices=slices[1:2]), large]
     filtered = RowRequest.of(schema, row_filter=pc.field("value") == "old")
     assert with_small_ones_together(storage, slices, filtered, 1) == list(slices)
+    of_keys = replace(RowRequest.of(schema), record_keys=pa.array(["k0"]))
+    assert with_small_ones_together(storage, slices, of_keys, 1) == list(slices)
+    found = with_small_ones_together(storage, [*slices, *slices], of_keys, 1)
+    assert sum(len(piece.slices) for piece in found if isinstance(piece, SmallSlices)) == 2 * len(slices)
 
 
 @given(small=st.integers(0, 5000), cores=st.integers(1, 64))
