@@ -4,7 +4,7 @@ Most of the time for a log is that of its columns.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -66,7 +66,8 @@ class LateLogRows:
         datums, counts = self._first.joined(run)
         records = self._first.of_run(run, datums, counts)
         start, self._records = self._records, self._records + len(datums)
-        self._runs.append(_NumberedBlocks(blocks=run, datums=datums, first_number=start))
+        held = run if len(run) == 1 else tuple(_blocks_within(datums.data, run))
+        self._runs.append(_NumberedBlocks(blocks=held, datums=datums, first_number=start))
         assert records.rows is not None
         numbers = pa.array(np.arange(start, self._records))
         rows = pa.record_batch([*records.rows.columns, numbers], schema=self.schema)
@@ -91,3 +92,12 @@ class LateLogRows:
         except CorruptLogFileError:
             self._rest.find_damage(run.blocks)
             raise
+
+
+def _blocks_within(data: pa.Buffer, blocks: Iterable[LogBlock]) -> Iterator[LogBlock]:
+    """The same blocks with their contents in ``data``, where these follow one another, so that one copy is held."""
+    start = 0
+    for block in blocks:
+        size = block.content.size
+        yield replace(block, content=data.slice(start, size))
+        start += size
