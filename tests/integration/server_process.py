@@ -3,6 +3,7 @@
 import fcntl
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -118,11 +119,13 @@ def run_until_interrupted(
     port: int,
     about: Callable[[AnyServer], str],
 ) -> None:
-    """Run a server in a temporary folder until Ctrl-C; ``about`` is said once it has started.
+    """Run a server in a temporary folder until Ctrl-C, or a request to end; ``about`` is said once it has started.
 
     Raises:
         SystemExit: it cannot be started; the message says what is missing.
     """
+    # Otherwise, the server would outlive this process.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with TemporaryDirectory(prefix=f"hudi-bridge-{name.lower()}-") as folder, start(Path(folder), port) as server:
             sys.stderr.write(
