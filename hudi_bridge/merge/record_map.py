@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value
+from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value, all_positions
 from hudi_bridge.merge.custom_payload import RecordMerger
 from hudi_bridge.merge.fold import FieldMerging, Versions, combine_versions, fold_fields, fold_versions
 from hudi_bridge.merge.log_records import LogRecordMap, LogRecords
@@ -100,8 +100,8 @@ def build_record_map(
 
 
 def _base_positions(blocks: Sequence[LogRecords], survivors: Positions) -> Positions | None:
-    positions = [block.base_positions for block in blocks if block.base_positions is not None]
-    return np.concatenate(positions)[survivors] if positions and len(positions) == len(blocks) else None
+    positions = all_positions([block.base_positions for block in blocks])
+    return None if positions is None else positions[survivors]
 
 
 def _ordering_columns(blocks: Sequence[LogRecords], rule: MergeRule, schema: pa.Schema) -> tuple[Column, ...]:

@@ -19,7 +19,7 @@ from hudi_bridge.logformat.hfile import read_hfile
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.native import is_native, native_deletes
 from hudi_bridge.logformat.parquet import decode_parquet_block, parquet_block_schema
-from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
+from hudi_bridge.merge.arrays import Booleans, Column, Positions, all_positions, as_booleans
 from hudi_bridge.merge.log_records import LogRecords, data_records, delete_records, has_default_ordering, selected
 from hudi_bridge.merge.ordering_fields import ordering_type
 from hudi_bridge.merge.rules import MergeRule
@@ -141,11 +141,9 @@ class BlockDecoder:
         Raises:
             CorruptLogFileError: the content of a block is not what its header says.
         """
-        known = [self._positions(block, count) for block, count in zip(blocks, counts, strict=True)]
-        positions = [some for some in known if some is not None]
+        positions = all_positions(list(map(self._positions, blocks, counts)))
         try:
-            of_all = np.concatenate(positions) if len(positions) == len(known) else None
-            return self._records(blocks[0], datums, of_all)
+            return self._records(blocks[0], datums, positions)
         except CorruptLogFileError:
             self.find_damage(blocks)
             raise

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
-from hudi_bridge.merge.arrays import Column, Positions
+from hudi_bridge.merge.arrays import Column, Positions, all_positions, as_booleans
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
-from hudi_bridge.merge.log_records import LogRecordMap, LogRecords
+from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, selected
 from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.merge.rules import MergeRule
@@ -184,10 +184,10 @@ class SlicesTogether:
             yield from self._base_rows(slices, self._columns, None)
             return
         columns = rule.columns_to_read(self._columns, self._context.schema)
-        merging = _Merging(slices, rule, columns)
+        merging = _Merging(slices, rule, columns, self._request.record_keys)
         yield from self._base_rows(slices, columns, merging)
         for rows in log_rows(merging.merger, columns):
-            yield self._requested(rows)
+            yield self._request.apply(rows)
 
     def _base_rows(
         self, slices: Sequence[_OpenSlice], columns: tuple[str, ...], merging: "_Merging | None"
@@ -198,7 +198,7 @@ class SlicesTogether:
         wanted, deciding = base.view(columns), WantedRows(base, self._request, self._context)
         if merging is None:
             for stored in _stored(slices, wanted.file_columns):
-                yield from self._passing(wanted, deciding, stored)
+                yield from wanted.passing(stored, self._request, without=np.flatnonzero(~deciding.among(stored)))
             return
         matched, keys = base.view(merging.matched_columns), base.view(self._context.key_columns)
         parts = deque(_stored(slices, (*matched.file_columns, *wanted.file_columns)))
@@ -213,34 +213,21 @@ class SlicesTogether:
             part = parts.popleft()
             of_part = matches.between(start, start + part.num_rows)
             start += part.num_rows
-            yield from self._passing(wanted, deciding, part, merging.merger.superseded(of_part))
+            unwanted = [np.flatnonzero(~deciding.among(part)), merging.merger.superseded(of_part)]
+            yield from wanted.passing(part, self._request, without=np.concatenate(unwanted))
             for merged in merged_rows(wanted, part, of_part, merging.merger):
-                yield self._requested(merged)
-
-    def _passing(
-        self, wanted: BaseFileColumns, deciding: WantedRows, stored: pa.RecordBatch, without: Positions | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        """The requested rows of stored ones but those at the positions ``without``, as one batch or none."""
-        if self._request.record_keys is not None:
-            kept = deciding.among(stored)
-            if without is not None:
-                kept[without] = False
-            stored, without = stored.filter(pa.array(kept)), None
-        yield from wanted.passing(stored, self._request, without)
-
-    def _requested(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The requested rows of merged ones."""
-        if self._request.record_keys is not None:
-            rows = rows.filter(pc.is_in(record_keys(rows, self._context), value_set=self._request.record_keys))
-        return self._request.apply(rows)
+                yield self._request.apply(merged)
 
 
 class _Merging:
-    """The merge of some slices whose base rows are concatenated."""
+    """The merge of some slices whose base rows are concatenated, of all records or those of ``wanted_keys``."""
 
-    def __init__(self, slices: Sequence[_OpenSlice], rule: MergeRule, columns: tuple[str, ...]) -> None:
+    def __init__(
+        self, slices: Sequence[_OpenSlice], rule: MergeRule, columns: tuple[str, ...], wanted_keys: "Column | None"
+    ) -> None:
         self._slices = slices
         self._rule = rule
+        self._wanted_keys = wanted_keys
         self._context = slices[0].split.context
         self._decoder = BlockDecoder(slices[0].split, rule, columns)
         self._row_starts = list(accumulate((piece.base_rows for piece in slices), initial=0))
@@ -294,13 +281,14 @@ class _Merging:
             counts = [len(records.keys)]
         else:
             records, counts = self._decoder.together(blocks)
-        positions = list(map(self._positions, numbers, blocks, counts))
-        known = [some for some in positions if some is not None]
-        return replace(
+        found = replace(
             records,
             keys=self._distinct(records.keys, np.repeat(np.array(numbers), counts)),
-            base_positions=np.concatenate(known) if len(known) == len(positions) else None,
+            base_positions=all_positions(list(map(self._positions, numbers, blocks, counts))),
         )
+        if self._wanted_keys is None:
+            return found
+        return selected(found, as_booleans(pc.is_in(records.keys, value_set=self._wanted_keys)))
 
     def _positions(self, number: int, block: LogBlock, records: int) -> Positions | None:
         piece = self._slices[number]
