@@ -12,6 +12,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from hudi_bridge.connectors.spark.plan import Plan
 from hudi_bridge.connectors.spark.tasks import read_task
 from hudi_bridge.connectors.spark.types import spark_schema
+from hudi_bridge.connectors.spark.worker_imports import forgetting_zip_importers
 
 T = TypeVar("T")
 
@@ -45,17 +46,19 @@ def map_one_per_task(
 def _run_numbered(
     run: Callable[[T], Iterator[pa.RecordBatch]], pickled: Sequence[bytes], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for number in map(int, batch.column(0).to_numpy()):
-            yield from run(pickle.loads(pickled[number]))  # noqa: S301 - from the driver of this job
+    with forgetting_zip_importers():
+        for batch in batches:
+            for number in map(int, batch.column(0).to_numpy()):
+                yield from run(pickle.loads(pickled[number]))  # noqa: S301 - from the driver of this job
 
 
 def _run_each(
     run: Callable[[T], Iterator[pa.RecordBatch]], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for task in batch.column(0):
-            yield from run(pickle.loads(task.as_py()))  # noqa: S301 - from the driver of this job
+    with forgetting_zip_importers():
+        for batch in batches:
+            for task in batch.column(0):
+                yield from run(pickle.loads(task.as_py()))  # noqa: S301 - from the driver of this job
 
 
 def quoted(name: str) -> str:

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from hudi_bridge.caching import BoundedCache
+from hudi_bridge.connectors.spark.worker_imports import forgetting_zip_importers
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -122,8 +123,9 @@ def _run(
     reports: "Accumulator[Reports[R]]",
     pickled: Iterable[bytes],
 ) -> Iterator[pa.Buffer]:
-    for task in pickled:
-        found: Reports[R] = {}
-        for batch in run(pickle.loads(task), found):  # noqa: S301 - from the driver of this job
-            yield batch.serialize()
-        reports.add(found)
+    with forgetting_zip_importers():
+        for task in pickled:
+            found: Reports[R] = {}
+            for batch in run(pickle.loads(task), found):  # noqa: S301 - from the driver of this job
+                yield batch.serialize()
+            reports.add(found)
