@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any, Self, TypeAlias, TypeVar
 
@@ -201,6 +202,21 @@ class Storage:
         except (FileNotFoundError, NotADirectoryError) as error:
             raise self.failure("list", path, error) from error
         return tuple(sorted(self._entries(path, infos), key=lambda info: info.path))
+
+    def has_more_folders(self, path: str, most: int) -> bool:
+        """Whether a folder of the local file system has more than ``most`` folders, found without listing all.
+
+        False where that is not known; names that begin with a dot do not count.
+        """
+        if not self.is_local:
+            return False
+        try:
+            with os.scandir(self.resolve(path)) as entries:
+                folders = (entry for entry in entries if not entry.name.startswith(".") and entry.is_dir())
+                return next(islice(folders, most, None), None) is not None
+        except OSError:
+            # Whoever lists the folder finds out.
+            return False
 
     def _entries(self, folder: str, infos: "list[fs.FileInfo]") -> Iterator[FileInfo]:
         prefix = f"{self.root}/" if self.root else ""

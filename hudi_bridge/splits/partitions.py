@@ -5,9 +5,11 @@ A partition is a folder with a file ``.hoodie_partition_metadata``. A folder who
 Source: ``HoodiePartitionMetadata``, ``HoodieSparkUtils.parsePartitionColumnValues`` and Spark's partition discovery.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -30,6 +32,9 @@ LISTING_THREADS = 16
 # Links to a parent folder multiply folders from level to level.
 _USUAL_LEVELS = 12
 _MOST_DEEP_FOLDERS = 1000
+_MOST_SINGLY = 256
+"""So many partitions are checked one by one. Of more, parts of the list are ruled out first."""
+_PATHS_PER_PART = 64
 
 PartitionValues: TypeAlias = "tuple[tuple[str, pa.Scalar[Any]], ...]"
 """Names and values of partition columns, in the order of the partition fields."""
@@ -237,8 +242,39 @@ def matching_partitions(
     """The paths of the partitions that may have rows passing the filter, given the partition values by path."""
     if row_filter is None or not values:
         return list(values)
-    guarantees = {path: [partition_guarantee(known or ())] for path, known in values.items()}
+    left = tuple(values.items())
+    if len(left) > _MOST_SINGLY:
+        # Of many partitions, most are ruled out together with their neighbours.
+        parts = {str(start): left[start : start + _PATHS_PER_PART] for start in range(0, len(left), _PATHS_PER_PART)}
+        ranges = {start: [_guarantee_of_all([known or () for _, known in part])] for start, part in parts.items()}
+        left = tuple(
+            chain.from_iterable(parts[start] for start in paths_that_may_pass(storage, row_filter, schema, ranges))
+        )
+    guarantees = {path: [partition_guarantee(known or ())] for path, known in left}
     return paths_that_may_pass(storage, row_filter, schema, guarantees)
+
+
+def _guarantee_of_all(parts: Sequence[PartitionValues]) -> pc.Expression:
+    """An expression that is true for every row of several partitions: the ranges of their values."""
+    guarantee = pc.scalar(True)  # noqa: FBT003 - a literal of the expression language
+    by_name: dict[str, list[pa.Scalar[Any]]] = defaultdict(list)
+    for name, value in chain.from_iterable(parts):
+        by_name[name].append(value)
+    for name, scalars in by_name.items():
+        kind = scalars[0].type
+        is_ordered = pa.types.is_string(kind) or pa.types.is_signed_integer(kind) or pa.types.is_date32(kind)
+        if len(scalars) < len(parts) or not is_ordered:
+            continue
+        ends: Any = pc.min_max(pa.array([value.as_py() for value in scalars], kind))
+        column = pc.field(name)
+        if not ends["min"].is_valid:
+            within = column.is_null()
+        elif all(value.is_valid for value in scalars):
+            within = (column >= ends["min"]) & (column <= ends["max"])
+        else:
+            within = ((column >= ends["min"]) & (column <= ends["max"])) | column.is_null()
+        guarantee = guarantee & within
+    return guarantee
 
 
 def _possible_values(

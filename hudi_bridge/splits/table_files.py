@@ -129,11 +129,13 @@ class FolderListings:
         return self._list(path, must_exist=must_exist)
 
     def are_few(self) -> bool:
-        """Whether the table has few folders, all of which are partitions; lists them.
+        """Whether the table has few folders, all of which are partitions; lists them, if it may have so few.
 
         Raises:
             StorageError: a folder cannot be listed.
         """
+        if self.count == 0 and self._storage.has_more_folders("", _FEW_FOLDERS):
+            return False
         top = self.entries("")
         if _is_partition(top):
             return _FEW_FOLDERS >= 1

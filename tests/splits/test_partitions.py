@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hudi_bridge.config import QueryType, TableConfig, parse_table_config
 from hudi_bridge.errors import CorruptTableError
-from hudi_bridge.splits.partitions import columns_from_path, list_partitions, partition_values
+from hudi_bridge.splits.partitions import columns_from_path, list_partitions, matching_partitions, partition_values
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.timeline import Timeline
@@ -240,6 +240,45 @@ def test_pruning_never_loses_a_row(
         if pa.Table.from_pylist([dict(zip(fields, row, strict=True))], schema).filter(row_filter).num_rows
     }
     assert passing.issubset(Folders(*paths).partitions(table, row_filter))
+
+
+@pytest.mark.parametrize("fields", ["text", "number", "day,text", "x,number"])
+@settings(max_examples=examples(60), deadline=None)
+@given(data=st.data())
+def test_partitions_of_a_long_list_are_those_that_pass_one_by_one(fields: str, data: st.DataObject) -> None:
+    table, storage = config(fields), Storage.open("/trips")
+    levels = {
+        "text": st.sampled_from(["a", "b", "c", "d", NULL]),
+        "number": st.sampled_from(["1", "2", "10", "seven", NULL]),
+        "day": st.sampled_from(["2021-01-01", "2021-01-02", NULL]),
+        "x": st.sampled_from(["0.5", "-0.0", "nan", NULL]),
+    }
+    row = st.tuples(*(levels[name] for name in table.partition_fields)).map("/".join)
+    paths = sorted(data.draw(st.lists(row, min_size=1, max_size=9, unique=True)))
+    known = {path: partition_values(path, table, SCHEMA, table.partition_fields) for path in paths}
+    values: dict[str, list[Any]] = {
+        "text": ["b", "c"],
+        "number": [1, 2, 7],
+        "day": [dt.date(2021, 1, 1)],
+        "x": [0.0, 0.5],
+        "id": ["k"],
+    }
+    name = data.draw(st.sampled_from([*table.partition_fields, "id"]))
+    value = data.draw(st.sampled_from(values[name]))
+    column: Any = pc.field(name)
+    conditions = [compare(column, value) for compare in COMPARISONS]
+    conditions += [
+        column.is_null(),
+        column.isin([value]),
+        ~(column == value),
+        column.is_valid() | (pc.field("id") == "k"),
+    ]
+    row_filter = data.draw(st.sampled_from(conditions))
+    one_by_one = matching_partitions(storage, SCHEMA, row_filter, known)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hudi_bridge.splits.partitions._MOST_SINGLY", 0)
+        patch.setattr("hudi_bridge.splits.partitions._PATHS_PER_PART", data.draw(st.integers(1, 4)))
+        assert matching_partitions(storage, SCHEMA, row_filter, known) == one_by_one
 
 
 def level(table: TableConfig, name: str, value: Any) -> str:
