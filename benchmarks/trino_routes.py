@@ -94,7 +94,7 @@ def sql_view(
 @contextmanager
 def iceberg_table(trino: Trino, table: Path, scratch: Path, *options: str) -> Iterator[Relation]:
     """The table in the catalog of a new service, which has not loaded it yet."""
-    with _service(table, scratch, options) as (url, process), _catalog(trino, url) as catalog:
+    with iceberg_service(table, scratch, options) as (url, process), _catalog(trino, url) as catalog:
         yield Relation(name=f"{catalog}.default.trades", service=process)
 
 
@@ -108,7 +108,7 @@ def _catalog(trino: Trino, url: str) -> Iterator[str]:
 
 
 @contextmanager
-def _service(table: Path, scratch: Path, options: Sequence[str]) -> Iterator[tuple[str, int]]:
+def iceberg_service(table: Path, scratch: Path, options: Sequence[str]) -> Iterator[tuple[str, int]]:
     """A running ``hudi-bridge serve iceberg``: its URL and process id."""
     command = [sys.executable, "-c", PROGRAM, "serve", "iceberg", "--table", f"trades={table}"]
     command += ["--scratch", str(scratch), "--port", "0", *options]
