@@ -443,6 +443,7 @@ class HudiDataset(ds.FileSystemDataset):
         are_all_wanted: bool = False,
     ) -> BatchGenerator:
         splits = self._plan_of_scan(request, partition_path)
+        request = replace(request, is_held=are_all_wanted)
         if use_threads and not self._storage.is_local:
             return iter_from_store(self._storage, splits, request)
         # Several splits are read in parallel and keep the cores busy.

@@ -15,6 +15,7 @@ from hudi_bridge.threads import Item, Source, Turns, Workers
 
 _BYTES_IN_QUEUE = 1 << 24
 _BATCHES_IN_QUEUE = 4
+_BYTES_OF_HELD = 1 << 26
 _FIRST_ALONE_SECONDS = 0.2
 
 _TURNS = Turns(lambda: os.cpu_count() or 1)
@@ -58,12 +59,15 @@ def iter_ahead(source: Source[Item]) -> Generator[Item, None, None]:
 
 
 @contextmanager
-def begun(batches: Iterator[pa.RecordBatch], most: int | None = None) -> Iterator[Iterator[pa.RecordBatch]]:
+def begun(
+    batches: Iterator[pa.RecordBatch], most: int | None = None, *, are_held: bool = False
+) -> Iterator[Iterator[pa.RecordBatch]]:
     """The same batches; a background thread starts to read them at once, as far as there is room in its queue.
 
-    It reads ``most`` of them, by default all.
+    It reads ``most`` of them, by default all. The queue has more room for batches that ``are_held`` by the consumer.
     """
-    workers = Workers([lambda: islice(batches, most)], 1, _BYTES_IN_QUEUE, _size_in_queue)
+    room = _BYTES_OF_HELD if are_held else _BYTES_IN_QUEUE
+    workers = Workers([lambda: islice(batches, most)], 1, room, _size_in_queue)
     try:
         workers.start()
         yield chain(workers.items(), batches)

@@ -145,7 +145,9 @@ class RealtimeCompactedReader:
         # The base file is decoded in parallel with the logs at first, then with the merge. What a store is asked for
         # is kept until a batch is left.
         most = 1 if base.is_fetched else None
-        with begun(first, most) if self._use_threads and 0 in matching else nullcontext(first) as first_group:
+        is_begun = self._use_threads and 0 in matching
+        held = self._request.is_held
+        with begun(first, most, are_held=held) if is_begun else nullcontext(first) as first_group:
             merger = self._merger()
             groups = self._groups(base, wanted, None, merges_fields=merger.merges_rows)
             read = partial(self._matched_batches, base, batches, groups, first_group, merger)

@@ -29,13 +29,15 @@ class RowRequest:
     """The columns to return, in this order, and the filter that every returned row passes.
 
     ``filter_columns`` are those that the filter refers to. If ``record_keys`` are given, only rows of these keys are
-    returned, and of them those that pass the filter.
+    returned, and of them those that pass the filter. ``is_held`` if whoever asks holds all rows in the end: more may be
+    read ahead than of a stream.
     """
 
     columns: tuple[str, ...]
     row_filter: pc.Expression | None
     filter_columns: tuple[str, ...]
     record_keys: "Column | None" = None
+    is_held: bool = False
 
     @classmethod
     def of(
