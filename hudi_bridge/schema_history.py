@@ -34,7 +34,7 @@ from hudi_bridge.schema.internal import (
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.schema.writer_schema import writer_schema_from_arrow, writer_schema_from_avro
 from hudi_bridge.splits.file_names import is_data_file, parse_base_file_name
-from hudi_bridge.splits.partitions import columns_from_path
+from hudi_bridge.splits.partition_values import columns_from_path
 from hudi_bridge.splits.query_schema import read_query_schema, schema_of_query
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.archived import load_archived_instants, read_archived_commits

@@ -22,7 +22,7 @@ from hudi_bridge.changes.split import INSTANT, ChangeFormat, ChangeSplit, GroupC
 from hudi_bridge.config import UNRELEASED_VERSION, CdcMode, QueryType
 from hudi_bridge.splits.current_files import CurrentFiles
 from hudi_bridge.splits.file_names import parse_log_file_name
-from hudi_bridge.splits.partitions import matching_partitions
+from hudi_bridge.splits.partition_pruning import matching_partitions
 from hudi_bridge.splits.plan_notes import COMMITS, FileSource, PlanNotes
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.read_context import build_read_context

@@ -11,7 +11,7 @@ from hudi_bridge.errors import CorruptTableError, HudiReadError
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.schema.file_columns import Outcome, map_columns
 from hudi_bridge.schema.internal import SCHEMA_FOLDER, parse_internal_schema, parse_schema_history, schema_for_instant
-from hudi_bridge.splits.partitions import columns_from_path
+from hudi_bridge.splits.partition_values import columns_from_path
 from hudi_bridge.splits.query_schema import read_query_schema, schema_of_query
 
 _HISTORY, _COLUMNS = "schema-history", "file-schemas"

@@ -25,7 +25,7 @@ from hudi_bridge.metadata.index_ids import column_id, file_id, partition_id
 from hudi_bridge.metadata.record_kinds import COLUMN_STATS, KEY, PARTITION_STATS
 from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.schema.meta_columns import META_COLUMNS, RECORD_KEY_COLUMN
-from hudi_bridge.splits.partitions import paths_that_may_pass
+from hudi_bridge.splits.partition_pruning import paths_that_may_pass
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 
 _MOST_CASES = 16

@@ -15,7 +15,7 @@ from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.imported_later import ds
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, footer_mismatch
 from hudi_bridge.ranges import FileOfRanges
-from hudi_bridge.splits.partitions import partition_guarantee
+from hudi_bridge.splits.partition_pruning import partition_guarantee
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 

@@ -13,7 +13,8 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.splits.bootstrap import BootstrapSources
 from hudi_bridge.splits.file_slice import FileSlice
-from hudi_bridge.splits.partitions import PartitionValues, matching_partitions, partition_values
+from hudi_bridge.splits.partition_pruning import matching_partitions
+from hudi_bridge.splits.partition_values import PartitionValues, partition_values
 from hudi_bridge.splits.plan_notes import PARTITION_CONDITION, PARTITIONS, PlanNotes
 from hudi_bridge.splits.query_schema import QuerySchema, read_query_schema, schema_of_query
 from hudi_bridge.splits.read_context import build_read_context

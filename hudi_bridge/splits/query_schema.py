@@ -15,7 +15,7 @@ from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.schema.internal import SCHEMA_FOLDER, parse_internal_schema, to_arrow
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.splits.changelog import with_operations
-from hudi_bridge.splits.partitions import columns_from_path
+from hudi_bridge.splits.partition_values import columns_from_path
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.commit_metadata import read_commit_metadata, read_timeline_file
 from hudi_bridge.timeline.table_state import TableState

@@ -9,7 +9,7 @@ from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.ordering_fields import ordering_path, ordering_type
 from hudi_bridge.merge.payloads import merge_rule
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.splits.partitions import columns_from_path
+from hudi_bridge.splits.partition_values import columns_from_path
 from hudi_bridge.splits.plan_warnings import warn_of_other_release
 from hudi_bridge.splits.query_schema import QuerySchema, schema_of_query
 from hudi_bridge.splits.split import FloatWidening, ReadContext

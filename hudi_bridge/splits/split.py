@@ -17,7 +17,7 @@ from hudi_bridge.merge.arrays import Value
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
-from hudi_bridge.splits.partitions import PartitionValues
+from hudi_bridge.splits.partition_values import PartitionValues
 from hudi_bridge.storage import Storage, StorageOptions
 
 _FORMAT = 1

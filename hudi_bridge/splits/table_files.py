@@ -27,14 +27,9 @@ from hudi_bridge.splits.file_system_view import (
     latest_snapshot_slice,
     view_timeline,
 )
-from hudi_bridge.splits.partitions import (
-    LISTING_THREADS,
-    PARTITION_METADATA,
-    columns_from_path,
-    list_partitions,
-    matching_partitions,
-    partition_values,
-)
+from hudi_bridge.splits.partition_pruning import matching_partitions
+from hudi_bridge.splits.partition_values import columns_from_path, partition_values
+from hudi_bridge.splits.partitions import LISTING_THREADS, PARTITION_METADATA, list_partitions
 from hudi_bridge.splits.plain_groups import FILES, PlainSlices, newest_plain_slices
 from hudi_bridge.splits.plan_notes import (
     LISTING,

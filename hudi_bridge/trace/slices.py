@@ -6,7 +6,8 @@ import pyarrow.compute as pc
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.splits.file_names import parse_log_file_name
-from hudi_bridge.splits.partitions import partition_guarantee, partition_values
+from hudi_bridge.splits.partition_pruning import partition_guarantee
+from hudi_bridge.splits.partition_values import partition_values
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import FileInfo

@@ -2,7 +2,8 @@
 
 import datetime as dt
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,10 @@ from hypothesis import strategies as st
 
 from hudi_bridge.config import QueryType, TableConfig, parse_table_config
 from hudi_bridge.errors import CorruptTableError
-from hudi_bridge.splits.partitions import columns_from_path, list_partitions, matching_partitions, partition_values
+from hudi_bridge.splits import partition_pruning
+from hudi_bridge.splits.partition_pruning import matching_partitions
+from hudi_bridge.splits.partition_values import columns_from_path, partition_values
+from hudi_bridge.splits.partitions import list_partitions
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.timeline import Timeline
@@ -190,7 +194,7 @@ def test_a_null_partition_is_kept_where_its_rows_may_pass() -> None:
     assert Folders("a", NULL).partitions(config("text"), pc.field("text") == "a") == ["a"]
 
 
-LEVEL = st.text(st.sampled_from("ab/=% "), min_size=1, max_size=5).filter(
+LEVEL = st.text(st.sampled_from("ab/=% -"), min_size=1, max_size=5).filter(
     lambda text: all(part.strip() for part in text.split("/")) and not text.startswith(".")
 )
 VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -239,7 +243,19 @@ def test_pruning_never_loses_a_row(
         for path, row in read.items()
         if pa.Table.from_pylist([dict(zip(fields, row, strict=True))], schema).filter(row_filter).num_rows
     }
-    assert passing.issubset(Folders(*paths).partitions(table, row_filter))
+    found = Folders(*paths).partitions(table, row_filter)
+    assert passing.issubset(found)
+    with in_parts_of(len(rows) % 3 + 1):
+        assert Folders(*paths).partitions(table, row_filter) == found
+
+
+@contextmanager
+def in_parts_of(paths: int) -> Iterator[None]:
+    """A context in which a list of paths is long, and its parts are short."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partition_pruning, "_MOST_SINGLY", 0)
+        patch.setattr(partition_pruning, "_PATHS_PER_PART", paths)
+        yield
 
 
 @pytest.mark.parametrize("fields", ["text", "number", "day,text", "x,number"])
@@ -275,10 +291,15 @@ def test_partitions_of_a_long_list_are_those_that_pass_one_by_one(fields: str, d
     ]
     row_filter = data.draw(st.sampled_from(conditions))
     one_by_one = matching_partitions(storage, SCHEMA, row_filter, known)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hudi_bridge.splits.partitions._MOST_SINGLY", 0)
-        patch.setattr("hudi_bridge.splits.partitions._PATHS_PER_PART", data.draw(st.integers(1, 4)))
+    with in_parts_of(data.draw(st.integers(1, 4))):
         assert matching_partitions(storage, SCHEMA, row_filter, known) == one_by_one
+
+
+def test_a_range_of_folders_ends_after_all_that_continue_them() -> None:
+    """A hyphen comes before a slash: ``a-b`` is between ``a`` and ``a/z``."""
+    names = ["a-b", "a/z", "b"]
+    with in_parts_of(2):
+        assert Folders(*names).partitions(config("text"), pc.field("text") == "a/z") == ["a/z"]
 
 
 def level(table: TableConfig, name: str, value: Any) -> str:

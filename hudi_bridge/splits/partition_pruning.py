@@ -1,0 +1,171 @@
+"""Rules out partitions, and folders of partitions, of which no row passes a filter."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.config import TableConfig
+from hudi_bridge.imported_later import ds
+from hudi_bridge.splits.partition_values import PartitionValues, partition_values
+from hudi_bridge.storage import Storage
+
+Known = TypeVar("Known")
+
+_MOST_SINGLY = 256
+"""So many paths are checked one by one. Of more, parts of the list are ruled out first."""
+_PATHS_PER_PART = 64
+_AFTER_SLASH = chr(ord("/") + 1)
+
+
+def partition_guarantee(values: PartitionValues) -> pc.Expression:
+    """An expression that is true for every row of a partition with these values."""
+    guarantee = pc.scalar(True)  # noqa: FBT003 - a literal of the expression language
+    for name, value in values:
+        guarantee = guarantee & (pc.field(name) == value if value.is_valid else pc.field(name).is_null())
+    return guarantee
+
+
+def paths_that_may_pass(
+    storage: Storage, row_filter: pc.Expression, schema: pa.Schema, guarantees: Mapping[str, list[pc.Expression]]
+) -> list[str]:
+    """The paths with at least one guarantee under which a row may pass the filter.
+
+    Arrow's partition pruning decides, given one fragment per guarantee; fragments are never opened.
+    """
+    parquet = ds.ParquetFileFormat()
+    fragments = [
+        parquet.make_fragment(path, storage.filesystem, partition_expression=guarantee)
+        for path, alternatives in guarantees.items()
+        for guarantee in alternatives
+    ]
+    dataset = ds.FileSystemDataset(fragments, schema, parquet, storage.filesystem)
+    kept = {fragment.path for fragment in dataset.get_fragments(row_filter)}
+    return [path for path in guarantees if path in kept]
+
+
+def matching_partitions(
+    storage: Storage,
+    schema: pa.Schema,
+    row_filter: pc.Expression | None,
+    values: "Mapping[str, PartitionValues | None]",
+) -> list[str]:
+    """The paths of the partitions that may have rows passing the filter, given the partition values by path."""
+    if row_filter is None or not values:
+        return list(values)
+    known = {path: found or () for path, found in values.items()}
+    return _passing_in_steps(
+        storage, row_filter, schema, known, _guarantee_of_all, lambda found: [partition_guarantee(found)]
+    )
+
+
+def _passing_in_steps(
+    storage: Storage,
+    row_filter: pc.Expression,
+    schema: pa.Schema,
+    known: Mapping[str, Known],
+    of_all: Callable[[Sequence[Known]], pc.Expression],
+    of_one: Callable[[Known], list[pc.Expression]],
+) -> list[str]:
+    """The paths of which a row may pass, given what is known of each, and how that of several and of one is said."""
+    left = tuple(known.items())
+    if len(left) > _MOST_SINGLY:
+        # Of many, most are ruled out together with their neighbours.
+        parts = {str(start): left[start : start + _PATHS_PER_PART] for start in range(0, len(left), _PATHS_PER_PART)}
+        ranges = {start: [of_all([found for _, found in part])] for start, part in parts.items()}
+        passing = paths_that_may_pass(storage, row_filter, schema, ranges)
+        left = tuple(chain.from_iterable(parts[start] for start in passing))
+    return paths_that_may_pass(storage, row_filter, schema, {path: of_one(found) for path, found in left})
+
+
+def _guarantee_of_all(parts: Sequence[PartitionValues]) -> pc.Expression:
+    """An expression that is true for every row of several partitions: the ranges of their values."""
+    guarantee = pc.scalar(True)  # noqa: FBT003 - a literal of the expression language
+    by_name: dict[str, list[pa.Scalar[Any]]] = defaultdict(list)
+    for name, value in chain.from_iterable(parts):
+        by_name[name].append(value)
+    for name, scalars in by_name.items():
+        kind = scalars[0].type
+        is_ordered = pa.types.is_string(kind) or pa.types.is_signed_integer(kind) or pa.types.is_date32(kind)
+        if len(scalars) < len(parts) or not is_ordered:
+            continue
+        ends: Any = pc.min_max(pa.array([value.as_py() for value in scalars], kind))
+        column = pc.field(name)
+        if not ends["min"].is_valid:
+            within = column.is_null()
+        elif all(value.is_valid for value in scalars):
+            within = (column >= ends["min"]) & (column <= ends["max"])
+        else:
+            within = ((column >= ends["min"]) & (column <= ends["max"])) | column.is_null()
+        guarantee = guarantee & within
+    return guarantee
+
+
+def folders_that_may_pass(
+    storage: Storage,
+    row_filter: pc.Expression,
+    schema: pa.Schema,
+    config: TableConfig,
+    path_columns: tuple[str, ...],
+    folders: Sequence[str],
+) -> list[str]:
+    """The folders, all of one level, below which a partition may have rows passing the filter."""
+    below = [_values_below(path, config, schema, path_columns) for path in folders]
+    found = dict(zip(folders, below, strict=True))
+    return _passing_in_steps(storage, row_filter, schema, found, _guarantee_below_all, _guarantees_below)
+
+
+class _Below(NamedTuple):
+    """What is known of all partitions below a folder: values of columns, or how those of a text column begin."""
+
+    values: PartitionValues
+    starts: tuple[str, ...] = ()
+
+
+def _values_below(path: str, config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...]) -> _Below:
+    """What a folder tells of the partitions below it.
+
+    A text value may contain slashes, so deeper folders may continue it. The first level is the first value or its
+    prefix; deeper levels are certain only if no value can contain a slash.
+    """
+    fields, levels = config.partition_fields, path.split("/")
+    if not path or not fields:
+        return _Below(())
+    texts = [name for name in fields if schema.get_field_index(name) < 0 or pa.types.is_string(schema.field(name).type)]
+    if config.url_encode_partitions or not texts:
+        return _Below(
+            (partition_values(path, config, schema, path_columns) or ()) if len(levels) == len(fields) else ()
+        )
+    first = replace(config, partition_fields=fields[:1], partition_field_kinds=config.partition_field_kinds[:1])
+    known = partition_values(levels[0], first, schema, path_columns)
+    if not known:
+        return _Below(())
+    (name, value) = known[0]
+    if name not in texts or not value.is_valid:
+        return _Below(known)
+    return _Below(known, tuple(sorted({value.as_py(), levels[0].removeprefix(f"{name}=")})))
+
+
+def _guarantees_below(below: _Below) -> list[pc.Expression]:
+    """Expressions, at least one of which is true for every row below a folder."""
+    guarantee = partition_guarantee(below.values)
+    if not below.starts:
+        return [guarantee]
+    column = pc.field(below.values[0][0])
+    return [guarantee, *((column >= f"{start}/") & (column < f"{start}{_AFTER_SLASH}") for start in below.starts)]
+
+
+def _guarantee_below_all(parts: Sequence[_Below]) -> pc.Expression:
+    """An expression that is true for every row below several folders."""
+    if not any(below.starts for below in parts):
+        return _guarantee_of_all([below.values for below in parts])
+    if not all(below.starts for below in parts):
+        return partition_guarantee(())
+    # A value is one of the texts, or continues it after a slash.
+    starts = [start for below in parts for start in below.starts]
+    column = pc.field(parts[0].values[0][0])
+    return (column >= min(starts)) & (column < max(f"{start}{_AFTER_SLASH}" for start in starts))

@@ -1,0 +1,89 @@
+"""Reads the values of partition columns from partition paths.
+
+Source: ``HoodieSparkUtils.parsePartitionColumnValues`` and Spark's partition discovery.
+"""
+
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from hudi_bridge.config import PartitionFieldKind, QueryType, TableConfig
+
+_NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+PartitionValues: TypeAlias = "tuple[tuple[str, pa.Scalar[Any]], ...]"
+"""Names and values of partition columns, in the order of the partition fields."""
+
+
+def columns_from_path(config: TableConfig, query_type: QueryType) -> tuple[str, ...]:
+    """The partition columns that are read from the partition path instead of the files.
+
+    A snapshot query reads them from the path in Hudi 1.x, and before it only if the files do not have them. A
+    read-optimized query always reads them from the path, except that 1.x reads a time formatted by the key generator
+    from the files.
+    """
+    if query_type is QueryType.READ_OPTIMIZED and not config.written_by_1x:
+        return config.partition_fields
+    # The files that a table was bootstrapped from need not have partition columns.
+    reads_path = config.written_by_1x or config.drops_partition_columns or config.bootstrap_base_path is not None
+    if _formats_values(config) or not reads_path:
+        return ()
+    return config.partition_fields
+
+
+def _formats_values(config: TableConfig) -> bool:
+    return PartitionFieldKind.TIMESTAMP in config.partition_field_kinds
+
+
+def partition_values(
+    path: str, config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...], *, encoded: bool = False
+) -> "PartitionValues | None":
+    """The values of the partition columns in a path; None if the path does not determine them.
+
+    If there is a single partition column, a path of several levels is its value as a whole. For ``path_columns``, a
+    level may be ``name=value`` whatever the table's property for it says, as in Hudi; ``encoded`` leaves their values
+    undecoded.
+    """
+    fields = config.partition_fields
+    if not fields:
+        return ()
+    levels = path.split("/")
+    if len(levels) != len(fields):
+        if len(fields) > 1:
+            return None
+        levels = [path]
+    values = []
+    for name, level in zip(fields, levels, strict=True):
+        index = schema.get_field_index(name)
+        to_type = schema.field(index).type if index >= 0 else pa.string()
+        if name in path_columns:
+            bare = level.partition("=")[2] if "=" in level and "/" not in level else level.removeprefix(f"{name}=")
+            value = _typed(bare if encoded else unquote(bare), to_type)
+        else:
+            value = _value_in_files(
+                level.removeprefix(f"{name}=") if config.hive_style_partitioning else level, to_type, config
+            )
+        if value is None:
+            return None
+        values.append((name, value))
+    return tuple(values)
+
+
+def _typed(text: str, to_type: pa.DataType) -> "pa.Scalar[Any] | None":
+    if text == _NULL_PARTITION:
+        return pa.scalar(None, to_type)
+    if pa.types.is_string(to_type):
+        return pa.scalar(text, to_type)
+    try:
+        return pa.scalar(text, pa.string()).cast(to_type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+
+
+def _value_in_files(text: str, to_type: pa.DataType, config: TableConfig) -> "pa.Scalar[Any] | None":
+    # The null partition also holds empty strings, and other types may not be formatted as Arrow formats them.
+    exact = pa.types.is_string(to_type) or pa.types.is_integer(to_type) or pa.types.is_date32(to_type)
+    if text == _NULL_PARTITION or not exact or _formats_values(config):
+        return None
+    return _typed(unquote(text) if config.url_encode_partitions else text, to_type)
