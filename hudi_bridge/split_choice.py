@@ -116,8 +116,10 @@ class SplitChoice:
         index: str,
     ) -> list[RealtimeFileSplit]:
         """The splits of the groups that an index has named; only their partitions are listed."""
+        if notes is None:
+            return list(plan.splits_of_groups(groups, row_filter))
         splits = plan.splits_within({path for path, _ in groups}, row_filter, notes)
-        return splits_in_groups(_counting(splits, notes), groups, notes, index)
+        return splits_in_groups(notes.counting(splits), groups, notes, index)
 
 
 def _counting(splits: Iterator[AnySplit], notes: PlanNotes | None) -> Iterator[AnySplit]:

@@ -75,17 +75,16 @@ def groups_of_keys(
 def splits_in_groups(
     splits: Iterable[RealtimeFileSplit],
     groups: AbstractSet[GroupId],
-    notes: PlanNotes | None = None,
-    index: str = RECORD_INDEX,
+    notes: PlanNotes,
+    index: str,
 ) -> list[RealtimeFileSplit]:
-    """The splits of the groups that an index has named."""
+    """The splits of the groups that an index has named, as ``notes`` tell."""
     chosen, before = [], 0
     for split in splits:
         before += 1
         if (split.partition_path, split.file_id) in groups:
             chosen.append(split)
-    if notes is not None:
-        notes.counted(index, before, len(chosen))
+    notes.counted(index, before, len(chosen))
     return chosen
 
 

@@ -1,6 +1,7 @@
 """Plans the splits of a query from the file slices of a table."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import groupby
 from typing import Protocol
@@ -20,6 +21,7 @@ from hudi_bridge.splits.query_schema import QuerySchema, read_query_schema, sche
 from hudi_bridge.splits.read_context import build_read_context
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.splits.table_files import FolderListings, TableFiles
+from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.table_state import TableState
 
 _MOST_KEPT = 20_000
@@ -89,14 +91,27 @@ class SplitPlanner:
         Raises:
             UnsupportedTableError: the table's records cannot be merged correctly.
         """
-        if within is not None and notes is None and query_type in self._kept:
-            return (split for split in self._kept[query_type] if split.partition_path in within)
-        if row_filter is None and notes is None and query_type in self._kept:
+        if row_filter is None and within is None and notes is None and query_type in self._kept:
             return iter(self._kept[query_type])
         context = self.context(query_type)
         splits = self._splits(self._chosen_slices(query_type, row_filter, context, notes, within), context)
         read = (split for split in splits if split.base_path or split.log_paths)
         return self._keeping(read, query_type) if row_filter is None and within is None else read
+
+    def splits_of_groups(
+        self, query_type: QueryType, groups: AbstractSet[GroupId], row_filter: pc.Expression | None
+    ) -> Iterator[RealtimeFileSplit]:
+        """The splits of some file groups that a query reads; only their partitions are listed, which need not exist.
+
+        Raises:
+            UnsupportedTableError: the table's records cannot be merged correctly.
+        """
+        if query_type in self._kept:
+            return (split for split in self._kept[query_type] if (split.partition_path, split.file_id) in groups)
+        context, paths = self.context(query_type), {path for path, _ in groups}
+        slices = self.files.file_slices(query_type, self.schema(query_type), row_filter, within=paths)
+        named = (piece for piece in slices if (piece.partition_path, piece.file_id) in groups)
+        return (split for split in self._splits(named, context) if split.base_path or split.log_paths)
 
     def kept_splits(self, query_type: QueryType) -> tuple[RealtimeFileSplit, ...] | None:
         """All splits of a query, if they were planned before and are kept; reads nothing."""

@@ -1,6 +1,7 @@
 """The plan of a query: its columns and its splits. Files are listed when splits are first iterated, and cached."""
 
 from collections.abc import Collection, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,6 +13,7 @@ from hudi_bridge.splits.plan_notes import FileSource, PlanNotes
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.timeline.instant_range import next_after_snapshot
+from hudi_bridge.timeline.plans import GroupId
 
 
 class Split(Protocol):
@@ -109,6 +111,12 @@ class SnapshotPlan:
     ) -> Iterator[RealtimeFileSplit]:
         """As ``splits``, in partitions of these paths, which need not exist; no other is listed."""
         return self.planner.splits(self.query_type, row_filter, notes, partition_paths)
+
+    def splits_of_groups(
+        self, groups: AbstractSet[GroupId], row_filter: pc.Expression | None
+    ) -> Iterator[RealtimeFileSplit]:
+        """The splits of some file groups; only their partitions are listed, which need not exist."""
+        return self.planner.splits_of_groups(self.query_type, groups, row_filter)
 
     def left_out_log_files(self) -> int:
         """The number of log files in the snapshot that are not merged in."""
