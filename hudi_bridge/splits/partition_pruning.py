@@ -137,9 +137,8 @@ def _values_below(path: str, config: TableConfig, schema: pa.Schema, path_column
         return _Below(())
     texts = [name for name in fields if schema.get_field_index(name) < 0 or pa.types.is_string(schema.field(name).type)]
     if config.url_encode_partitions or not texts:
-        return _Below(
-            (partition_values(path, config, schema, path_columns) or ()) if len(levels) == len(fields) else ()
-        )
+        found = partition_values(path, config, schema, path_columns) if len(levels) == len(fields) else None
+        return _Below(found or ())
     first = replace(config, partition_fields=fields[:1], partition_field_kinds=config.partition_field_kinds[:1])
     known = partition_values(levels[0], first, schema, path_columns)
     if not known:
