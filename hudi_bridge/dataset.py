@@ -272,9 +272,9 @@ class HudiDataset(ds.FileSystemDataset):
         given = [keys] if isinstance(keys, str | int | Mapping) else keys
         spelled = {text for key in given for text in spelled_keys(key, self.context)}
         request = self._request(list(self.schema.names) if columns is None else list(column_names(columns)), None)
-        request = replace(request, record_keys=text_column(spelled))
+        request = replace(request, record_keys=text_column(spelled), is_held=True)
         schema = pa.schema([self.schema.field(name) for name in request.columns])
-        read = partial(self._batches, request, use_threads=True, partition_path=partition_path, are_all_wanted=True)
+        read = partial(self._batches, request, use_threads=True, partition_path=partition_path)
         return BatchScanner(schema, read, self._replanning).to_table()
 
     def scanner(  # type: ignore[override]
@@ -300,7 +300,7 @@ class HudiDataset(ds.FileSystemDataset):
         request = self._request(names, filter)
         schema = pa.schema([self.schema.field(name) for name in names])
         read = partial(self._batches, request, use_threads=use_threads)
-        read_all = partial(read, are_all_wanted=True)
+        read_all = partial(self._batches, replace(request, is_held=True), use_threads=use_threads)
         if not isinstance(columns, Mapping):
             return BatchScanner(schema, read, self._replanning, read_all)
         expressions = dict(columns)
@@ -440,10 +440,8 @@ class HudiDataset(ds.FileSystemDataset):
         *,
         use_threads: bool,
         partition_path: str | None = None,
-        are_all_wanted: bool = False,
     ) -> BatchGenerator:
         splits = self._plan_of_scan(request, partition_path)
-        request = replace(request, is_held=are_all_wanted)
         if use_threads and not self._storage.is_local:
             return iter_from_store(self._storage, splits, request)
         # Several splits are read in parallel and keep the cores busy.
@@ -455,7 +453,7 @@ class HudiDataset(ds.FileSystemDataset):
         read = partial(read_rows, self._storage, request=request, use_threads=alone, at_once=at_once, context=context)
         together = with_small_ones_together(self._storage, splits, request, at_once)
         sources = [partial(read, split) for split in together]
-        return iter_parallel(sources, use_threads=use_threads, at_once=at_once, first_alone=not are_all_wanted)
+        return iter_parallel(sources, use_threads=use_threads, at_once=at_once, first_alone=not request.is_held)
 
 
 def _look_ups_at_once(splits: Sequence[Split]) -> int:

@@ -13,7 +13,6 @@ from hudi_bridge.indexes.candidates import (
     RecordIndex,
     candidate_splits,
     groups_of_keys,
-    splits_in_groups,
 )
 from hudi_bridge.indexes.secondary_index import STEP as SECONDARY_INDEX
 from hudi_bridge.indexes.skipping import Skipping
@@ -116,10 +115,10 @@ class SplitChoice:
         index: str,
     ) -> list[RealtimeFileSplit]:
         """The splits of the groups that an index has named; only their partitions are listed."""
-        if notes is None:
-            return list(plan.splits_of_groups(groups, row_filter))
-        splits = plan.splits_within({path for path, _ in groups}, row_filter, notes)
-        return splits_in_groups(notes.counting(splits), groups, notes, index)
+        splits = list(plan.splits_of_groups(groups, row_filter, notes))
+        if notes is not None:
+            notes.counted(index, notes.listed, len(splits))
+        return splits
 
 
 def _counting(splits: Iterator[AnySplit], notes: PlanNotes | None) -> Iterator[AnySplit]:

@@ -72,22 +72,6 @@ def groups_of_keys(
     return groups
 
 
-def splits_in_groups(
-    splits: Iterable[RealtimeFileSplit],
-    groups: AbstractSet[GroupId],
-    notes: PlanNotes,
-    index: str,
-) -> list[RealtimeFileSplit]:
-    """The splits of the groups that an index has named, as ``notes`` tell."""
-    chosen, before = [], 0
-    for split in splits:
-        before += 1
-        if (split.partition_path, split.file_id) in groups:
-            chosen.append(split)
-    notes.counted(index, before, len(chosen))
-    return chosen
-
-
 def candidate_splits(
     storage: Storage,
     splits: Iterable[RealtimeFileSplit],

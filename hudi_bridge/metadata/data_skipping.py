@@ -25,7 +25,7 @@ from hudi_bridge.metadata.index_ids import column_id, file_id, partition_id
 from hudi_bridge.metadata.record_kinds import COLUMN_STATS, KEY, PARTITION_STATS
 from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.schema.meta_columns import META_COLUMNS, RECORD_KEY_COLUMN
-from hudi_bridge.splits.partition_pruning import paths_that_may_pass
+from hudi_bridge.splits.partition_pruning import paths_that_may_pass, range_guarantee
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 
 _MOST_CASES = 16
@@ -270,16 +270,12 @@ def _ends(values: "pa.ChunkedArray[Any]", kind: pa.DataType, choose: Callable[[I
 
 def _guarantee(column: str, kind: pa.DataType, ranges: Sequence[_Range], *, may_be_null: bool) -> pc.Expression:
     """An expression that is true for values in one of the ranges."""
-    field = pc.field(column)
     lows = [one.low for one in ranges if one.low is not None]
     if not lows:
-        return field.is_null()
+        return pc.field(column).is_null()
     least = _value(min(lows), kind)
     greatest = _value(max(one.high for one in ranges if one.high is not None), kind)
-    if may_be_null or any(one.has_nulls for one in ranges):
-        # Arrow understands these forms.
-        return ((field >= least) | field.is_null()) & ((field <= greatest) | field.is_null())
-    return (field >= least) & (field <= greatest)
+    return range_guarantee(column, least, greatest, may_be_null=may_be_null or any(one.has_nulls for one in ranges))
 
 
 def _value(stored: Any, kind: pa.DataType) -> "pa.Scalar[Any]":  # noqa: ANN401 - a number or a text

@@ -146,8 +146,7 @@ class RealtimeCompactedReader:
         # is kept until a batch is left.
         most = 1 if base.is_fetched else None
         is_begun = self._use_threads and 0 in matching
-        held = self._request.is_held
-        with begun(first, most, are_held=held) if is_begun else nullcontext(first) as first_group:
+        with begun(first, most, are_held=self._request.is_held) if is_begun else nullcontext(first) as first_group:
             merger = self._merger()
             groups = self._groups(base, wanted, None, merges_fields=merger.merges_rows)
             read = partial(self._matched_batches, base, batches, groups, first_group, merger)

@@ -196,9 +196,10 @@ class SlicesTogether:
         if base is None or not any(piece.base_rows for piece in slices):
             return
         wanted, deciding = base.view(columns), WantedRows(base, self._request, self._context)
+        chosen = self._request.of_chosen_rows()
         if merging is None:
             for stored in _stored(slices, wanted.file_columns):
-                yield from wanted.passing(stored, self._request, without=np.flatnonzero(~deciding.among(stored)))
+                yield from wanted.passing(stored, chosen, without=np.flatnonzero(~deciding.among(stored)))
             return
         matched, keys = base.view(merging.matched_columns), base.view(self._context.key_columns)
         parts = deque(_stored(slices, (*matched.file_columns, *wanted.file_columns)))
@@ -214,7 +215,7 @@ class SlicesTogether:
             of_part = matches.between(start, start + part.num_rows)
             start += part.num_rows
             unwanted = [np.flatnonzero(~deciding.among(part)), merging.merger.superseded(of_part)]
-            yield from wanted.passing(part, self._request, without=np.concatenate(unwanted))
+            yield from wanted.passing(part, chosen, without=np.concatenate(unwanted))
             for merged in merged_rows(wanted, part, of_part, merging.merger):
                 yield self._request.apply(merged)
 

@@ -30,6 +30,19 @@ def partition_guarantee(values: PartitionValues) -> pc.Expression:
     return guarantee
 
 
+def range_guarantee(
+    column: str, least: "pa.Scalar[Any]", greatest: "pa.Scalar[Any]", *, may_be_null: bool
+) -> pc.Expression:
+    """An expression that is true for values of a column in a range, whose ends are null if there are only nulls."""
+    field = pc.field(column)
+    if not least.is_valid:
+        return field.is_null()
+    if may_be_null:
+        # Arrow understands these forms.
+        return ((field >= least) | field.is_null()) & ((field <= greatest) | field.is_null())
+    return (field >= least) & (field <= greatest)
+
+
 def paths_that_may_pass(
     storage: Storage, row_filter: pc.Expression, schema: pa.Schema, guarantees: Mapping[str, list[pc.Expression]]
 ) -> list[str]:
@@ -94,14 +107,8 @@ def _guarantee_of_all(parts: Sequence[PartitionValues]) -> pc.Expression:
         if len(scalars) < len(parts) or not is_ordered:
             continue
         ends: Any = pc.min_max(pa.array([value.as_py() for value in scalars], kind))
-        column = pc.field(name)
-        if not ends["min"].is_valid:
-            within = column.is_null()
-        elif all(value.is_valid for value in scalars):
-            within = (column >= ends["min"]) & (column <= ends["max"])
-        else:
-            within = ((column >= ends["min"]) & (column <= ends["max"])) | column.is_null()
-        guarantee = guarantee & within
+        may_be_null = not all(value.is_valid for value in scalars)
+        guarantee = guarantee & range_guarantee(name, ends["min"], ends["max"], may_be_null=may_be_null)
     return guarantee
 
 

@@ -1,6 +1,6 @@
 """Plans the splits of a query from the file slices of a table."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import groupby
@@ -82,36 +82,36 @@ class SplitPlanner:
         query_type: QueryType,
         row_filter: pc.Expression | None = None,
         notes: PlanNotes | None = None,
-        within: Collection[str] | None = None,
     ) -> Iterator[RealtimeFileSplit]:
         """The splits of a query, made one at a time; those of a read-optimized query have no log files.
-
-        With ``within``, those in partitions of these paths, which need not exist; no other is listed.
 
         Raises:
             UnsupportedTableError: the table's records cannot be merged correctly.
         """
-        if row_filter is None and within is None and notes is None and query_type in self._kept:
+        if row_filter is None and notes is None and query_type in self._kept:
             return iter(self._kept[query_type])
         context = self.context(query_type)
-        splits = self._splits(self._chosen_slices(query_type, row_filter, context, notes, within), context)
-        read = (split for split in splits if split.base_path or split.log_paths)
-        return self._keeping(read, query_type) if row_filter is None and within is None else read
+        splits = self._splits(_read(self._chosen_slices(query_type, row_filter, context, notes), context), context)
+        return self._keeping(splits, query_type) if row_filter is None else splits
 
     def splits_of_groups(
-        self, query_type: QueryType, groups: AbstractSet[GroupId], row_filter: pc.Expression | None
+        self,
+        query_type: QueryType,
+        groups: AbstractSet[GroupId],
+        row_filter: pc.Expression | None,
+        notes: PlanNotes | None = None,
     ) -> Iterator[RealtimeFileSplit]:
         """The splits of some file groups that a query reads; only their partitions are listed, which need not exist.
 
         Raises:
             UnsupportedTableError: the table's records cannot be merged correctly.
         """
-        if query_type in self._kept:
+        if notes is None and query_type in self._kept:
             return (split for split in self._kept[query_type] if (split.partition_path, split.file_id) in groups)
         context, paths = self.context(query_type), {path for path, _ in groups}
-        slices = self.files.file_slices(query_type, self.schema(query_type), row_filter, within=paths)
-        named = (piece for piece in slices if (piece.partition_path, piece.file_id) in groups)
-        return (split for split in self._splits(named, context) if split.base_path or split.log_paths)
+        slices = self.files.file_slices(query_type, self.schema(query_type), row_filter, notes=notes, within=paths)
+        listed = _read(slices, context) if notes is None else notes.counting(_read(slices, context))
+        return self._splits((piece for piece in listed if (piece.partition_path, piece.file_id) in groups), context)
 
     def kept_splits(self, query_type: QueryType) -> tuple[RealtimeFileSplit, ...] | None:
         """All splits of a query, if they were planned before and are kept; reads nothing."""
@@ -123,11 +123,8 @@ class SplitPlanner:
         row_filter: pc.Expression | None,
         context: ReadContext,
         notes: PlanNotes | None,
-        within: Collection[str] | None,
     ) -> Iterator[FileSlice]:
         schema, index = self.schema(query_type), self._partition_index
-        if within is not None:
-            return self.files.file_slices(query_type, schema, row_filter, notes=notes, within=within)
         if row_filter is None or index is None:
             return self.file_slices(query_type, row_filter, notes)
         choose = partial(index.partitions_that_may_pass, row_filter=row_filter, context=context, notes=notes)
@@ -180,7 +177,7 @@ class SplitPlanner:
 
     def _split(self, piece: FileSlice, context: ReadContext, values: PartitionValues) -> RealtimeFileSplit:
         source = self._sources.of(piece)
-        merged = bool(piece.log_files) and context.merge_rule is not None
+        merged = _has_logs_to_merge(piece, context)
         return RealtimeFileSplit(
             context=context,
             partition_path=piece.partition_path,
@@ -212,3 +209,12 @@ class SplitPlanner:
             )
             raise CorruptTableError(path, None, "a partition path", expected)
         return values or ()
+
+
+def _read(slices: Iterable[FileSlice], context: ReadContext) -> Iterator[FileSlice]:
+    """The slices of which a query reads a file."""
+    return (piece for piece in slices if piece.base_file is not None or _has_logs_to_merge(piece, context))
+
+
+def _has_logs_to_merge(piece: FileSlice, context: ReadContext) -> bool:
+    return bool(piece.log_files) and context.merge_rule is not None

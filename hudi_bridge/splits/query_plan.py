@@ -1,6 +1,6 @@
 """The plan of a query: its columns and its splits. Files are listed when splits are first iterated, and cached."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
@@ -106,17 +106,11 @@ class SnapshotPlan:
         """The splits whose rows may pass the filter, made one at a time and not cached."""
         return self.planner.splits(self.query_type, row_filter, notes)
 
-    def splits_within(
-        self, partition_paths: Collection[str], row_filter: pc.Expression | None, notes: PlanNotes | None
-    ) -> Iterator[RealtimeFileSplit]:
-        """As ``splits``, in partitions of these paths, which need not exist; no other is listed."""
-        return self.planner.splits(self.query_type, row_filter, notes, partition_paths)
-
     def splits_of_groups(
-        self, groups: AbstractSet[GroupId], row_filter: pc.Expression | None
+        self, groups: AbstractSet[GroupId], row_filter: pc.Expression | None, notes: PlanNotes | None
     ) -> Iterator[RealtimeFileSplit]:
         """The splits of some file groups; only their partitions are listed, which need not exist."""
-        return self.planner.splits_of_groups(self.query_type, groups, row_filter)
+        return self.planner.splits_of_groups(self.query_type, groups, row_filter, notes)
 
     def left_out_log_files(self) -> int:
         """The number of log files in the snapshot that are not merged in."""
