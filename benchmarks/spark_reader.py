@@ -65,7 +65,8 @@ def full_scan(rows: DataFrame) -> object:
 
 
 def aggregate(rows: DataFrame) -> object:
-    sums = total("qty"), total(col("price").cast("decimal(20,2)")), total("ts")
+    # Whole numbers add up to the same in any order. A cast to decimals does so, too, and takes longer than the read.
+    sums = total("qty"), total((col("price") * 100).cast("long")), total("ts")
     return sorted(map(str, rows.groupBy("part").agg(count("*"), *sums).collect()))
 
 

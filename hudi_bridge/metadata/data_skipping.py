@@ -32,6 +32,8 @@ _MOST_CASES = 16
 """Of the combinations of ranges that the values of a row may be in. Of more, ranges are taken as one."""
 _MOST_KEYS = 10_000
 """The stats of more files than that are read with those of all others of the column."""
+_BYTES_OF_RANGE = 300
+"""What is held for the range of a file and the key that it was found by, about."""
 # Below this character, the orders of UTF-8 bytes and of UTF-16 code units, by which Java compares, are the same.
 _FIRST_THAT_DIFFERS = "\ue000"
 
@@ -191,14 +193,25 @@ def _known_ranges(
 ) -> Iterator[tuple[int, list[_Range]]]:
     """The numbers of the splits of which the ranges of all files are known, with these ranges."""
     numbers, keys = _keys_of_files(splits, column)
-    stats = stats_of_files(table, column, keys, partition)
-    ranges = _ranges(stats, kind)
-    places = pc.index_in(pa.array(keys, pa.string()), stats.column(KEY).combine_chunks())
-    for number, of_files in _grouped(numbers, places):
-        found = [None if place is None else ranges[place] for place in of_files]
+    for number, found in _grouped(numbers, _ranges_of_files(table, partition, column, keys, kind)):
         known = [one for one in found if one is not None]
         if len(known) == len(found):
             yield number, known
+
+
+def _ranges_of_files(
+    table: MetadataTable, partition: str, column: str, keys: Sequence[str], kind: pa.DataType
+) -> "Sequence[_Range | None]":
+    """The ranges of the files with some keys, None where they are not known; kept for the next question."""
+    question = partition, kind, tuple(keys)
+    kept: Sequence[_Range | None] | None = table.kept.get(question)
+    if kept is None:
+        stats = stats_of_files(table, column, keys, partition)
+        ranges = _ranges(stats, kind)
+        places = pc.index_in(pa.array(keys, pa.string()), stats.column(KEY).combine_chunks()).to_pylist()
+        kept = [None if place is None else ranges[place] for place in places]
+        table.kept.put(question, kept, _BYTES_OF_RANGE * len(keys))
+    return kept
 
 
 def _keys_of_files(splits: Sequence[RealtimeFileSplit], column: str) -> tuple[list[int], list[str]]:
@@ -220,12 +233,13 @@ def stats_of_files(table: MetadataTable, column: str, keys: Sequence[str], parti
     return table.of_prefix(partition, column_id(column))
 
 
-def _grouped(numbers: Sequence[int], places: "pa.Int32Array") -> Iterator[tuple[int, list[int | None]]]:
-    """The places of the stats of each split's files, None for a file without."""
+def _grouped(
+    numbers: Sequence[int], ranges: "Sequence[_Range | None]"
+) -> "Iterator[tuple[int, Sequence[_Range | None]]]":
+    """The ranges of each split's files."""
     starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
-    found = places.to_pylist()
     for start, end in pairwise(starts):
-        yield numbers[start], found[start:end]
+        yield numbers[start], ranges[start:end]
 
 
 def _wrappers(kind: pa.DataType) -> tuple[str, ...]:
@@ -279,7 +293,7 @@ def _guarantee(column: str, kind: pa.DataType, ranges: Sequence[_Range], *, may_
 
 
 def _value(stored: Any, kind: pa.DataType) -> "pa.Scalar[Any]":  # noqa: ANN401 - a number or a text
-    if pa.types.is_string(kind):
+    if pa.types.is_string(kind) or pa.types.is_integer(kind):
         return pa.scalar(stored, kind)
     is_date = pa.types.is_date32(kind)
     value: pa.Scalar[Any] = pa.scalar(stored, pa.int32() if is_date else pa.int64()).cast(kind)

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.caching import BoundedCache, cached_property
 from hudi_bridge.config import HOODIE_FOLDER, config_of_metadata_table
 from hudi_bridge.errors import CorruptTableError, QueryError, UnsupportedTableError
 from hudi_bridge.metadata.index_definitions import IndexDefinition, read_index_definitions
@@ -32,6 +32,7 @@ from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.table_state import TableState
 
 _GROUPS_AT_ONCE = 8
+_KEPT_BYTES = 32 * 1024 * 1024
 METADATA_FOLDER = f"{HOODIE_FOLDER}/metadata"
 SWITCHED_OFF = f"{METADATA_TABLE_KEY} is false"
 """Why the metadata table is not used, if the options say so."""
@@ -60,6 +61,8 @@ class MetadataTable:
         folder = data.storage.below(HOODIE_FOLDER, "metadata")
         self.own = TableState.load(folder, own_config, data.options)
         self.validity = Validity(data, self.own.timeline)
+        self.kept = BoundedCache(_KEPT_BYTES)
+        """Answers to questions that are asked often, by the question."""
         self._data = data
         self._groups: dict[str, Mapping[str, tuple[SliceRecords, ...]]] = {}
 

@@ -101,7 +101,27 @@ def test_stats_of_many_files_are_read_with_the_others_of_the_column(
     condition = pc.field("ts") < 1_000
     expected = slices.kept(condition, "ts")
     monkeypatch.setattr(data_skipping, "_MOST_KEYS", 0)
+    monkeypatch.setattr(slices, "metadata", MetadataTable(slices.metadata._data))
     assert slices.kept(condition, "ts") == expected
+
+
+def test_ranges_of_the_same_files_are_read_once(slices: Slices, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    stats_of_files = data_skipping.stats_of_files
+
+    def counted(table: MetadataTable, column: str, *others: Any) -> pa.Table:
+        read.append(column)
+        return stats_of_files(table, column, *others)
+
+    monkeypatch.setattr(data_skipping, "stats_of_files", counted)
+    monkeypatch.setattr(slices, "metadata", MetadataTable(slices.metadata._data))
+    for greatest in (100, 1_000, 2_000):
+        slices.kept((pc.field("ts") < greatest) & (pc.field("qty") > 0), "ts", "qty")
+    assert read == ["ts", "qty"]
+    monkeypatch.setattr(slices, "splits", slices.splits[1:])
+    monkeypatch.setattr(slices, "rows", slices.rows[1:])
+    slices.kept(pc.field("ts") < 100, "ts")
+    assert read == ["ts", "qty", "ts"]
 
 
 @pytest.mark.parametrize("most_cases", [1, 2, 16])
