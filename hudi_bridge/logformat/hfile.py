@@ -10,8 +10,7 @@ The root index begins at the trailer's "load on open" offset; the meta index fol
 """
 
 import struct
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
@@ -48,6 +47,7 @@ _FILE_INFO_MAGIC = b"FILEINF2"
 _FILE_INFO_PREFIX = b"PBUF"
 _INDEX_ENTRY = struct.Struct(">qi")
 _ROW_LENGTH = struct.Struct(">h")
+_MAX_ROW_BYTES = (1 << 15) - 1
 # The first byte of a VInt, as a signed number: from here up it is the value itself,
 _MIN_VINT_VALUE = -112
 # and from here up it says how many bytes of a positive value follow.
@@ -131,38 +131,39 @@ def read_cells(source: HFileSource, trailer: HFileTrailer, data_blocks: Iterable
 
 
 def find_cells(source: HFileSource, trailer: HFileTrailer, block: Block, keys: Iterable[bytes]) -> HFileCells:
-    """The cells of a data block that have one of some keys; raises as ``read_cells`` does.
+    """The cells of a data block that have one of some keys, in the order of the block; raises as ``read_cells`` does.
 
-    Keys are looked at where a binary search does. So this is for few of them.
+    The bytes of the keys are searched for first, and cells looked at only as far as they are found. So this is for few
+    keys.
     """
-    data = pa.py_buffer(block_data(source, block, trailer.codec))
-    view = memoryview(data)
-
-    def row(position: int) -> bytes:
-        (length,) = _ROW_LENGTH.unpack_from(view, position + _CELL_LENGTHS_SIZE)
-        start = position + _CELL_FIELDS.itemsize
-        return bytes(view[start : start + length])
-
-    positions = _positions(data, source, block)
+    data = block_data(source, block, trailer.codec)
+    rows = {_ROW_LENGTH.pack(len(key)) + key for key in keys if len(key) <= _MAX_ROW_BYTES}
+    places = sorted(place for row in rows for place in _places(data, row))
+    buffer = pa.py_buffer(data)
     chosen: list[int] = []
-    for key in keys:
-        place = bisect_left(positions, key, key=row)
-        while place < len(positions) and row(positions[place]) == key:
-            chosen.append(positions[place])
-            place += 1
-    return _cells_at(chosen, data, source, block, 0)
+    if places:
+        starts = {place - _CELL_LENGTHS_SIZE for place in places}
+        chosen = [start for start in _positions(buffer, source, block, places[-1]) if start in starts]
+    return _cells_at(chosen, buffer, source, block, 0)
+
+
+def _places(data: bytes, wanted: bytes) -> Iterator[int]:
+    place = data.find(wanted)
+    while place >= 0:
+        yield place
+        place = data.find(wanted, place + 1)
 
 
 def _all_cells(data: pa.Buffer, source: HFileSource, block: Block, shift: int) -> HFileCells:
-    return _cells_at(_positions(data, source, block), data, source, block, shift)
+    return _cells_at(_positions(data, source, block, data.size), data, source, block, shift)
 
 
-def _positions(data: pa.Buffer, source: HFileSource, block: Block) -> list[int]:
-    """Where the cells of a data block begin."""
+def _positions(data: pa.Buffer, source: HFileSource, block: Block, until: int) -> list[int]:
+    """Where the cells of a data block begin that begin before a position."""
     view, end, position = memoryview(data), data.size, 0
     unpack, least = _CELL_LENGTHS.unpack_from, _CELL_FIELDS.itemsize
     positions: list[int] = []
-    while position < end:
+    while position < until:
         if end - position < least:
             raise source.corrupt(block.position, f"{end - position} bytes after the last cell", "a cell")
         key_length, value_length = unpack(view, position)

@@ -21,8 +21,8 @@ _MOST_AT_ONCE = 1 << 22
 _MAX_GAP = 1 << 16
 FEW_KEYS = 64
 """Of so many keys, only their cells are looked at in a block; of more, all cells are read."""
-_BLOCKS_FOR_ALL = 2
-"""Reading all cells of a block takes about as long as that many searches."""
+_SEARCHES_FOR_ALL = 8
+"""Reading all cells of a block takes longer than that many searches."""
 _MAX_LEVELS = 8
 
 
@@ -46,8 +46,8 @@ class IndexedHFile(ABC):
 
     @property
     def is_searched_through(self) -> bool:
-        """Whether so many blocks were searched for keys that reading all of them would have cost about the same."""
-        return _BLOCKS_FOR_ALL * self._searched >= len(self._root)
+        """Whether blocks were searched so often for keys that all of them had better be read, once."""
+        return self._searched >= _SEARCHES_FOR_ALL * len(self._root)
 
     @property
     @abstractmethod

@@ -66,7 +66,8 @@ class SliceRecords:
         # The end of the base file is needed as well: on an object store, all requests take as long as one.
         opened = () if self.base is None else (self.base.open,)
         reads: list[Callable[[], pa.Buffer]] = [*(partial(self.storage.read_buffer, path) for path in paths), *opened]
-        buffers = map_in_threads(lambda read: read(), reads, _READING_THREADS)[: len(paths)]
+        threads = 1 if self.storage.is_local else _READING_THREADS
+        buffers = map_in_threads(lambda read: read(), reads, threads)[: len(paths)]
         scans = [scan_blocks(buffer, path) for buffer, path in zip(buffers, paths, strict=True)]
         damaged = next((corrupt for scan in scans for corrupt in scan.corrupt), None)
         if damaged is not None:

@@ -98,10 +98,11 @@ def test_an_hfile_in_memory_is_one_of_a_file(tmp_path: Path, codec: int) -> None
 
 
 def test_blocks_that_are_searched_are_counted(tmp_path: Path) -> None:
-    file = base_file(tmp_path, hfile_of_levels(BLOCKS[:4], 1, 1))
-    for key, is_through in (("key0000", False), ("a", False), ("key0002", True), ("x", True)):
-        rows(file, [key])
-        assert file.is_searched_through is is_through
+    file = base_file(tmp_path, hfile_of_levels(BLOCKS[:2], 1, 1))
+    for searches in range(1, 20):
+        rows(file, ["key0002" if searches % 2 else "x"])
+        rows(file, ["a"])
+        assert file.is_searched_through is (searches >= 16)
 
 
 def test_all_cells_of_a_key_are_found() -> None:
@@ -112,6 +113,14 @@ def test_all_cells_of_a_key_are_found() -> None:
     values = memoryview(found.values)
     ends = zip(found.value_starts, found.value_ends, strict=True)
     assert [bytes(values[start:end]) for start, end in ends] == [b"2", b"3", b"4"]
+
+
+def test_a_key_within_a_value_or_another_key_is_no_cell() -> None:
+    cells = [("a", b"x"), ("b", b"\x00\x01d"), ("c\x00\x01d", b"y"), ("e", b"\x00\x01a"), ("f", b"z")]
+    data = hfile_of_levels([cells], 1, 1)
+    in_memory = HFileInMemory(HFileSource(buffer=pa.py_buffer(data), path="f.log.1", offset=0))
+    (found,) = in_memory.cells_of_keys([b"a", b"d", b"f", b"f" * 40_000])
+    assert found.keys.to_pylist() == ["a", "f"]
 
 
 def test_entries_without_an_index_are_an_error() -> None:
