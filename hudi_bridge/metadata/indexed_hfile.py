@@ -22,7 +22,7 @@ _MAX_GAP = 1 << 16
 FEW_KEYS = 64
 """Of so many keys, only their cells are looked at in a block; of more, all cells are read."""
 _SEARCHES_FOR_ALL = 8
-"""Reading all cells of a block takes longer than that many searches."""
+"""Reading all cells of a block takes longer than that many searches for one key."""
 _MAX_LEVELS = 8
 
 
@@ -98,7 +98,7 @@ class IndexedHFile(ABC):
         if wanted is None or isinstance(wanted, KeyRange) or len(wanted) > FEW_KEYS:
             yield read_cells(source, self._trailer, blocks)
             return
-        self._searched += len(blocks)
+        self._searched += len(blocks) * len(wanted)
         for block in blocks:
             yield find_cells(source, self._trailer, block, wanted)
 

@@ -105,6 +105,13 @@ def test_blocks_that_are_searched_are_counted(tmp_path: Path) -> None:
         assert file.is_searched_through is (searches >= 16)
 
 
+def test_searches_are_counted_by_key(tmp_path: Path) -> None:
+    file = base_file(tmp_path, hfile_of_levels(BLOCKS[:2], 1, 1))
+    for searches in range(1, 5):
+        rows(file, ["key0002", "key0002a", "key0002b", "key0002c"])
+        assert file.is_searched_through is (searches >= 4)
+
+
 def test_all_cells_of_a_key_are_found() -> None:
     cells = [("a", b"1"), ("b", b"2"), ("b", b"3"), ("b", b"4"), ("c", b"5")]
     data = hfile_of_levels([cells], 1, 1)
