@@ -8,7 +8,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hudi_bridge.connectors.iceberg.answers import error_answer
 
-REQUEST_TIMEOUT_SECONDS = 10.0
+REQUEST_TIMEOUT_SECONDS = 10
+"""How long the service waits for a whole request."""
+
+REUSE_SECONDS = 5
+"""How long clients are told to reuse a connection. The service waits longer, so that none sends as it closes."""
+
 _POLL_SECONDS = 1.0
 
 

@@ -16,7 +16,12 @@ from hudi_bridge.connectors.iceberg.access import Access, read_secret
 from hudi_bridge.connectors.iceberg.catalog import Catalog
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.format_version import FormatVersion
-from hudi_bridge.connectors.iceberg.http_limits import RequestTimeoutProtocol, is_loopback
+from hudi_bridge.connectors.iceberg.http_limits import (
+    REQUEST_TIMEOUT_SECONDS,
+    REUSE_SECONDS,
+    RequestTimeoutProtocol,
+    is_loopback,
+)
 from hudi_bridge.connectors.iceberg.rest import create_app
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.served_table import SnapshotSettings
@@ -153,6 +158,8 @@ class IcebergService:
                 access_log=False,
                 lifespan="off",
                 server_header=False,
+                headers=[("Keep-Alive", f"timeout={REUSE_SECONDS}")],
+                timeout_keep_alive=REQUEST_TIMEOUT_SECONDS,
                 timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
             )
             self._server = uvicorn.Server(config)

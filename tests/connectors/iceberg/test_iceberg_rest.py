@@ -7,10 +7,12 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -173,6 +175,21 @@ def test_clients_that_send_no_whole_request_are_hung_up_on(
         connection.sendall(sent)
         with suppress(ConnectionResetError):
             assert connection.recv(1) == b""
+
+
+def test_connections_stay_open_for_longer_than_clients_are_told(service: IcebergService) -> None:
+    connection = HTTPConnection("127.0.0.1", int(service.url.rpartition(":")[2]), timeout=20)
+    with closing(connection):
+        connection.request("GET", "/v1/config")
+        first = connection.getresponse()
+        assert first.read()
+        told = re.fullmatch(r"timeout=(\d+)", first.headers["Keep-Alive"])
+        assert told is not None
+        used = connection.sock
+        time.sleep(int(told[1]) + 0.5)
+        connection.request("GET", "/v1/config")
+        assert connection.getresponse().status == 200
+        assert connection.sock is used
 
 
 def test_errors_are_logged_with_the_table_and_answered_without_places(
