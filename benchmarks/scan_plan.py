@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import facts
-from benchmarks.trino_routes import cpu_seconds, iceberg_service
+from benchmarks.service_process import cpu_seconds, iceberg_service
 from tests.table_writer import KEY_AND_VALUE, TableWriter, at
 
 _PART = 7

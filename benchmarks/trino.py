@@ -22,11 +22,11 @@ import pyarrow.compute as pc
 from benchmarks.make_tables import default_cache, make_table
 from benchmarks.results_folder import keep, today
 from benchmarks.scenarios import QTY_VALUES, SCENARIOS, Scenario
+from benchmarks.service_process import cpu_seconds
 from benchmarks.trino_routes import (
     Publishing,
     Relation,
     base_files,
-    cpu_seconds,
     iceberg_table,
     sql_view,
     wait_until_idle,

@@ -3,16 +3,13 @@
 All is set up before the clock starts, except what a route does for its first query.
 """
 
-import os
-import re
-import subprocess
-import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.service_process import cpu_seconds, iceberg_service
 from hudi_bridge import HudiTable
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.trino.publish import publish_log_records
@@ -23,14 +20,8 @@ from hudi_bridge.connectors.trino.views import statements
 from tests.integration.trino_catalogs import iceberg_properties
 from tests.integration.trino_server import Trino
 
-ROOT = Path(__file__).parent.parent
-PROGRAM = "from hudi_bridge.cli.main import main; main()"
 SCHEMA = "benchmark"
 _WAIT_SECONDS, _MAX_WAITS, _IDLE_SHARE = 0.1, 30, 0.1
-
-
-class ServiceFailedError(Exception):
-    """Raised when the catalog service does not print its URL; the message is what it prints instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,31 +96,6 @@ def _catalog(trino: Trino, url: str) -> Iterator[str]:
     with trino.catalog(name, "iceberg", iceberg_properties(url)) as catalog:
         trino.query(f"SHOW SCHEMAS FROM {catalog} LIKE {literal('default')}")
         yield catalog
-
-
-@contextmanager
-def iceberg_service(table: Path, scratch: Path, options: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """A running ``hudi-bridge serve iceberg``: its URL and process id."""
-    command = [sys.executable, "-c", PROGRAM, "serve", "iceberg", "--table", f"trades={table}"]
-    command += ["--scratch", str(scratch), "--port", "0", *options]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            first_line = process.stderr.readline() if process.stderr is not None else ""
-            url = re.search(r"http://[\w.]+:\d+", first_line)
-            if url is None:
-                raise ServiceFailedError(first_line)
-            yield url.group(), process.pid
-        finally:
-            process.terminate()
-
-
-def cpu_seconds(process: int | None) -> float:
-    """The CPU time of a process and all its threads since its start; 0 for None."""
-    if process is None:
-        return 0.0
-    # The name of the program, in parentheses, may have spaces.
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def wait_until_idle(process: int | None) -> None:
