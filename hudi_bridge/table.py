@@ -11,19 +11,13 @@ import pyarrow.compute as pc
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.catalogs.uris import find_in_catalog, is_catalog_uri
-from hudi_bridge.changes.plan import plan_changes
 from hudi_bridge.changes.split import ChangeFormat
 from hudi_bridge.config import QueryType, TableConfig
 from hudi_bridge.display import html_of_properties, size_text
 from hudi_bridge.errors import QueryError
 from hudi_bridge.imported_later import LaterModule
 from hudi_bridge.indexes.column_stats import ColumnStatsOfTable
-from hudi_bridge.indexes.expression_index import ExpressionIndexesOfTable
-from hudi_bridge.indexes.kept_ranges import KeptRanges
-from hudi_bridge.indexes.key_index import KeyIndexOfTable
 from hudi_bridge.indexes.partition_stats import PartitionStatsOfTable
-from hudi_bridge.indexes.record_index import RecordIndexOfTable
-from hudi_bridge.indexes.secondary_index import SecondaryIndexOfTable
 from hudi_bridge.indexes.skipping import Skipping
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.metadata.listing import indexed_listings
@@ -33,15 +27,6 @@ from hudi_bridge.options import QUERY_TYPE_KEY
 from hudi_bridge.readers.key_condition import RecordKey
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.replanning import OnFilesGone
-from hudi_bridge.schema.infer import SchemaProposal
-from hudi_bridge.schema_history import (
-    FileColumns,
-    SchemaVersion,
-    propose_schema_history,
-    read_file_columns,
-    read_schema_history,
-)
-from hudi_bridge.split_choice import SplitChoice
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.incremental import plan_incremental
 from hudi_bridge.splits.opening import open_state, refreshed
@@ -54,17 +39,29 @@ from hudi_bridge.timeline.instant_range import InstantRange, resolve_range
 from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.time_travel import earliest_readable_instant, validate_not_cleaned, validate_time_travel
 from hudi_bridge.timeline.timeline import Timeline
-from hudi_bridge.trace.record_history import RecordHistory
-from hudi_bridge.trace.record_trace import trace_record
 
 if TYPE_CHECKING:
-    from hudi_bridge import dataset
+    from hudi_bridge import dataset, split_choice
     from hudi_bridge import doctor as examining
+    from hudi_bridge import schema_history as schemas
+    from hudi_bridge.changes import plan as change_plans
     from hudi_bridge.differences import table_difference
-    from hudi_bridge.trace import version_search
+    from hudi_bridge.indexes import expression_index, kept_ranges, key_index, record_index, secondary_index
+    from hudi_bridge.schema.infer import SchemaProposal
+    from hudi_bridge.trace import record_trace, version_search
+    from hudi_bridge.trace.record_history import RecordHistory
 else:
+    change_plans = LaterModule("hudi_bridge.changes.plan")
     dataset = LaterModule("hudi_bridge.dataset")
     examining = LaterModule("hudi_bridge.doctor")
+    expression_index = LaterModule("hudi_bridge.indexes.expression_index")
+    kept_ranges = LaterModule("hudi_bridge.indexes.kept_ranges")
+    key_index = LaterModule("hudi_bridge.indexes.key_index")
+    record_index = LaterModule("hudi_bridge.indexes.record_index")
+    record_trace = LaterModule("hudi_bridge.trace.record_trace")
+    schemas = LaterModule("hudi_bridge.schema_history")
+    secondary_index = LaterModule("hudi_bridge.indexes.secondary_index")
+    split_choice = LaterModule("hudi_bridge.split_choice")
     table_difference = LaterModule("hudi_bridge.differences.table_difference")
     version_search = LaterModule("hudi_bridge.trace.version_search")
 
@@ -314,7 +311,7 @@ class HudiTable:
         """
         plan = plan_incremental(self._latest, self.instant_range(after, up_to))
         return dataset.HudiDataset(
-            SplitChoice(storage=self._state.storage, plan=plan, skipping=self._skipping_by_files)
+            split_choice.SplitChoice(storage=self._state.storage, plan=plan, skipping=self._skipping_by_files)
         )
 
     def instant_range(self, after: InstantLike, up_to: InstantLike | None = None) -> InstantRange:
@@ -348,8 +345,8 @@ class HudiTable:
         """
         if format not in set(ChangeFormat):
             raise QueryError("format", repr(format), " or ".join(ChangeFormat))
-        plan = plan_changes(self._latest, self.instant_range(after, up_to), ChangeFormat(format))
-        return dataset.HudiDataset(SplitChoice(storage=self._state.storage, plan=plan))
+        plan = change_plans.plan_changes(self._latest, self.instant_range(after, up_to), ChangeFormat(format))
+        return dataset.HudiDataset(split_choice.SplitChoice(storage=self._state.storage, plan=plan))
 
     def diff(
         self,
@@ -403,15 +400,15 @@ class HudiTable:
         return tuple(self._planner(as_of).file_slices(QueryType.SNAPSHOT))
 
     @cached_property
-    def schema_history(self) -> tuple[SchemaVersion, ...]:
+    def schema_history(self) -> "tuple[schemas.SchemaVersion, ...]":
         """The versions of the schema with their changes, oldest first."""
-        return read_schema_history(self._state)
+        return schemas.read_schema_history(self._state)
 
-    def propose_schema_history(self) -> SchemaProposal:
+    def propose_schema_history(self) -> "SchemaProposal":
         """A schema history with column ids, for a table without one; nothing is written."""
-        return propose_schema_history(self._state)
+        return schemas.propose_schema_history(self._state)
 
-    def file_columns(self, path: PathLike, as_of: InstantLike | None = None) -> tuple[FileColumns, ...]:
+    def file_columns(self, path: PathLike, as_of: InstantLike | None = None) -> "tuple[schemas.FileColumns, ...]":
         """How the columns of a base file, or of each data block of a log file, map to those of a snapshot.
 
         ``path`` is relative to the table.
@@ -419,11 +416,11 @@ class HudiTable:
         Raises:
             QueryError: the path is not a data file of the table.
         """
-        return read_file_columns(self._planner(as_of).state, os.fspath(path))
+        return schemas.read_file_columns(self._planner(as_of).state, os.fspath(path))
 
     def history_of(
         self, record_key: str, *, partition_path: str | None = None, as_of: InstantLike | None = None
-    ) -> RecordHistory:
+    ) -> "RecordHistory":
         """The history of a record: all its versions, which of them win and why, and the row that a snapshot returns.
 
         ``record_key`` is as in ``_hoodie_record_key``; ``partition_path`` limits the search to one partition; ``as_of``
@@ -434,7 +431,7 @@ class HudiTable:
             InstantNotReadableError: files of that instant were removed, or an earlier write has not completed.
         """
         # The story also tells of files that no index has: those of writes that did not complete.
-        return trace_record(SplitPlanner(self._state_as_of(as_of)), record_key, partition_path)
+        return record_trace.trace_record(SplitPlanner(self._state_as_of(as_of)), record_key, partition_path)
 
     def find_versions(
         self,
@@ -503,7 +500,7 @@ class HudiTable:
         planner = self._planner(as_of)
         # Record index and secondary index say where records are now.
         is_newest = planner.state.instant == self._state.instant
-        choice = SplitChoice(
+        choice = split_choice.SplitChoice(
             storage=self._state.storage,
             plan=SnapshotPlan(planner, query_type),
             record_index=self._record_index if is_newest else None,
@@ -513,12 +510,12 @@ class HudiTable:
         return dataset.HudiDataset(choice, planned_again=planned_again)
 
     @cached_property
-    def _record_index(self) -> RecordIndexOfTable:
-        return RecordIndexOfTable(self._state, lambda: self._metadata_table)
+    def _record_index(self) -> "record_index.RecordIndexOfTable":
+        return record_index.RecordIndexOfTable(self._state, lambda: self._metadata_table)
 
     @cached_property
-    def _key_index(self) -> KeyIndexOfTable:
-        return KeyIndexOfTable(self._state, lambda: self._metadata_table)
+    def _key_index(self) -> "key_index.KeyIndexOfTable":
+        return key_index.KeyIndexOfTable(self._state, lambda: self._metadata_table)
 
     @cached_property
     def _column_stats(self) -> ColumnStatsOfTable:
@@ -530,14 +527,14 @@ class HudiTable:
 
     @cached_property
     def _skipping(self) -> Skipping:
-        secondary = SecondaryIndexOfTable(self._state, lambda: self._metadata_table, self._record_index)
+        secondary = secondary_index.SecondaryIndexOfTable(self._state, lambda: self._metadata_table, self._record_index)
         return Skipping(self._skipping_by_files.steps, secondary)
 
     @cached_property
     def _skipping_by_files(self) -> Skipping:
         """What serves queries of earlier states too."""
-        expressions = ExpressionIndexesOfTable(self._state, lambda: self._metadata_table)
-        kept = KeptRanges(self._state.storage)
+        expressions = expression_index.ExpressionIndexesOfTable(self._state, lambda: self._metadata_table)
+        kept = kept_ranges.KeptRanges(self._state.storage)
         return Skipping(
             (("column stats", self._column_stats), ("expression index", expressions), ("kept ranges", kept))
         )

@@ -29,12 +29,14 @@ def test_the_package_alone_imports_nothing() -> None:
     assert ours == {"hudi_bridge"}
 
 
-def test_a_table_is_opened_and_planned_without_pandas_and_datasets() -> None:
+def test_a_table_is_opened_and_planned_without_what_only_some_questions_need() -> None:
     found = imported(
         f"{OPEN}; table.file_slices(); table.schema; table.timeline.commits()", str(golden_trips() / "trips")
     )
     assert {"hudi_bridge.table", "pyarrow"} <= found
     assert found & {"duckdb", "fastavro", "fsspec", "pandas", "pyarrow.dataset"} == set()
+    later = {"changes.plan", "indexes.candidates", "indexes.secondary_index", "schema_history", "trace.record_trace"}
+    assert found & {f"hudi_bridge.{name}" for name in later} == set()
     assert "pyarrow.dataset" in imported(f"{OPEN}; table.snapshot()", str(golden_trips() / "trips"))
 
 
