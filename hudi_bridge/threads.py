@@ -229,7 +229,7 @@ class Workers(Generic[Item]):
 def map_in_threads(function: Callable[[Item], Result], items: Iterable[Item], max_threads: int) -> list[Result]:
     """The results for all items, in their order; raises the first error of any."""
     sources = [partial(_numbered, function, number, item) for number, item in enumerate(items)]
-    if len(sources) == 1 or max_threads == 1:
+    if len(sources) <= 1 or max_threads == 1:
         return [result for source in sources for _, result in source()]
     results: dict[int, Result] = {}
     workers = Workers(sources, min(max_threads, len(sources)), len(sources))

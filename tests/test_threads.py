@@ -56,6 +56,12 @@ def test_results_come_in_the_order_of_the_items(count: int, most: int) -> None:
     assert map_in_threads(slower_at_first, range(count), most) == [number * number for number in range(count)]
 
 
+@pytest.mark.parametrize("items", [[], [3]])
+def test_fewer_than_two_items_need_no_thread(items: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(threads, "Workers")
+    assert map_in_threads(str, items, 2) == [str(item) for item in items]
+
+
 @pytest.mark.parametrize("wait_seconds", [0.0, 0.002])
 @pytest.mark.parametrize("count", [0, 1, 8, 40])
 def test_only_calls_that_wait_are_made_in_threads(count: int, wait_seconds: float) -> None:

@@ -10,7 +10,7 @@ The root index begins at the trailer's "load on open" offset; the meta index fol
 """
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.logformat.hfile_blocks import (
     Block,
     Codec,
@@ -32,13 +31,18 @@ from hudi_bridge.logformat.hfile_blocks import (
     parse_delimited,
     parse_trailer,
 )
+from hudi_bridge.logformat.hfile_cells import (
+    CELL_FIELDS,
+    CELL_LENGTHS_SIZE,
+    ROW_LENGTH,
+    Ints,
+    cell_fields,
+    cell_starts,
+    not_filling,
+)
 from hudi_bridge.logformat.inflating import max_inflated_bytes
 
-_CELL_LENGTHS = struct.Struct(">ii")
-_CELL_FIELDS = np.dtype([("key length", ">i4"), ("value length", ">i4"), ("row length", ">i2")])
-_CELL_LENGTHS_SIZE = _CELL_LENGTHS.size
 _NO_CELLS = np.empty(0, np.int64)
-_MVCC_SIZE = 1
 _META_MAGIC = b"METABLKc"
 _ROOT_INDEX_MAGIC = b"IDXROOT2"
 _LOWER_INDEX_MAGICS = (b"IDXINTE2", b"IDXLEAF2")
@@ -46,7 +50,6 @@ _COUNT = struct.Struct(">i")
 _FILE_INFO_MAGIC = b"FILEINF2"
 _FILE_INFO_PREFIX = b"PBUF"
 _INDEX_ENTRY = struct.Struct(">qi")
-_ROW_LENGTH = struct.Struct(">h")
 _MAX_ROW_BYTES = (1 << 15) - 1
 # The first byte of a VInt, as a signed number: from here up it is the value itself,
 _MIN_VINT_VALUE = -112
@@ -137,13 +140,13 @@ def find_cells(source: HFileSource, trailer: HFileTrailer, block: Block, keys: I
     keys.
     """
     data = block_data(source, block, trailer.codec)
-    rows = {_ROW_LENGTH.pack(len(key)) + key for key in keys if len(key) <= _MAX_ROW_BYTES}
-    places = sorted(place for row in rows for place in _places(data, row))
+    rows = {ROW_LENGTH.pack(len(key)) + key for key in keys if len(key) <= _MAX_ROW_BYTES}
+    places = np.array(sorted(place for row in rows for place in _places(data, row)), np.int64)
     buffer = pa.py_buffer(data)
-    chosen: list[int] = []
-    if places:
-        starts = {place - _CELL_LENGTHS_SIZE for place in places}
-        chosen = [start for start in _positions(buffer, source, block, places[-1]) if start in starts]
+    chosen = _NO_CELLS
+    if places.size:
+        starts = cell_starts(buffer, source, block, int(places[-1]))
+        chosen = np.intersect1d(starts, places - CELL_LENGTHS_SIZE, assume_unique=True)
     return _cells_at(chosen, buffer, source, block, 0)
 
 
@@ -155,46 +158,22 @@ def _places(data: bytes, wanted: bytes) -> Iterator[int]:
 
 
 def _all_cells(data: pa.Buffer, source: HFileSource, block: Block, shift: int) -> HFileCells:
-    return _cells_at(_positions(data, source, block, data.size), data, source, block, shift)
+    return _cells_at(cell_starts(data, source, block), data, source, block, shift)
 
 
-def _positions(data: pa.Buffer, source: HFileSource, block: Block, until: int) -> list[int]:
-    """Where the cells of a data block begin that begin before a position."""
-    view, end, position = memoryview(data), data.size, 0
-    unpack, least = _CELL_LENGTHS.unpack_from, _CELL_FIELDS.itemsize
-    positions: list[int] = []
-    while position < until:
-        if end - position < least:
-            raise source.corrupt(block.position, f"{end - position} bytes after the last cell", "a cell")
-        key_length, value_length = unpack(view, position)
-        positions.append(position)
-        position += _CELL_LENGTHS_SIZE + key_length + value_length + _MVCC_SIZE
-        if key_length < _ROW_LENGTH.size or value_length < 0 or position > end:
-            raise _not_filling(source, block, key_length, value_length)
-    return positions
-
-
-def _cells_at(positions: Sequence[int], data: pa.Buffer, source: HFileSource, block: Block, shift: int) -> HFileCells:
+def _cells_at(starts: Ints, data: pa.Buffer, source: HFileSource, block: Block, shift: int) -> HFileCells:
     """The cells at some positions of a block's data, whose values are ``shift`` bytes further on in what is kept."""
-    starts = np.array(positions, np.int64)
-    headers = np.frombuffer(memoryview(data), np.uint8)[starts[:, None] + np.arange(_CELL_FIELDS.itemsize)]
-    fields = np.ascontiguousarray(headers).view(_CELL_FIELDS)[:, 0]
-    key_lengths, value_lengths, row_lengths = (fields[name].astype(np.int64) for name in _CELL_FIELDS.names or ())
-    rows, values = starts + _CELL_FIELDS.itemsize, starts + _CELL_LENGTHS_SIZE + key_lengths
+    key_lengths, value_lengths, row_lengths = cell_fields(data, starts)
+    rows, values = starts + CELL_FIELDS.itemsize, starts + CELL_LENGTHS_SIZE + key_lengths
     wrong = np.flatnonzero((row_lengths < 0) | (rows + row_lengths > values))
     if wrong.size:
-        raise _not_filling(source, block, int(key_lengths[wrong[0]]), int(value_lengths[wrong[0]]))
+        raise not_filling(source, block, int(key_lengths[wrong[0]]), int(value_lengths[wrong[0]]))
     return HFileCells(
         keys=_key_array(data, rows, row_lengths, source),
         values=data,
         value_starts=values + shift,
         value_ends=values + value_lengths + shift,
     )
-
-
-def _not_filling(source: HFileSource, block: Block, key_length: int, value_length: int) -> CorruptTableError:
-    found = f"a cell with a key of {key_length} and a value of {value_length} bytes"
-    return source.corrupt(block.position, found, "cells that fill the data block")
 
 
 def _key_array(
@@ -326,7 +305,7 @@ def _parse_vint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _row_key(key: bytes, source: HFileSource, position: int) -> bytes:
-    if len(key) < _ROW_LENGTH.size:
+    if len(key) < ROW_LENGTH.size:
         raise source.corrupt(position, f"an index key of {len(key)} bytes", "a key with a row")
-    (length,) = _ROW_LENGTH.unpack_from(key)
-    return key[_ROW_LENGTH.size : _ROW_LENGTH.size + max(length, 0)]
+    (length,) = ROW_LENGTH.unpack_from(key)
+    return key[ROW_LENGTH.size : ROW_LENGTH.size + max(length, 0)]

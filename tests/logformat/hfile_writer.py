@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 GZ = 1
 NONE = 2
 
+END_OF_KEY = b"\x00" + struct.pack(">q", (1 << 63) - 1) + b"\x04"
+"""No family, the latest timestamp, and the type Put, as Hudi writes them."""
+
 Cell = tuple[str | bytes, bytes]
 
 
@@ -31,7 +34,11 @@ def raw(text: str | bytes) -> bytes:
 
 
 def cell_key(row: str | bytes) -> bytes:
-    return struct.pack(">h", len(raw(row))) + raw(row) + b"\x00" + bytes(8) + b"\x04"
+    return struct.pack(">h", len(raw(row))) + raw(row) + END_OF_KEY
+
+
+def cell_bytes(key: bytes, value: bytes) -> bytes:
+    return struct.pack(">ii", len(key), len(value)) + key + value + b"\x00"
 
 
 def vint(number: int) -> bytes:
@@ -48,11 +55,7 @@ def block(magic: bytes, data: bytes, codec: int = NONE, *, checksums: bytes = by
 
 
 def data_block(cells: Sequence[Cell], codec: int = NONE) -> bytes:
-    parts = []
-    for row, value in cells:
-        key = cell_key(row)
-        parts.append(struct.pack(">ii", len(key), len(value)) + key + value + b"\x00")
-    return block(b"DATABLK*", b"".join(parts), codec)
+    return block(b"DATABLK*", b"".join(cell_bytes(cell_key(row), value) for row, value in cells), codec)
 
 
 def lower_index(magic: bytes, entries: Sequence[tuple[str | bytes, int, int]], codec: int = NONE) -> bytes:
