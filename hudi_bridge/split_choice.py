@@ -1,6 +1,6 @@
 """Chooses the splits that a scan reads: by partitions, by indexes, and by the record keys that are looked up."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TypeVar
@@ -30,13 +30,16 @@ AnySplit = TypeVar("AnySplit", bound=Split)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitChoice:
-    """The plan of a query, and the indexes that narrow it; None for an index that must not be asked."""
+    """The plan of a query, and what makes the indexes that narrow it; None for an index that must not be asked.
+
+    Indexes are made when they are first asked: a read of all rows asks none, and need not import them.
+    """
 
     storage: Storage
     plan: QueryPlan
-    record_index: RecordIndex | None = None
-    skipping: Skipping | None = None
-    key_index: KeyIndex | None = None
+    record_index: Callable[[], RecordIndex] | None = None
+    skipping: Callable[[], Skipping] | None = None
+    key_index: Callable[[], KeyIndex] | None = None
 
     def lazily(self, request: RowRequest) -> Iterator[Split]:
         """The splits, generated as they are needed if they are not those of record keys."""
@@ -68,9 +71,10 @@ class SplitChoice:
     def _planned(self, request: RowRequest, notes: PlanNotes | None = None) -> Iterator[Split]:
         """The splits of which rows may pass the filter; those of record keys are chosen by keys alone."""
         plan, row_filter, columns = self.plan, request.row_filter, request.filter_columns
-        skipping = self.skipping if plan.context.skips_slices else None
-        if skipping is None or row_filter is None or request.record_keys is not None:
+        asks = plan.context.skips_slices and request.record_keys is None
+        if self.skipping is None or row_filter is None or not asks:
             return _counting(plan.splits(row_filter, notes), notes)
+        skipping = self.skipping()
         slices: Iterable[RealtimeFileSplit] | None = None
         if skipping.groups is not None and isinstance(plan, SnapshotPlan):
             groups = skipping.groups.file_groups(row_filter, columns, plan.context, notes)
@@ -90,7 +94,8 @@ class SplitChoice:
         plan = self.plan
         if request.record_keys is None or not plan.context.skips_slices:
             return None
-        groups = groups_of_keys(self.record_index, map(str, request.record_keys.to_pylist()), notes)
+        record_index = None if self.record_index is None else self.record_index()
+        groups = groups_of_keys(record_index, map(str, request.record_keys.to_pylist()), notes)
         if groups is None or not isinstance(plan, SnapshotPlan):
             return None
         wanted = {group for group in groups if partition_path in (None, group[0])}
@@ -104,7 +109,8 @@ class SplitChoice:
         if not self.plan.context.skips_slices:
             return list(slices)
         keys = map(str, record_keys.to_pylist())
-        return candidate_splits(self.storage, slices, keys, self.key_index, notes)
+        key_index = None if self.key_index is None else self.key_index()
+        return candidate_splits(self.storage, slices, keys, key_index, notes)
 
     def _in_groups(
         self,

@@ -311,7 +311,7 @@ class HudiTable:
         """
         plan = plan_incremental(self._latest, self.instant_range(after, up_to))
         return dataset.HudiDataset(
-            split_choice.SplitChoice(storage=self._state.storage, plan=plan, skipping=self._skipping_by_files)
+            split_choice.SplitChoice(storage=self._state.storage, plan=plan, skipping=lambda: self._skipping_by_files)
         )
 
     def instant_range(self, after: InstantLike, up_to: InstantLike | None = None) -> InstantRange:
@@ -503,9 +503,9 @@ class HudiTable:
         choice = split_choice.SplitChoice(
             storage=self._state.storage,
             plan=SnapshotPlan(planner, query_type),
-            record_index=self._record_index if is_newest else None,
-            skipping=self._skipping if is_newest else self._skipping_by_files,
-            key_index=self._key_index,
+            record_index=(lambda: self._record_index) if is_newest else None,
+            skipping=(lambda: self._skipping) if is_newest else (lambda: self._skipping_by_files),
+            key_index=lambda: self._key_index,
         )
         return dataset.HudiDataset(choice, planned_again=planned_again)
 

@@ -40,6 +40,13 @@ def test_a_table_is_opened_and_planned_without_what_only_some_questions_need() -
     assert "pyarrow.dataset" in imported(f"{OPEN}; table.snapshot()", str(golden_trips() / "trips"))
 
 
+def test_all_rows_are_read_without_the_indexes_that_only_filters_and_keys_ask() -> None:
+    read = f"{OPEN}; table.snapshot().to_table()"
+    found = imported(read, str(golden_trips() / "trips"))
+    asked = {"expression_index", "key_index", "kept_ranges", "record_index"}
+    assert found & {f"hudi_bridge.indexes.{name}" for name in asked} == set()
+
+
 def test_names_are_imported_from_where_the_type_checker_finds_them() -> None:
     tree = ast.parse(inspect.getsource(hudi_bridge))
     imports = [(node.module or "", node.names) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]

@@ -146,7 +146,7 @@ def test_a_record_index_names_the_file_groups(tmp_path: Path) -> None:
     files = CountingFileSystem()
     index = Index()
     snapshot = HudiTable.open(str(folder), files).snapshot()
-    choice = SplitChoice(storage=snapshot._storage, plan=snapshot._plan, record_index=index)
+    choice = SplitChoice(storage=snapshot._storage, plan=snapshot._plan, record_index=lambda: index)
     dataset = HudiDataset(choice)
     requests = files.reset()
     assert dataset.get("k00025").num_rows == 1
