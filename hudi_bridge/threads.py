@@ -99,6 +99,8 @@ class Workers(Generic[Item]):
         self.stopped = False
         self._consumer = threading.get_ident()
         self._is_starting = False
+        # Wakes who waits for the start; the flag alone says that it is over.
+        self._started: SimpleQueue[None] = SimpleQueue()
         self._sources = iter(sources)
         self._sources_lock = threading.Lock()
         self._threads = [
@@ -159,7 +161,8 @@ class Workers(Generic[Item]):
         for _ in self._threads:
             self._taken.put(0)
         while self._is_starting:
-            time.sleep(_START_POLL_SECONDS)
+            with suppress(Empty):
+                self._started.get(timeout=_START_POLL_SECONDS)
         until = math.inf if threading.get_ident() == self._consumer else time.monotonic() + _FOREIGN_WAIT_SECONDS
         # One of the workers may itself be where an iterator is collected; no thread can join itself.
         for thread in set(self._threads) - {threading.current_thread()}:
@@ -175,6 +178,7 @@ class Workers(Generic[Item]):
             self._handed_over.put(error)
         finally:
             self._is_starting = False
+            self._started.put(None)
 
     def _let_all_go(self) -> None:
         while self._held_back:
