@@ -118,6 +118,9 @@ _OPTIONS_OF_ARROW = frozenset(
 )
 """The scan options that only tune Arrow's own readers."""
 _SMALL_SLICE_BYTES = 1 << 21
+"""The bytes of a slice, on average, up to which some keys are looked up by one thread; all rows, up to half of it."""
+_FEW_SMALL_BYTES = 1 << 23
+"""The bytes of all small slices up to which all rows are read by one thread."""
 _LOG = logging.getLogger(__name__)
 _MERGED = "a dataset of merged file slices"
 _NOT_BY_ARROW = "a HudiDataset is read by its own methods, not by scans of Arrow's"
@@ -446,9 +449,7 @@ class HudiDataset(ds.FileSystemDataset):
             return iter_from_store(self._storage, splits, request)
         # Several splits are read in parallel and keep the cores busy.
         alone = use_threads and len(splits) == 1
-        at_once = most_at_once(len(splits)) if use_threads else 1
-        if use_threads and request.record_keys is not None:
-            at_once = _look_ups_at_once(splits)
+        at_once = _local_at_once(splits, request) if use_threads else 1
         context = current_context()
         read = partial(read_rows, self._storage, request=request, use_threads=alone, at_once=at_once, context=context)
         together = with_small_ones_together(self._storage, splits, request, at_once)
@@ -456,12 +457,15 @@ class HudiDataset(ds.FileSystemDataset):
         return iter_parallel(sources, use_threads=use_threads, at_once=at_once, first_alone=not request.is_held)
 
 
-def _look_ups_at_once(splits: Sequence[Split]) -> int:
-    """The number of local splits of which a few rows are read at the same time."""
+def _local_at_once(splits: Sequence[Split], request: RowRequest) -> int:
+    """The number of local splits that are read at the same time."""
     pieces = [piece for split in splits for piece in split.slices]
     size = sum(piece.base_size_bytes + piece.log_size_bytes for piece in pieces)
+    most = _SMALL_SLICE_BYTES * len(splits)
+    if request.record_keys is None:
+        most = min(_FEW_SMALL_BYTES, most // 2)
     # Of small files, little of the time is decoding, and threads only wait for each other.
-    return most_at_once(len(splits)) if size > _SMALL_SLICE_BYTES * len(splits) else 1
+    return most_at_once(len(splits)) if size > most else 1
 
 
 def _projected(batches: BatchGenerator, expressions: dict[str, pc.Expression]) -> BatchGenerator:

@@ -155,7 +155,8 @@ def with_small_ones_together(
         return list(splits)
     others = [split for split in splits if not isinstance(split, RealtimeFileSplit) or not is_small(split)]
     pieces = iter(small)
-    groups = [SmallSlices(slices=tuple(islice(pieces, size))) for size in small_groups(len(small), at_once)]
+    sizes = small_groups(len(small), at_once, are_held=request.is_held)
+    groups = [SmallSlices(slices=tuple(islice(pieces, size))) for size in sizes]
     return [*groups, *others]
 
 

@@ -3,6 +3,8 @@
 import pickle
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import HudiDataset, HudiTable, QueryError, QueryType
+from hudi_bridge.dispatch import read_rows
 from hudi_bridge.readers.base_file import OpenBaseFile
 from tests.compare import differences
 from tests.table_writer import META_FIELDS, TableWriter, at, sorted_column
@@ -315,6 +318,24 @@ def test_a_dataset_can_be_read_again_and_at_once(dataset: HudiDataset) -> None:
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: dataset.to_table(columns=NAMES), range(8)))
     assert all(differences(EXPECTED, one) == [] for one in found)
+
+
+@pytest.mark.parametrize(("few_bytes", "is_one"), [(1 << 23, True), (0, False)])
+def test_few_small_slices_are_read_by_the_thread_that_asks(
+    dataset: HudiDataset, monkeypatch: pytest.MonkeyPatch, few_bytes: int, is_one: bool
+) -> None:
+    threads: list[int] = []
+
+    def read(*arguments: Any, **options: Any) -> Iterator[pa.RecordBatch]:
+        threads.append(threading.get_ident())
+        return read_rows(*arguments, **options)
+
+    monkeypatch.setattr("hudi_bridge.dataset._FEW_SMALL_BYTES", few_bytes)
+    monkeypatch.setattr("hudi_bridge.readers.parallel.os.cpu_count", lambda: 2)
+    monkeypatch.setattr("hudi_bridge.dataset.read_rows", read)
+    assert differences(EXPECTED, dataset.to_table(columns=NAMES)) == []
+    assert ({*threads} == {threading.get_ident()}) is is_one
+    assert (threading.get_ident() in threads) is is_one
 
 
 def test_pandas(dataset: HudiDataset) -> None:

@@ -333,10 +333,14 @@ def _concatenated(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return batches if len(batches) <= 1 else [pa.concat_batches(batches)]  # type: ignore[attr-defined]
 
 
-def small_groups(sizes: int, cores: int) -> Iterator[int]:
-    """How many of so many small slices to read together, one time after another: few at first, so that rows come."""
-    most = min(MOST_TOGETHER, max(1, -(-sizes // (2 * cores))))
-    ramp = (size for doubled in accumulate(repeat(2), lambda a, b: a * b, initial=1) for size in repeat(doubled, cores))
+def small_groups(sizes: int, cores: int, *, are_held: bool = False) -> Iterator[int]:
+    """How many of so many small slices to read together, one time after another.
+
+    Few at first, so that rows come, unless all rows ``are_held`` before one is given out.
+    """
+    most = min(MOST_TOGETHER, max(1, -(-sizes // (cores if are_held else 2 * cores))))
+    doubled = accumulate(repeat(2), lambda a, b: a * b, initial=1)
+    ramp = repeat(most) if are_held else (size for same in doubled for size in repeat(same, cores))
     while sizes > 0:
         size = min(sizes, most, next(ramp))
         yield size

@@ -200,6 +200,14 @@ def test_groups_are_all_slices_and_small_at_first(small: int, cores: int) -> Non
     assert all(0 < size <= MOST_TOGETHER for size in sizes)
 
 
+@given(small=st.integers(1, 5000), cores=st.integers(1, 64))
+def test_groups_of_rows_that_are_held_are_large_at_once(small: int, cores: int) -> None:
+    first, *others = small_groups(small, cores, are_held=True)
+    assert first + sum(others) == small
+    assert first == min(MOST_TOGETHER, -(-small // cores))
+    assert all(size == first for size in others[:-1])
+
+
 BLOOM_FILTER = "org.apache.hudi.bloomfilter"
 
 
