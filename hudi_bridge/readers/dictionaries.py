@@ -19,8 +19,11 @@ def without_dictionaries(stored: pa.RecordBatch) -> pa.RecordBatch:
 
 def decoded_schema(stored: pa.Schema) -> pa.Schema:
     """The schema of ``without_dictionaries``."""
-    fields = [_decoded_field(field) if _is_read_as_dictionary(field) else field for field in stored]
-    return pa.schema(fields, stored.metadata)  # type: ignore[arg-type]
+    # The metadata, which may hold a bloom filter of a megabyte, are shared: a new schema would take copies of them.
+    for position, field in enumerate(stored):
+        if _is_read_as_dictionary(field):
+            stored = stored.set(position, _decoded_field(field))
+    return stored
 
 
 def _decoded_field(field: Any) -> Any:  # noqa: ANN401 - of any type
