@@ -21,9 +21,10 @@ class LaterModule:
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
-    from pyarrow import orc
+    from pyarrow import acero, orc
 else:
+    acero = LaterModule("pyarrow.acero")
     ds = LaterModule("pyarrow.dataset")
     orc = LaterModule("pyarrow.orc")
 
-__all__ = ["LaterModule", "ds", "orc"]
+__all__ = ["LaterModule", "acero", "ds", "orc"]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.errors import QueryError
-from hudi_bridge.imported_later import ds
+from hudi_bridge.imported_later import acero, ds
 from hudi_bridge.merge.arrays import Booleans, Column
 from hudi_bridge.readers.filter_values import allowed_values
 from hudi_bridge.readers.key_condition import keys_of_filter
@@ -131,8 +131,13 @@ def column_names(columns: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _filtered(rows: pa.RecordBatch, row_filter: pc.Expression | None) -> pa.RecordBatch:
-    return rows if row_filter is None else rows.filter(row_filter)
+def _filtered(rows: pa.RecordBatch, row_filter: pc.Expression | None) -> pa.RecordBatch | pa.Table:
+    if row_filter is None:
+        return rows
+    # As RecordBatch.filter, but in this thread: for one batch, waiting for others takes as long as the work.
+    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([rows])))
+    kept = acero.Declaration("filter", acero.FilterNodeOptions(row_filter), inputs=[source])
+    return kept.to_table(use_threads=False)
 
 
 def referenced_columns(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
