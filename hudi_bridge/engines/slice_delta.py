@@ -82,12 +82,15 @@ class SliceDelta:
         columns: tuple[str, ...],
         base: OpenBaseFile | None,
         at_once: int,
+        *,
+        use_threads: bool,
     ) -> None:
         self._storage = storage
         self._split = split
         self._columns = columns
         self._base = base
         self._at_once = at_once
+        self._use_threads = use_threads
 
     @property
     def schema(self) -> pa.Schema:
@@ -202,7 +205,7 @@ class SliceDelta:
         if rule is None or scan is None:
             return None
         columns = rule.columns_to_read(self._columns, self._split.context.schema)
-        return MergeInParts(self._split, rule, scan, self._base, columns)
+        return MergeInParts(self._split, rule, scan, self._base, columns, use_threads=self._use_threads)
 
     def _times_matched(
         self, log: LogRecordMap, lookup: KeyFieldLookup | None
@@ -274,7 +277,7 @@ def slice_delta_in(
     use_threads: bool = False,
     at_once: int = 1,
 ) -> SliceDelta:
-    """As ``slice_delta``, with an open storage; with ``use_threads``, columns of the base file are decoded in parallel.
+    """As ``slice_delta``, with an open storage; with ``use_threads``, several decode the base file, beside the logs.
 
     ``at_once`` slices that are read at the same time share the memory for logs.
     """
@@ -283,4 +286,4 @@ def slice_delta_in(
         raise QueryError("split", "one of a range of commits", "one of a snapshot or read-optimized query")
     names = RowRequest.of(context.schema, columns).columns
     base = None if split.base_path is None else open_base_file(storage, split, split.base_path, use_threads=use_threads)
-    return SliceDelta(storage, split, names, base, at_once)
+    return SliceDelta(storage, split, names, base, at_once, use_threads=use_threads)

@@ -112,18 +112,23 @@ class KeyMatchFinder:
             yield self.match(stored, start)
             start += stored.num_rows
 
-    def iter_matches_of_file(self) -> Iterator[tuple[int, KeyMatches]]:
+    def iter_matches_of_file(self, begun: Iterator[pa.RecordBatch] | None = None) -> Iterator[tuple[int, KeyMatches]]:
         """The matches of all rows, with the position of the first row for each group of them.
 
-        Only key columns are read, of more rows at a time than there are log records.
+        Only key columns are read, of more rows at a time than there are log records. ``begun`` are batches of all
+        ``matched_columns`` of the file, if something else reads them.
         """
         start = 0
-        for rows in self._key_rows():
+        for rows in self._key_rows(begun):
             yield start, self._match(rows, start)
             start += rows.num_rows
 
-    def _key_rows(self) -> Iterator[pa.RecordBatch]:
-        batches = (rows for group in self._base.row_groups for rows in self._columns.batches(group))
+    def _key_rows(self, begun: Iterator[pa.RecordBatch] | None) -> Iterator[pa.RecordBatch]:
+        batches: Iterator[pa.RecordBatch] = (
+            rows for group in self._base.row_groups for rows in self._columns.batches(group)
+        )
+        if begun is not None:
+            batches = begun
         if self._by_position:
             yield from batches
             return

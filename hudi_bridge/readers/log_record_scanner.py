@@ -73,6 +73,10 @@ class LogScan:
         """The number of parts to merge one at a time, so that the records of each fit into the memory for logs."""
         if wanted_keys is None and decoded_bytes > log_memory_bytes:
             self.parts = min(_MAX_PARTS, 1 + _TIMES_IN_MEMORY * decoded_bytes // max(1, log_memory_bytes))
+        has_positions = all(block.base_file_instant_of_positions == split.base_instant_time for block in blocks)
+        is_merged = rule.merges_fields or any(block.is_partial for block in blocks)
+        self.needs_keys_alone = not has_positions and not is_merged
+        """Whether it is sure that base rows are found by their keys, and that no other fields of theirs are merged."""
         self._decoder = BlockDecoder(split, rule, columns, wanted_keys)
         self._first: BlockDecoder | None = None
         if first_columns is not None and wanted_keys is None and self.parts == 1 and may_be_late(blocks, rule):

@@ -6,6 +6,7 @@ of the slice is decoded once, whatever the number of parts.
 
 from collections import deque
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import pyarrow as pa
@@ -18,17 +19,21 @@ from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, OpenBaseFile
 from hudi_bridge.readers.key_matches import KeyMatchFinder, MatchedBatches, matched_columns
 from hudi_bridge.readers.log_record_scanner import LogScan
+from hudi_bridge.readers.parallel import begun
 from hudi_bridge.readers.parts_on_disk import PartsOnDisk
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.splits.split import RealtimeFileSplit
 
+_LEAST_LOG_BYTES_OF_THREAD = 1 << 20
+"""Smaller logs are decoded before a thread has done anything."""
 _POSITION = "the position in the base file"
 
 
 class MergeInParts:
     """The rows that the logs of a split add, and the positions of the base rows that they replace or delete.
 
-    ``base`` is the base file of the split, if any. Both can be read again, in any order.
+    ``base`` is the base file of the split, if any. Both can be read again, in any order. With ``use_threads``, keys of
+    the base file are read beside the logs.
     """
 
     def __init__(
@@ -38,7 +43,10 @@ class MergeInParts:
         log_scan: LogScan,
         base: OpenBaseFile | None,
         read_columns: tuple[str, ...],
+        *,
+        use_threads: bool = False,
     ) -> None:
+        self._use_threads = use_threads
         self._split = split
         self._rule = rule
         self._log_scan = log_scan
@@ -50,11 +58,21 @@ class MergeInParts:
         """The rows merged from a base row and a log record, and the log records without a base row."""
         positions: list[Positions] = []
         for part in range(self._log_scan.parts):
-            merger = self._merger(part)
-            if self._base is not None:
-                yield from self._merged_rows(self._base, part, merger, positions)
+            with self._keys_begun() as keys:
+                merger = self._merger(part)
+                if self._base is not None:
+                    yield from self._merged_rows(self._base, part, merger, positions, keys)
             yield from log_rows(merger, self._read_columns)
         self._deleted_positions = _ascending(positions)
+
+    def _keys_begun(self) -> AbstractContextManager[Iterator[pa.RecordBatch] | None]:
+        """A context in which a thread reads what is matched of the base file, beside the logs; None if it does not."""
+        scan, base = self._log_scan, self._base
+        is_worth_it = self._use_threads and self._split.log_size_bytes >= _LEAST_LOG_BYTES_OF_THREAD
+        if base is None or not is_worth_it or scan.parts > 1 or not scan.needs_keys_alone:
+            return nullcontext()
+        columns = base.view(matched_columns(self._rule, self._split.context))
+        return begun(rows for group in base.row_groups for rows in columns.batches(group))
 
     @property
     def deleted_positions(self) -> Positions:
@@ -74,10 +92,15 @@ class MergeInParts:
         return FileSliceMerger(self._log_scan.records_of_part(part), self._rule, self._split.context.defaults)
 
     def _merged_rows(
-        self, base: OpenBaseFile, part: int, merger: FileSliceMerger, positions: list[Positions]
+        self,
+        base: OpenBaseFile,
+        part: int,
+        merger: FileSliceMerger,
+        positions: list[Positions],
+        keys: Iterator[pa.RecordBatch] | None,
     ) -> Iterator[pa.RecordBatch]:
         if not merger.merges_rows:
-            self._match_keys(base, part, merger, positions)
+            self._match_keys(base, part, merger, positions, keys)
             return
         finder = KeyMatchFinder(base, merger, self._rule, self._split.context)
         if self._log_scan.parts > 1:
@@ -93,12 +116,19 @@ class MergeInParts:
                 start += matches.base_rows
                 yield from merged_rows(wanted, stored, matches, merger)
 
-    def _match_keys(self, base: OpenBaseFile, part: int, merger: FileSliceMerger, positions: list[Positions]) -> None:
+    def _match_keys(
+        self,
+        base: OpenBaseFile,
+        part: int,
+        merger: FileSliceMerger,
+        positions: list[Positions],
+        keys: Iterator[pa.RecordBatch] | None = None,
+    ) -> None:
         finder = KeyMatchFinder(base, merger, self._rule, self._split.context)
         if self._log_scan.parts > 1:
             deque(self._matched_candidates(part, finder, merger, positions), 0)
             return
-        for start, matches in finder.iter_matches_of_file():
+        for start, matches in finder.iter_matches_of_file(keys):
             positions.append(merger.superseded(matches) + start)
 
     def _matched_candidates(

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import HudiTable, QueryType, RealtimeFileSplit, open_reader
-from hudi_bridge.engines import Outcome, SurvivingLogRecords, slice_delta
+from hudi_bridge.engines import Outcome, SurvivingLogRecords, slice_delta, slice_delta_in
 from hudi_bridge.errors import DataFileGoneError, QueryError
 from tests.compare import differences
 from tests.table_writer import TableWriter, at
@@ -30,11 +30,11 @@ def splits_of(key: Key) -> Iterator[RealtimeFileSplit]:
     yield from HudiTable.open(query.table).splits(query.as_of, QueryType.SNAPSHOT)
 
 
-def as_seen_by_an_engine(split: RealtimeFileSplit) -> pa.Table:
+def as_seen_by_an_engine(split: RealtimeFileSplit, *, use_threads: bool = False) -> pa.Table:
     """The rows of the base file that are not deleted, and those of the delta."""
     schema = split.context.schema
     pieces = []
-    with slice_delta(split) as delta:
+    with slice_delta_in(split.context.open_storage(), split, use_threads=use_threads) as delta:
         if delta.base_file is not None:
             alone = open_reader(replace(split, log_paths=(), log_size_bytes=0)).to_table()
             assert alone.num_rows == delta.base_file.rows
@@ -47,10 +47,12 @@ def as_seen_by_an_engine(split: RealtimeFileSplit) -> pa.Table:
     return pa.concat_tables(pieces)
 
 
-def test_base_rows_and_delta_are_the_snapshot(key: Key) -> None:
+def test_base_rows_and_delta_are_the_snapshot(key: Key, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hudi_bridge.readers.merge_in_parts._LEAST_LOG_BYTES_OF_THREAD", 0)
     for split in splits_of(key):
         merged = open_reader(split).to_table()
         assert differences(merged, as_seen_by_an_engine(split)) == []
+        assert differences(merged, as_seen_by_an_engine(split, use_threads=True)) == []
         in_parts = replace(split, context=replace(split.context, log_memory_bytes=max(1, split.log_size_bytes // 2)))
         assert differences(merged, as_seen_by_an_engine(in_parts)) == []
 
