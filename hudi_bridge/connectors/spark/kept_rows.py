@@ -9,7 +9,7 @@ Source: ``PythonRDD``, ``SQLUtils``, ``ArrowConverters``, ``LogicalRDD`` and ``C
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial, reduce
+from functools import partial
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -56,16 +56,20 @@ class KeptBatches(Generic[R]):
         return self._of_user(self._jvm.PythonSQLUtils.toDataFrame(batches, schema.json(), java))
 
     def _of_user(self, rows: Any) -> DataFrame:  # noqa: ANN401
-        # Of another package in Spark 4.
-        datasets = reduce(getattr, rows.getClass().getName().split("."), self._jvm)
-        java = self._spark._jsparkSession  # noqa: SLF001
-        return DataFrame(datasets.ofRows(java, rows.queryExecution().logical()), self._spark)
+        # A static method, of a class that is in another package in Spark 4.
+        java = rows.ofRows(self._spark._jsparkSession, rows.queryExecution().logical())  # noqa: SLF001
+        return DataFrame(java, self._spark)
 
 
 def run_and_keep(
-    spark: SparkSession, tasks: Sequence[T], run: Callable[[T, Reports[R]], Iterator[pa.RecordBatch]]
+    spark: SparkSession,
+    tasks: Sequence[T],
+    run: Callable[[T, Reports[R]], Iterator[pa.RecordBatch]],
+    meanwhile: Callable[[], object] = bool,
 ) -> KeptBatches[R]:
     """Runs each of ``tasks`` as one Spark task, which yields batches and adds to its reports.
+
+    The driver calls ``meanwhile`` while the tasks run.
 
     Raises:
         PySparkException: a task has failed, with the text of its error.
@@ -78,10 +82,16 @@ def run_and_keep(
     # Java gets the bytes as they are.
     rows._bypass_serializer = True  # noqa: SLF001 - PySpark has no other access
     batches = rows._jrdd.persist(context._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK))  # noqa: SLF001
+    # Submitted by this thread, the job has its group, pool and description.
+    job = batches.countAsync()
     try:
-        batches.count()
-    except Py4JJavaError as error:
-        raise PySparkException(str(error)) from error
+        meanwhile()
+        job.get()
+    except BaseException as error:
+        job.cancel(True)  # noqa: FBT003 - of Java
+        if isinstance(error, Py4JJavaError):
+            raise PySparkException(str(error)) from error
+        raise
     found = dict(reports.value)
     # PySpark keeps accumulators for ever.
     reports.value.clear()

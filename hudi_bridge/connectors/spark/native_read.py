@@ -7,7 +7,7 @@ kept for all actions. Slices that Spark would misread are read as by ``spark.rea
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -29,7 +29,7 @@ from hudi_bridge.connectors.spark.kept_rows import KeptBatches, run_and_keep
 from hudi_bridge.connectors.spark.native_choice import folder_if_native, reasons_by_place
 from hudi_bridge.connectors.spark.native_files import NativeFiles, remember
 from hudi_bridge.connectors.spark.native_location import NotNativeError, SparkFolder
-from hudi_bridge.connectors.spark.native_scan import base_file_scan, with_values_of
+from hudi_bridge.connectors.spark.native_scan import BaseFileScans, with_values_of
 from hudi_bridge.connectors.spark.plan import Listing, pack
 from hudi_bridge.connectors.spark.routes import SliceRoutes
 from hudi_bridge.connectors.spark.slice_deltas import DeltaJob, DeltaTask, MergedSlice
@@ -60,12 +60,13 @@ def snapshot_frame(spark: SparkSession, listing: Listing) -> tuple[DataFrame, Sl
         reasons = reasons_by_place(folder, listing)
         places = [place for place in range(len(listing.splits)) if place not in reasons]
         if places:
-            merged = _merged(spark, listing, places)
+            scans = BaseFileScans(spark, listing.reading.schema)
+            merged = _merged(spark, listing, places, lambda: _expect_scans(scans, listing, folder, places))
             slices = merged.reports
             reasons = {**reasons, **{place: one.reason for place, one in slices.items() if one.reason is not None}}
             remember(_native_files(listing, slices))
             try:
-                parts += _native_parts(spark, listing, folder, merged)
+                parts += _native_parts(spark, listing, folder, merged, scans)
             except AnalysisException as error:
                 # Spark looks for the files at once.
                 raise cause_of(error) or error from error
@@ -78,7 +79,9 @@ def snapshot_frame(spark: SparkSession, listing: Listing) -> tuple[DataFrame, Sl
     return reduce(DataFrame.unionByName, parts), routes
 
 
-def _merged(spark: SparkSession, listing: Listing, places: Sequence[int]) -> KeptBatches[MergedSlice]:
+def _merged(
+    spark: SparkSession, listing: Listing, places: Sequence[int], meanwhile: Callable[[], object]
+) -> KeptBatches[MergedSlice]:
     """What the logs of the slices at some places do; the rows have the columns of ``delta_columns``."""
     splits = [listing.splits[place] for place in places]
     weights = [split.weight if split.has_logs else _WEIGHT_OF_FOOTER for split in splits]
@@ -87,11 +90,18 @@ def _merged(spark: SparkSession, listing: Listing, places: Sequence[int]) -> Kep
     tasks: list[DeltaTask] = [tuple((places[index], splits[index].pickled) for index in group) for group in groups]
     # Cores without a task are free for the threads of others.
     job = DeltaJob(reading=listing.reading, most_blocks=_MOST_TOLD // len(tasks), use_threads=2 * len(tasks) <= cores)
-    merged = run_and_keep(spark, tasks, job)
+    merged = run_and_keep(spark, tasks, job, meanwhile)
     if len(merged.reports) < len(places):
         # Spark goes on if the connection to the driver's Python breaks.
         raise PySparkException(f"found reports of {len(merged.reports)} file slices, expected {len(places)}")
     return merged
+
+
+def _expect_scans(scans: BaseFileScans, listing: Listing, folder: SparkFolder, places: Sequence[int]) -> None:
+    """Makes the scans that are needed if Spark can read all base files, and logs delete or replace rows of theirs."""
+    for has_logs in (False, True):
+        splits = [listing.splits[place] for place in places if listing.splits[place].has_logs == has_logs]
+        scans.expect([f"{folder.path}/{split.base_path}" for split in splits if split.base_path is not None])
 
 
 def _native_files(listing: Listing, slices: Mapping[int, MergedSlice]) -> NativeFiles:
@@ -101,7 +111,7 @@ def _native_files(listing: Listing, slices: Mapping[int, MergedSlice]) -> Native
 
 
 def _native_parts(
-    spark: SparkSession, listing: Listing, folder: SparkFolder, merged: KeptBatches[MergedSlice]
+    spark: SparkSession, listing: Listing, folder: SparkFolder, merged: KeptBatches[MergedSlice], scans: BaseFileScans
 ) -> Iterator[DataFrame]:
     schema = listing.reading.schema
     slices = sorted(merged.reports.items())
@@ -117,10 +127,10 @@ def _native_parts(
     size = sum(one.added_bytes for _, one in slices) + blocks_kept * _BLOCK_BYTES
     kept = merged.rows(delta_schema(schema), size)
     if paths[False]:
-        yield with_values_of(schema, base_file_scan(spark, paths[False], schema))
+        yield with_values_of(schema, scans.of(paths[False]))
     if paths[True]:
         told = told_blocks([batch for _, one in slices for batch in one.blocks])
-        scan = base_file_scan(spark, paths[True], schema)
+        scan = scans.of(paths[True])
         if not blocks_kept and are_few(rows_by_file):
             bits = merged.rows_of_driver(bits_of(rows_by_file, told), BITS_SCHEMA)
             left = without_bits(spark, scan, rows_by_file, bits)

@@ -6,8 +6,10 @@ Source: ``ParquetFileFormat``, ``FileScanRDD`` and ``ParquetFilters`` of Spark.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col, expr
 
@@ -27,8 +29,34 @@ _OPTIONS = {
     "mergeSchema": "false",
     "parquet.page.verify-checksum.enabled": "true",
 }
+# Spark looks for more files than this in a job of its own (``parallelPartitionDiscovery.threshold``).
+_MOST_EXPECTED = 32
 # Dictionaries and Bloom filters know 0.0 and -0.0 as two numbers, of which Spark would find only one.
 _OPTIONS_WITH_FLOATS = {"parquet.filter.dictionary.enabled": "false", "parquet.filter.bloom.enabled": "false"}
+
+
+class BaseFileScans:
+    """The scans of one read. Spark looks for the files when a scan is made, which is sooner if it is ``expected``."""
+
+    def __init__(self, spark: SparkSession, schema: pa.Schema) -> None:
+        self._spark = spark
+        self._schema = schema
+        self._made: dict[tuple[str, ...], DataFrame] = {}
+
+    def expect(self, paths: Sequence[str]) -> None:
+        """Makes the scan of few files that are likely to be asked for. An error is one when they are."""
+        if 0 < len(paths) <= _MOST_EXPECTED:
+            with suppress(AnalysisException):
+                self._made[tuple(paths)] = base_file_scan(self._spark, paths, self._schema)
+
+    def of(self, paths: Sequence[str]) -> DataFrame:
+        """The scan of base files.
+
+        Raises:
+            pyspark.errors.AnalysisException: a file is gone.
+        """
+        made = self._made.get(tuple(paths))
+        return base_file_scan(self._spark, paths, self._schema) if made is None else made
 
 
 def base_file_scan(spark: SparkSession, paths: Sequence[str], schema: pa.Schema) -> DataFrame:

@@ -29,6 +29,8 @@ DeltaTask: TypeAlias = tuple[tuple[int, bytes], ...]
 
 # Of the base file.
 _ROWS_PER_BATCH = BLOCK_ROWS * 1024
+# The JVM's usual collector (G1) has to find room of its own for an array of half a megabyte or more.
+_PIECE_BYTES = 3 << 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,7 @@ class DeltaJob:
                     for rows in in_layout(_passing(reading, delta), arrow_layout(reading.schema)):
                         added += rows.num_rows
                         added_bytes += rows.nbytes
-                        yield _in_delta_layout(rows, layout)
+                        yield from _pieces(_in_delta_layout(rows, layout))
                     deleted = left = blocks_kept = 0
                     told: list[bytes] = []
                     if base is not None:
@@ -121,6 +123,13 @@ def _passing(reading: Reading, delta: SliceDelta) -> Iterator[pa.RecordBatch]:
             yield rows
         else:
             yield from pa.Table.from_batches([rows]).filter(reading.row_filter).to_batches()
+
+
+def _pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of which none is large for the JVM."""
+    most = 1 + rows.num_rows * _PIECE_BYTES // max(1, rows.nbytes)
+    for start in range(0, rows.num_rows, most):
+        yield rows.slice(start, most)
 
 
 def _in_delta_layout(rows: pa.RecordBatch, layout: pa.Schema) -> pa.RecordBatch:

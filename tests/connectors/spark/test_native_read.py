@@ -15,11 +15,16 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from hudi_bridge import CorruptBaseFileError, DataFileGoneError, HudiTable, QueryError
 from hudi_bridge.connectors.spark import cause_of, read, slice_routes
+from hudi_bridge.connectors.spark.kept_rows import run_and_keep
+from hudi_bridge.connectors.spark.native_scan import BaseFileScans
+from hudi_bridge.connectors.spark.options import parse_options
+from hudi_bridge.connectors.spark.plan import PinnedQuery
+from hudi_bridge.connectors.spark.slice_deltas import DeltaJob
 from tests.compare import differences
 from tests.connectors.spark.conditions import ids_by_condition
 from tests.golden_cases import golden_table
@@ -339,6 +344,44 @@ def test_a_task_that_the_driver_has_not_heard_of_is_an_error(
     monkeypatch.setattr("hudi_bridge.connectors.spark.kept_rows._Gathered.is_closed", True)
     with pytest.raises(PySparkException, match="found reports of 0 file slices, expected 1"):
         read(spark, path)
+
+
+def test_an_error_of_the_driver_ends_the_job_that_it_has_begun(spark: SparkSession) -> None:
+    def sleeps(seconds: int, _: object) -> Iterator[pa.RecordBatch]:
+        time.sleep(seconds)
+        return iter(())
+
+    def fails() -> None:
+        raise RuntimeError("the driver's own")
+
+    start = time.monotonic()
+    with pytest.raises(RuntimeError, match="the driver's own"):
+        run_and_keep(spark, [60], sleeps, fails)
+    while spark.sparkContext.statusTracker().getActiveJobsIds():
+        time.sleep(0.05)
+    assert time.monotonic() - start < 30
+
+
+def test_a_scan_that_is_expected_is_made_once_and_its_errors_come_when_it_is_needed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    writer = written(tmp_path)
+    (file,) = map(str, writer.folder.glob("p/*.parquet"))
+    scans = BaseFileScans(spark, writer.open().schema)
+    scans.expect([file])
+    scans.expect([f"{file}.gone"])
+    assert scans.of([file]) is scans.of([file])
+    with pytest.raises(AnalysisException):
+        scans.of([f"{file}.gone"])
+
+
+def test_the_jvm_gets_rows_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hudi_bridge.connectors.spark.slice_deltas._PIECE_BYTES", 1)
+    listing = PinnedQuery.of(parse_options({"path": str(written(tmp_path).folder)})).listing()
+    job = DeltaJob(reading=listing.reading, most_blocks=1, use_threads=False)
+    pieces = list(job(((0, listing.splits[0].pickled),), {}))
+    assert [rows.num_rows for rows in pieces] == [1, 1, 1]
+    assert sorted(rows.column("id")[0].as_py() for rows in pieces) == ["b", "d", "e"]
 
 
 def test_tasks_that_are_too_large_for_a_function(
