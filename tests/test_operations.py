@@ -70,7 +70,11 @@ def test_pruning_and_requests_are_told_in_detail(tmp_path: Path, caplog: pytest.
         assert part in text, part
 
 
-def test_spans_of_a_scan_are_part_of_the_callers(tmp_path: Path, spans: InMemorySpanExporter) -> None:
+def test_spans_of_a_scan_are_part_of_the_callers(
+    tmp_path: Path, spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Slices as small as these are read by the caller's thread otherwise.
+    monkeypatch.setattr("hudi_bridge.dataset._FEW_SMALL_BYTES", 0)
     write(tmp_path / "t")
     with trace.get_tracer("program").start_as_current_span("job") as job:
         HudiTable.open(tmp_path / "t").snapshot().to_table()
