@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hudi_bridge.logformat.avro_cursors import Ints
 from hudi_bridge.logformat.hfile_blocks import (
     Block,
     Codec,
@@ -35,7 +36,6 @@ from hudi_bridge.logformat.hfile_cells import (
     CELL_FIELDS,
     CELL_LENGTHS_SIZE,
     ROW_LENGTH,
-    Ints,
     cell_fields,
     cell_starts,
     not_filling,

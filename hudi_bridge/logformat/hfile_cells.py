@@ -9,10 +9,10 @@ all are read from the first one on.
 import struct
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_bridge.errors import CorruptTableError
+from hudi_bridge.logformat.avro_cursors import Ints
 from hudi_bridge.logformat.hfile_blocks import Block, HFileSource
 
 CELL_LENGTHS_SIZE = 8
@@ -27,8 +27,6 @@ _END_OF_KEY = b"\x00\x7f\xff\xff\xff\xff\xff\xff\xff\x04"
 _LEAST_BYTES = 1 << 14
 # Record keys have so many lengths at most, or the cells are walked over.
 _MOST_LENGTHS = 16
-
-Ints = npt.NDArray[np.int64]
 
 
 def cell_starts(data: pa.Buffer, source: HFileSource, block: Block, until: int | None = None) -> Ints:
