@@ -178,7 +178,12 @@ def _union(avro: AvroUnion, cursors: Cursors) -> Array:
 
 def _member(avro: AvroType, cursors: Cursors, chosen: Bools) -> Array:
     """The values of one branch of a union, null where it was not ``chosen``."""
-    if np.count_nonzero(chosen) == chosen.size:
+    number = np.count_nonzero(chosen)
+    if not number:
+        arrow: Any = arrow_type(avro)
+        nulls: Array = pa.nulls(chosen.size, arrow)
+        return nulls
+    if number == chosen.size:
         return read_array(avro, cursors)
     index = np.flatnonzero(chosen)
     moving = cursors.select(index)

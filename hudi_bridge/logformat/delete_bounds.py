@@ -17,7 +17,7 @@ from hudi_bridge.logformat.avro_items import step_over
 from hudi_bridge.logformat.avro_single import value_step
 from hudi_bridge.schema.avro_types import AvroRecord
 
-_DELETES_OF_CHAIN = 64
+_DELETES_OF_CHAIN = 16
 # With fewer, stepping over the deletes one after another takes less time.
 _MIN_CHAINS = 32
 _MAX_CHAINS = 1024

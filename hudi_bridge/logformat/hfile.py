@@ -146,8 +146,16 @@ def find_cells(source: HFileSource, trailer: HFileTrailer, block: Block, keys: I
     chosen = _NO_CELLS
     if places.size:
         starts = cell_starts(buffer, source, block, int(places[-1]))
-        chosen = np.intersect1d(starts, places - CELL_LENGTHS_SIZE, assume_unique=True)
+        chosen = _those_among(starts, places - CELL_LENGTHS_SIZE)
     return _cells_at(chosen, buffer, source, block, 0)
+
+
+def _those_among(starts: Ints, wanted: Ints) -> Ints:
+    """Those of ``wanted`` that are among ``starts``; both ascend."""
+    if not starts.size:
+        return starts
+    among: Ints = wanted[starts[np.searchsorted(starts, wanted, side="right") - 1] == wanted]
+    return among
 
 
 def _places(data: bytes, wanted: bytes) -> Iterator[int]:

@@ -9,6 +9,7 @@ all are read from the first one on.
 import struct
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_bridge.errors import CorruptTableError
@@ -23,6 +24,7 @@ _MVCC_SIZE = 1
 
 _END_OF_KEY = b"\x00\x7f\xff\xff\xff\xff\xff\xff\xff\x04"
 """No family, ``HConstants.LATEST_TIMESTAMP``, and the type Put: what follows the row in each key that Hudi writes."""
+_WORD = np.dtype("<u8")
 # Of smaller blocks, walking takes less time.
 _LEAST_BYTES = 1 << 14
 # Record keys have so many lengths at most, or the cells are walked over.
@@ -41,8 +43,7 @@ def cell_starts(data: pa.Buffer, source: HFileSource, block: Block, until: int |
 
 def cell_fields(data: pa.Buffer, starts: Ints) -> tuple[Ints, Ints, Ints]:
     """The lengths of the key, the value and the row of cells that begin at some positions."""
-    headers = np.frombuffer(memoryview(data), np.uint8)[starts[:, None] + np.arange(CELL_FIELDS.itemsize)]
-    fields = np.ascontiguousarray(headers).view(CELL_FIELDS)[:, 0]
+    fields = _windows(data, starts, CELL_FIELDS.itemsize).view(CELL_FIELDS)
     key_lengths, value_lengths, row_lengths = (fields[name].astype(np.int64) for name in CELL_FIELDS.names or ())
     return key_lengths, value_lengths, row_lengths
 
@@ -88,9 +89,19 @@ def _ends_of_rows(data: pa.Buffer) -> Ints:
     last = content.size - len(_END_OF_KEY) + 1
     # Few bytes are 0x7f, and of those few are not it.
     places = np.flatnonzero(content[1 : last + 1] == _END_OF_KEY[1])
-    for position, byte in enumerate(_END_OF_KEY):
-        places = places[content[places + position] == byte]
+    # All ten bytes, as two overlapping words.
+    for position in (0, len(_END_OF_KEY) - _WORD.itemsize):
+        word = np.frombuffer(_END_OF_KEY, _WORD, 1, position)
+        places = places[_windows(data, places + position, _WORD.itemsize).view(_WORD) == word]
     return places.astype(np.int64)
+
+
+def _windows(data: pa.Buffer, positions: Ints, width: int) -> npt.NDArray[np.void]:
+    """The ``width`` bytes from each position on, which lie within the data, as one item each."""
+    if not positions.size:
+        return np.empty(0, f"V{width}")
+    # A view of overlapping items of a void type lets NumPy copy whole windows, which is faster than bytes.
+    return np.ndarray((data.size - width + 1,), f"V{width}", memoryview(data), strides=(1,))[positions]
 
 
 def _one_after_another(data: pa.Buffer, source: HFileSource, block: Block, until: int) -> Ints:

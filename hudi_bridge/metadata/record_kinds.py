@@ -127,9 +127,10 @@ def _versions_of_files(keys: pa.StringArray, maps: Array) -> pa.Table:
 
 def _newest(versions: pa.Table) -> pa.Table:
     """The newest version of each record, unless that removes it."""
-    numbered = pa.table({KEY: versions.column(KEY), "place": np.arange(len(versions))})
-    last = numbered.group_by(KEY).aggregate([("place", "max")])
-    newest = versions.take(np.sort(last.column("place_max").to_numpy()))
+    keys: Any = versions.column(KEY).combine_chunks().dictionary_encode()
+    last = np.zeros(len(keys.dictionary), np.int64)
+    np.maximum.at(last, keys.indices.to_numpy(), np.arange(len(versions)))
+    newest = versions.take(np.sort(last))
     return newest.filter(pc.invert(newest.column(DELETED)))
 
 

@@ -52,14 +52,12 @@ class Evolution:
 
     Attributes:
         file_columns: the top-level columns to read from the file.
-        is_identity: whether these columns, in this order, are the query's without a conversion.
         query_schema: the schema of the converted batches.
         columns: how each column of the query is made.
         path: the file, for errors.
     """
 
     file_columns: tuple[str, ...]
-    is_identity: bool
     query_schema: pa.Schema
     columns: tuple[_Column, ...]
     path: str
@@ -72,8 +70,6 @@ class Evolution:
         Raises:
             SchemaEvolutionError: a value cannot be cast.
         """
-        if self.is_identity and batch.schema.equals(self.query_schema, check_metadata=True):
-            return batch
         if not self.columns:
             return batch.select([]).replace_schema_metadata(self.query_schema.metadata)
         arrays = [self._evolved(column, batch) for column in self.columns]
@@ -130,10 +126,8 @@ def plan_evolution(
         if ids is None:
             _KNOWN_COLUMNS.put(known, columns, 1)
     file_columns = tuple(dict.fromkeys(column.source for column in columns if column.source is not None))
-    is_identity = all(column.step is None and column.source == column.field.name for column in columns)
     return Evolution(
         file_columns=file_columns,
-        is_identity=is_identity,
         query_schema=query_schema,
         columns=columns,
         path=path,

@@ -122,23 +122,20 @@ class TestByName:
 
     def test_the_same_columns_are_handed_through(self) -> None:
         batch = pa.RecordBatch.from_pydict({"a": [1, 2], "s": [{"x": 1}, None], "l": [[1], []]})
-        evolution = plan(batch.schema, batch.schema)
-        assert evolution.is_identity
-        assert evolution.apply(batch) is batch
+        result = plan(batch.schema, batch.schema).apply(batch)
+        assert result.equals(batch, check_metadata=True)
+        assert [addresses(column) for column in result] == [addresses(column) for column in batch]
 
     def test_a_choice_of_columns_copies_nothing(self) -> None:
         batch = pa.RecordBatch.from_pydict({"a": [1, 2], "b": ["x", "y"], "c": [1.0, 2.0]})
         query = columns(c=pa.float64(), b=pa.string())
-        evolution = plan(batch.schema, query)
-        assert evolution.is_identity
-        result = evolution.apply(batch)
+        result = plan(batch.schema, query).apply(batch)
         assert result.schema.names == ["c", "b"]
         assert addresses(result.column("b")) == addresses(batch.column("b"))
 
     def test_metadata_and_top_level_nullability_are_the_querys(self) -> None:
         file = pa.schema([pa.field("a", pa.int32(), nullable=False)], metadata={"k": "file"})
         query = pa.schema([pa.field("a", pa.int32())], metadata={"k": "query"})
-        assert plan(file, query).is_identity
         assert evolved([{"a": 1}], file, query) == [{"a": 1}]
 
     def test_names_that_differ_in_case_match_if_nothing_else_does(self) -> None:
@@ -217,7 +214,6 @@ class TestByName:
     def test_spellings_of_one_type_lose_nothing(self, file_type: Any, query_type: Any, value: Any) -> None:
         rows = [{"c": value}, {"c": None}, {"c": value}]
         file, query = pa.schema([("c", file_type)]), pa.schema([("c", query_type)])
-        assert not plan(file, query).is_identity
         assert evolved(rows, file, query) == rows
 
     def test_another_name_within_a_list_copies_nothing(self) -> None:
@@ -303,7 +299,6 @@ class TestById:
         query_ids = ids((0, "b", pa.int32()), (1, "a", pa.int32()))
         batch = pa.RecordBatch.from_pylist([{"a": 1, "b": 2}], to_arrow(file_ids))
         evolution = plan(batch.schema, pa.schema([("a", pa.int32()), ("b", pa.int32())]), file_ids, query_ids)
-        assert not evolution.is_identity
         assert evolution.apply(batch).to_pylist() == [{"a": 2, "b": 1}]
 
     def test_nested_fields_follow_their_ids(self) -> None:
@@ -377,7 +372,7 @@ class TestById:
         known = ids((0, "a", pa.int32()))
         file = columns(a=pa.int32(), _hoodie_operation=pa.string())
         batch = pa.RecordBatch.from_pylist([{"a": 1, "_hoodie_operation": "I"}], file)
-        assert plan(file, file, known, known).apply(batch) is batch
+        assert plan(file, file, known, known).apply(batch).equals(batch)
 
     def test_one_side_without_ids_goes_by_name(self) -> None:
         file = pa.schema([("a", pa.int32())])
