@@ -28,7 +28,7 @@ _CONTENT_HEAD = Struct(">ii")
 _CONTENT_VERSIONS = range(1, 4)
 
 # Each field is read in a pass of its own over the records, over as many at a time as fit a CPU cache.
-_CACHED_BYTES = 2**21
+_CACHED_BYTES = 2**23
 _MIN_ROWS = 1024
 
 

@@ -5,8 +5,9 @@ If a base file has several rows with the same key, only the first is merged, as 
 Source: ``KeyBasedFileGroupRecordBuffer`` of Hudi.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,9 @@ from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.ranks import ordering_ranks
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields
+from hudi_bridge.threads import map_in_threads
+
+_LEAST_KEYS_OF_THREAD = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +83,17 @@ def joined(matches: Sequence[KeyMatches]) -> KeyMatches:
     )
 
 
+def _places(keys: Column, among: Column, threads: int) -> Column:
+    """Where each key is ``among`` others, null if it is not."""
+    find: Callable[[Column], Column] = partial(pc.index_in, value_set=among)  # type: ignore[assignment]
+    # Each thread hashes the others.
+    most = max(len(keys) // threads, len(among), _LEAST_KEYS_OF_THREAD) + 1
+    parts = [keys.slice(start, most) for start in range(0, len(keys), most)]
+    if len(parts) <= 1:
+        return find(keys)
+    return pa.concat_arrays(map_in_threads(find, parts, threads))
+
+
 class FileSliceMerger:
     """The merge of one file slice.
 
@@ -87,7 +102,11 @@ class FileSliceMerger:
     the fields of a base row and a log record may be merged into a new row.
     """
 
-    def __init__(self, log_records: LogRecordMap, rule: MergeRule, defaults: Mapping[str, Value]) -> None:
+    def __init__(
+        self, log_records: LogRecordMap, rule: MergeRule, defaults: Mapping[str, Value], threads: int = 1
+    ) -> None:
+        """A merge in which so many ``threads`` look for keys."""
+        self._threads = threads
         self.log_records = self._log = log_records
         self._rule = rule
         self._defaults = defaults
@@ -110,7 +129,7 @@ class FileSliceMerger:
         """
         if not len(self._log):
             return no_matches(len(base_keys))
-        found: Column = pc.index_in(base_keys, value_set=self._log.keys)
+        found = _places(base_keys, self._log.keys, self._threads)
         rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
         records = found.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)
         first = np.zeros(len(records), dtype=np.bool_)

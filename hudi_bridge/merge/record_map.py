@@ -83,9 +83,7 @@ def build_record_map(
     kept = np.flatnonzero(~deletes)
     order = np.concatenate([kept, np.flatnonzero(deletes)])
     rows_of = {name: row_of_version[source[kept]] for name, source in sources.items()}
-    # A version that a merger has made is of the base row of the other versions of its key.
-    _, first_of_key = np.unique(versions.codes, return_index=True)
-    stored = np.where(survivors < len(versions.codes), survivors, first_of_key)[order]
+    stored = _stored_versions(survivors, versions)[order]
     survivors = survivors[order]
     kept_rows = row_of_version[survivors[: len(kept)]]
     return LogRecordMap(
@@ -97,6 +95,16 @@ def build_record_map(
         unset={name: unset[rows_of.get(name, kept_rows)] for name, unset in unset_by_row.items()},
         base_positions=_base_positions(blocks, stored),
     )
+
+
+def _stored_versions(survivors: Positions, versions: Versions) -> Positions:
+    """For each survivor a version in the logs of the same key, which has the same base row."""
+    is_made = survivors >= len(versions.codes)
+    if not is_made.any():
+        return survivors
+    # A merger has made these versions.
+    _, first_of_key = np.unique(versions.codes, return_index=True)
+    return np.where(is_made, first_of_key, survivors)
 
 
 def _base_positions(blocks: Sequence[LogRecords], survivors: Positions) -> Positions | None:

@@ -38,7 +38,8 @@ _PIECE_BYTES = 1 << 23
 class BlockDecoder:
     """Decodes the log blocks of one split; blocks with the same writer schema share its parsing and evolution.
 
-    With ``wanted_keys``, only the record keys of all records are decoded, and of the wanted ones the columns.
+    With ``wanted_keys``, only the record keys of all records are decoded, and of the wanted ones the columns. Without
+    ``with_positions``, it is not told where records are in the base file.
     """
 
     def __init__(
@@ -47,6 +48,8 @@ class BlockDecoder:
         rule: MergeRule,
         columns: Iterable[str],
         wanted_keys: "Column | None" = None,
+        *,
+        with_positions: bool = True,
     ) -> None:
         context = split.context
         needed = dict.fromkeys([*columns, *context.key_columns, *rule.columns_in(context.schema)])
@@ -56,6 +59,7 @@ class BlockDecoder:
         self._split = split
         self._rule = rule
         self._wanted_keys = wanted_keys
+        self._with_positions = with_positions
         self._writers: dict[str, AvroRecord] = {}
         self._evolutions: dict[tuple[str, str, bool], Evolution] = {}
 
@@ -192,7 +196,7 @@ class BlockDecoder:
         return keys
 
     def _positions(self, block: LogBlock, records: int) -> Positions | None:
-        return positions_in(self._split, block, records)
+        return positions_in(self._split, block, records) if self._with_positions else None
 
     def _data(
         self, block: LogBlock, stored: pa.RecordBatch, positions: Positions | None, wanted: Booleans | None

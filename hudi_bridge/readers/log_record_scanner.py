@@ -77,10 +77,11 @@ class LogScan:
         is_merged = rule.merges_fields or any(block.is_partial for block in blocks)
         self.needs_keys_alone = not has_positions and not is_merged
         """Whether it is sure that base rows are found by their keys, and that no other fields of theirs are merged."""
-        self._decoder = BlockDecoder(split, rule, columns, wanted_keys)
+        # Positions serve only if all blocks have them.
+        self._decoder = BlockDecoder(split, rule, columns, wanted_keys, with_positions=has_positions)
         self._first: BlockDecoder | None = None
         if first_columns is not None and wanted_keys is None and self.parts == 1 and may_be_late(blocks, rule):
-            self._first = BlockDecoder(split, rule, first_columns)
+            self._first = BlockDecoder(split, rule, first_columns, with_positions=has_positions)
         self.late_rows: LateLogRows | None = None
         """What decodes the rows of ``records``, which have its numbers; None if they have all columns."""
 

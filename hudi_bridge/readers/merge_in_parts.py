@@ -26,6 +26,8 @@ from hudi_bridge.splits.split import RealtimeFileSplit
 
 _LEAST_LOG_BYTES_OF_THREAD = 1 << 20
 """Smaller logs are decoded before a thread has done anything."""
+_MATCHING_THREADS = 2
+_BATCHES_AT_ONCE = 16
 _POSITION = "the position in the base file"
 
 
@@ -33,7 +35,7 @@ class MergeInParts:
     """The rows that the logs of a split add, and the positions of the base rows that they replace or delete.
 
     ``base`` is the base file of the split, if any. Both can be read again, in any order. With ``use_threads``, keys of
-    the base file are read beside the logs.
+    the base file are read beside the logs, and looked up by two threads.
     """
 
     def __init__(
@@ -71,8 +73,7 @@ class MergeInParts:
         is_worth_it = self._use_threads and self._split.log_size_bytes >= _LEAST_LOG_BYTES_OF_THREAD
         if base is None or not is_worth_it or scan.parts > 1 or not scan.needs_keys_alone:
             return nullcontext()
-        columns = base.view(matched_columns(self._rule, self._split.context))
-        return begun(rows for group in base.row_groups for rows in columns.batches(group))
+        return begun(_in_large_batches(base, base.view(matched_columns(self._rule, self._split.context))))
 
     @property
     def deleted_positions(self) -> Positions:
@@ -89,7 +90,8 @@ class MergeInParts:
         return self._deleted_positions
 
     def _merger(self, part: int) -> FileSliceMerger:
-        return FileSliceMerger(self._log_scan.records_of_part(part), self._rule, self._split.context.defaults)
+        threads = _MATCHING_THREADS if self._use_threads else 1
+        return FileSliceMerger(self._log_scan.records_of_part(part), self._rule, self._split.context.defaults, threads)
 
     def _merged_rows(
         self,
@@ -171,6 +173,12 @@ class MergeInParts:
                 found.add(candidates.append_column(_POSITION, position), hashes[chosen])
                 start += rows.num_rows
         return found
+
+
+def _in_large_batches(base: OpenBaseFile, columns: BaseFileColumns) -> Iterator[pa.RecordBatch]:
+    """The rows of all row groups, for a thread beside others: each batch waits for Python's lock several times."""
+    for group in base.row_groups:
+        yield from columns.batches(group, _BATCHES_AT_ONCE * columns.rows_per_batch(group, columns.file_columns))
 
 
 def _ascending(positions: list[Positions]) -> Positions:
