@@ -197,4 +197,4 @@ def parse_record_positions(block: LogBlock, base_instant_time: str, records: int
         raise CorruptLogFileError(block.path, block.offset, found, "a portable Roaring bitmap") from error
     if len(bitmap) != records or (records and bitmap.max() > np.iinfo(np.int64).max):
         return None
-    return np.fromiter(bitmap, dtype=np.int64, count=records)
+    return np.asarray(bitmap.to_array(), dtype=np.uint64).view(np.int64)

@@ -124,7 +124,7 @@ class TestByName:
         batch = pa.RecordBatch.from_pydict({"a": [1, 2], "s": [{"x": 1}, None], "l": [[1], []]})
         result = plan(batch.schema, batch.schema).apply(batch)
         assert result.equals(batch, check_metadata=True)
-        assert [addresses(column) for column in result] == [addresses(column) for column in batch]
+        assert [addresses(column) for column in result.columns] == [addresses(column) for column in batch.columns]
 
     def test_a_choice_of_columns_copies_nothing(self) -> None:
         batch = pa.RecordBatch.from_pydict({"a": [1, 2], "b": ["x", "y"], "c": [1.0, 2.0]})
