@@ -61,12 +61,9 @@ class DatumBytes:
 
     def windows(self, positions: Ints, width: int) -> Bytes:
         """The ``width`` bytes from each position on, as one row each; they must lie within the data."""
-        if not width or not positions.size:
+        if not width:
             return np.empty((positions.size, width), np.uint8)
-        last = self.data.size - width
-        # A view of overlapping items of a void type lets NumPy copy whole windows, which is faster than bytes.
-        items = np.ndarray((last + 1,), f"V{width}", self.data.data, strides=(1,))
-        return items[positions].view(np.uint8).reshape(-1, width)
+        return windows_at(self.data, positions, width).view(np.uint8).reshape(-1, width)
 
     def words(self, positions: Ints) -> _Words:
         """The eight bytes from each position on as a little-endian number; zeros after the end of the data."""
@@ -76,6 +73,14 @@ class DatumBytes:
         inside = np.minimum(positions, last)
         words = self.words(inside)
         return words >> ((positions - inside) * 8).astype(np.uint64)
+
+
+def windows_at(data: Bytes, positions: Ints, width: int) -> npt.NDArray[np.void]:
+    """The ``width`` bytes from each position on, which lie within the data, as one item each; one byte at least."""
+    if not positions.size:
+        return np.empty(0, f"V{width}")
+    # A view of overlapping items of a void type lets NumPy copy whole windows, which is faster than bytes.
+    return np.ndarray((data.size - width + 1,), f"V{width}", data.data, strides=(1,))[positions]
 
 
 class Cursors:

@@ -9,11 +9,10 @@ all are read from the first one on.
 import struct
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_bridge.errors import CorruptTableError
-from hudi_bridge.logformat.avro_cursors import Ints
+from hudi_bridge.logformat.avro_cursors import Ints, windows_at
 from hudi_bridge.logformat.hfile_blocks import Block, HFileSource
 
 CELL_LENGTHS_SIZE = 8
@@ -43,7 +42,8 @@ def cell_starts(data: pa.Buffer, source: HFileSource, block: Block, until: int |
 
 def cell_fields(data: pa.Buffer, starts: Ints) -> tuple[Ints, Ints, Ints]:
     """The lengths of the key, the value and the row of cells that begin at some positions."""
-    fields = _windows(data, starts, CELL_FIELDS.itemsize).view(CELL_FIELDS)
+    content = np.frombuffer(memoryview(data), np.uint8)
+    fields = windows_at(content, starts, CELL_FIELDS.itemsize).view(CELL_FIELDS)
     key_lengths, value_lengths, row_lengths = (fields[name].astype(np.int64) for name in CELL_FIELDS.names or ())
     return key_lengths, value_lengths, row_lengths
 
@@ -92,16 +92,8 @@ def _ends_of_rows(data: pa.Buffer) -> Ints:
     # All ten bytes, as two overlapping words.
     for position in (0, len(_END_OF_KEY) - _WORD.itemsize):
         word = np.frombuffer(_END_OF_KEY, _WORD, 1, position)
-        places = places[_windows(data, places + position, _WORD.itemsize).view(_WORD) == word]
+        places = places[windows_at(content, places + position, _WORD.itemsize).view(_WORD) == word]
     return places.astype(np.int64)
-
-
-def _windows(data: pa.Buffer, positions: Ints, width: int) -> npt.NDArray[np.void]:
-    """The ``width`` bytes from each position on, which lie within the data, as one item each."""
-    if not positions.size:
-        return np.empty(0, f"V{width}")
-    # A view of overlapping items of a void type lets NumPy copy whole windows, which is faster than bytes.
-    return np.ndarray((data.size - width + 1,), f"V{width}", memoryview(data), strides=(1,))[positions]
 
 
 def _one_after_another(data: pa.Buffer, source: HFileSource, block: Block, until: int) -> Ints:

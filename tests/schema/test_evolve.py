@@ -372,7 +372,7 @@ class TestById:
         known = ids((0, "a", pa.int32()))
         file = columns(a=pa.int32(), _hoodie_operation=pa.string())
         batch = pa.RecordBatch.from_pylist([{"a": 1, "_hoodie_operation": "I"}], file)
-        assert plan(file, file, known, known).apply(batch).equals(batch)
+        assert plan(file, file, known, known).apply(batch).equals(batch, check_metadata=True)
 
     def test_one_side_without_ids_goes_by_name(self) -> None:
         file = pa.schema([("a", pa.int32())])
