@@ -124,7 +124,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet "$$(grep '^pip==' constraints.txt)"
 	@# setuptools warns of every editable install.
 	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet -c constraints.txt --build-constraint constraints.txt \
-		-e ".[cli,duckdb,glue,hive,iceberg,polars,serve,spark]" --group dev
+		-e ".[azure,cli,duckdb,gcs,glue,hive,iceberg,polars,serve,spark]" --group dev
 	@touch $@
 
 # PySpark 3.5, which Hudi and Iceberg have jars for: reads golden tables itself, runs Hudi as a writer and Iceberg as a reader.
@@ -170,7 +170,7 @@ $(LOWEST)/.installed: $(INSTALLED) tools/lowest.py
 	$(LOWEST)/bin/python -m pip install --quiet "$$(grep '^pip==' constraints.txt)"
 	$(BIN)/python tools/lowest.py > $(LOWEST)/constraints.txt
 	PYTHONWARNINGS=ignore $(LOWEST)/bin/python -m pip install --quiet -c $(LOWEST)/constraints.txt \
-		--build-constraint constraints.txt -e ".[cli,duckdb,glue,hive,iceberg,lance,polars,serve]" --group lowest
+		--build-constraint constraints.txt -e ".[azure,cli,duckdb,gcs,glue,hive,iceberg,lance,polars,serve]" --group lowest
 	@touch $@
 
 # Daft needs an older PyArrow than the other tests have.

@@ -50,10 +50,25 @@ def test_a_catalog_without_its_client_says_which_extra_to_install(uri: str, abse
     assert last == f"ModuleNotFoundError: {by} needs {absent}: pip install 'hudi-bridge[{extra}]'"
 
 
-def test_credentials_of_a_role_say_which_extra_to_install() -> None:
-    done = imported("hudi_bridge.connectors.iceberg.assumed_roles", "boto3")
+@pytest.mark.parametrize(
+    ("module", "absent", "by", "extra"),
+    [
+        ("assumed_roles", "boto3", "credentials by STS", "glue"),
+        ("gcs_tokens", "google.auth", "credentials for Google Cloud Storage", "gcs"),
+        ("google_tokens", "requests", "credentials for Google Cloud Storage", "gcs"),
+        ("azure_signatures", "azure.storage.filedatalake", "credentials for Azure", "azure"),
+    ],
+)
+def test_credentials_for_a_store_say_which_extra_to_install(module: str, absent: str, by: str, extra: str) -> None:
+    done = imported(f"hudi_bridge.connectors.iceberg.{module}", absent)
     *_, last = done.stderr.splitlines()
-    assert last == "ModuleNotFoundError: credentials by STS needs boto3: pip install 'hudi-bridge[glue]'"
+    missing = absent.partition(".")[0]
+    assert last == f"ModuleNotFoundError: {by} needs {missing}: pip install 'hudi-bridge[{extra}]'"
+
+
+def test_without_rules_for_a_store_its_extra_is_not_needed() -> None:
+    done = imported("hudi_bridge.connectors.iceberg.vending_config", "google", "azure", "boto3")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_connector_whose_engine_is_damaged_says_what_it_lacks() -> None:

@@ -30,6 +30,17 @@ assert hudi_bridge.HudiTable.open("trips").snapshot().count_rows() == {ROWS}
 assert "site-packages" in hudi_bridge.__file__, hudi_bridge.__file__
 print("hudi-bridge", version("hudi-bridge"), "from", hudi_bridge.__file__)
 """
+UNREACHABLE = """
+import os
+from hudi_bridge import HudiTable, StorageError
+os.environ |= {{"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}}
+try:
+    HudiTable.open("{uri}")
+except StorageError as error:
+    print(error)
+else:
+    raise SystemExit("a catalog answers where there is none")
+"""
 TRIALS = {
     BARE: READ,
     "duckdb": f"""
@@ -46,6 +57,12 @@ from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.iceberg.server import IcebergService
 assert IcebergService and publish_table
 """,
+    "serve": "from hudi_bridge.connectors.iceberg import oidc, server",
+    "azure": "from azure.storage.filedatalake import generate_directory_sas",
+    "gcs": "import google.auth.downscoped, google.auth.transport.requests",
+    "glue": UNREACHABLE.format(uri="glue://eu-west-1/sales.trips"),
+    "hive": UNREACHABLE.format(uri="hive://127.0.0.1:9/sales.trips"),
+    "lance": "from lance.file import LanceFileReader",
     "polars": f"""
 import polars
 from hudi_bridge.connectors.polars import scan

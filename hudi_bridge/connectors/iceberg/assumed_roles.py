@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any
 
+from hudi_bridge.connectors.iceberg.s3_keys import KeySecrets, key_properties
 from hudi_bridge.connectors.iceberg.storage_credentials import (
     CredentialsRefusedError,
     CredentialsUnavailableError,
-    KeySecrets,
     Places,
     StorageCredentials,
-    key_properties,
 )
 from hudi_bridge.extras import needing_extra
 

@@ -3,7 +3,8 @@
 import time
 from dataclasses import dataclass
 
-from hudi_bridge.connectors.iceberg.storage_credentials import KeySecrets, Places, StorageCredentials, key_properties
+from hudi_bridge.connectors.iceberg.s3_keys import KeySecrets, key_properties
+from hudi_bridge.connectors.iceberg.storage_credentials import Places, StorageCredentials
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from hudi_bridge.cli.config_file import use_config
 from hudi_bridge.cli.iceberg import serve_app
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.service_config import OIDC, READER, access_of
-from hudi_bridge.connectors.iceberg.vending_config import CREDENTIALS, vending_of
+from hudi_bridge.connectors.iceberg.vending_config import vending_of
+from hudi_bridge.connectors.iceberg.vending_options import CREDENTIALS
 from tests.snippets import PAGES, ROOT, blocks
 
 DEPLOY = ROOT / "deploy"

@@ -4,7 +4,6 @@ import json
 import logging
 import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +33,7 @@ from hudi_bridge.connectors.lakes.roots import Roots
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.errors import QueryError
 from tests.compare import differences
+from tests.connectors.iceberg.asking import asked, asked_for_keys
 from tests.connectors.iceberg.guarded_store import EXTERNAL_ID, REGION, GuardedStore, guarded_store
 from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options, wait_for_line
 from tests.table_writer import TableWriter, at
@@ -123,25 +123,6 @@ def serve(store: GuardedStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     yield start
     for context in started:
         context.__exit__(None, None, None)
-
-
-def asked(service: IcebergService, path: str, token: str | None = "of-all", **headers: str) -> tuple[int, Any, Any]:
-    """Status, content and headers of an answer below ``/v1``."""
-    if token is not None:
-        headers["Authorization"] = f"Bearer {token}"
-    request = urllib.request.Request(f"{service.url}/v1/{path}", headers=headers)
-    try:
-        with urllib.request.urlopen(request) as response:
-            return response.status, json.loads(response.read()), response.headers
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.status or 0, json.loads(error.read()), error.headers
-
-
-def asked_for_keys(service: IcebergService, path: str = "namespaces/sales/tables/orders") -> Any:
-    status, answer, _ = asked(service, path, **{"X-Iceberg-Access-Delegation": f"remote-signing, {VENDED}"})
-    assert status == 200, answer
-    return answer
 
 
 def opened_with(config: dict[str, str]) -> Any:
