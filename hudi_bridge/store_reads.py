@@ -56,7 +56,9 @@ def iter_from_store(
     is_selective = any(_is_selective(request, split) for split in splits[:1])
     reading = max(1, min(len(splits), _FEW_ROWS_AT_ONCE)) if is_selective else most_at_once(len(splits))
     read = partial(read_rows, request=request, use_threads=len(splits) == 1, at_once=reading, context=current_context())
-    parts = (_part(storage, split, request, read, at_once=reading) for split in splits)
+    # Few splits leave room for the files of each.
+    files_at_once = max(1, slices_at_once() // max(1, fetching))
+    parts = (_part(storage, split, request, read, at_once=reading, files_at_once=files_at_once) for split in splits)
     ahead = _Ahead(fetching, reading, bytes_ahead())
     workers = Workers(ahead.sources(parts), fetching, _QUEUE_BYTES, pa.RecordBatch.get_total_buffer_size)
     try:
@@ -87,11 +89,12 @@ def _part(
     read: Callable[[Storage, Split], Iterator[pa.RecordBatch]],
     *,
     at_once: int,
+    files_at_once: int,
 ) -> _Part:
     slices = [FilesOfSlice(storage, piece, request, at_once) for piece in split.slices]
 
     def fetch(fetching_much: FetchingMuch) -> BatchSource:
-        files = {path: file for piece in slices for path, file in piece.fetch(fetching_much).items()}
+        files = {path: file for piece in slices for path, file in piece.fetch(fetching_much, files_at_once).items()}
         return partial(read, storage.fetched_ahead(files), split)
 
     return _Part(size_bytes=sum(piece.size_bytes for piece in slices), fetch=fetch)

@@ -99,6 +99,33 @@ def test_a_larger_base_file_takes_a_request_for_its_footer_and_one_for_neighbour
     assert requests.reads > 3
 
 
+def test_a_footer_that_is_larger_than_expected_is_asked_for_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hudi_bridge.readers.fetch_ahead._ALWAYS_WHOLE_BYTES", 0)
+    monkeypatch.setattr("hudi_bridge.readers.fetch_ahead._WHOLE_BYTES", 0)
+    monkeypatch.setattr("hudi_bridge.readers.footers._USUAL_FOOTER_BYTES", 64)
+    table = TableWriter(folder=tmp_path / "t").create()
+    path = table.base_file(at(1), [{"id": f"key {row}", "ts": row, "value": "x" * 40} for row in range(6000)])
+    table.commit(at(1))
+    files = CountingFileSystem()
+    dataset = HudiTable.open(str(table.folder), files).snapshot()
+    requests = files.reset()
+    assert dataset.to_table(["value"]).num_rows == 6000
+    assert requests.by_file == {path.name: 2 + 1}
+
+
+def test_the_files_of_a_slice_are_fetched_at_the_same_time(tmp_path: Path) -> None:
+    written(tmp_path / "lake" / "one", 1, logs=4)
+    with S3Server(tmp_path).running() as store:
+        dataset = HudiTable.open(store.uri("lake/one")).snapshot()
+        assert len(list(dataset.splits())) == 1
+        store.latency = 0.05
+        traffic = store.reset()
+        assert dataset.to_table().num_rows == 2
+        assert traffic.most_at_once == 1 + 4
+
+
 @pytest.mark.parametrize("row_groups", [1, 2, 5])
 def test_the_next_row_group_is_fetched_while_one_is_decoded(tmp_path: Path, row_groups: int) -> None:
     rows = pa.table({"a": list(range(1000)), "b": ["text"] * 1000})

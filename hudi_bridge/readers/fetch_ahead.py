@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
@@ -19,6 +20,7 @@ from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
+from hudi_bridge.threads import map_in_threads
 
 _ALWAYS_WHOLE_BYTES = 1 << 20
 """Base files up to this size are fetched whole: a second request would take longer."""
@@ -81,18 +83,20 @@ class FilesOfSlice:
             split.base_size_bytes if 2 * columns >= all_columns else split.base_size_bytes * columns // all_columns
         )
 
-    def fetch(self, fetching_much: FetchingMuch) -> dict[str, pa.Buffer | FileOfRanges]:
+    def fetch(self, fetching_much: FetchingMuch, files_at_once: int) -> dict[str, pa.Buffer | FileOfRanges]:
         """The files, by path; columns of large files are fetched in the context that ``fetching_much`` makes.
 
         Raises:
             DataFileGoneError: a file no longer exists.
             StorageError: a file cannot be read.
         """
-        return dict(self._fetched(fetching_much))
+        files = dict(self._files(fetching_much))
+        return dict(zip(files, map_in_threads(lambda fetch: fetch(), files.values(), files_at_once), strict=True))
 
-    def _fetched(self, fetching_much: FetchingMuch) -> Iterator[tuple[str, pa.Buffer | FileOfRanges]]:
+    def _files(self, fetching_much: FetchingMuch) -> Iterator[tuple[str, Callable[[], pa.Buffer | FileOfRanges]]]:
+        """What is fetched, by path, with what fetches it."""
         for path in self.split.log_paths if self._logs_fit else ():
-            yield path, read_log_file(self.storage, self.split, path, on_disk=False)
+            yield path, partial(read_log_file, self.storage, self.split, path, on_disk=False)
         # A base file of unknown size is left to its reader.
         path = self.split.base_path or ""
         # Statistics in a footer that is known may tell that no more is needed.
@@ -101,18 +105,18 @@ class FilesOfSlice:
         # Of other formats, what comes first is not known.
         can_fetch = self._is_base_whole or path.endswith(".parquet")
         if path and self.split.base_size_bytes and not is_known and can_fetch:
-            try:
-                yield path, self._base(path, fetching_much)
-            except FileNotFoundError as error:
-                raise data_file_gone(self.storage, self.split, path) from error
+            yield path, partial(self._base, path, fetching_much)
 
     def _base(self, path: str, fetching_much: FetchingMuch) -> pa.Buffer | FileOfRanges:
-        if self._is_base_whole:
-            return self.storage.read_buffer(path, self.split.base_size_bytes)
-        file = self.storage.open_ranges(path, self.split.base_size_bytes)
-        hold_footer(self.storage, file)
-        if not self._is_selective:
-            self._fetch_first_columns(file, path, fetching_much)
+        try:
+            if self._is_base_whole:
+                return self.storage.read_buffer(path, self.split.base_size_bytes)
+            file = self.storage.open_ranges(path, self.split.base_size_bytes)
+            hold_footer(self.storage, file)
+            if not self._is_selective:
+                self._fetch_first_columns(file, path, fetching_much)
+        except FileNotFoundError as error:
+            raise data_file_gone(self.storage, self.split, path) from error
         return file
 
     def _fetch_first_columns(self, file: FileOfRanges, path: str, fetching_much: FetchingMuch) -> None:

@@ -141,9 +141,21 @@ def _stored_key(split: RealtimeFileSplit, path: str) -> tuple[object, ...]:
 
 
 def hold_footer(storage: Storage, file: FileOfRanges) -> None:
-    """Read the end of a base file, most likely with its footer, and hold it."""
-    start = max(0, file.size_bytes - _expected_bytes(storage))
-    file.hold(start, file.read_range(start, file.size_bytes - start))
+    """Read the end of a base file, with its footer if it has one, and hold it."""
+    size = file.size_bytes
+    start = max(0, size - _expected_bytes(storage))
+    end = file.read_range(start, size - start)
+    needed = _footer_bytes(end.slice(max(0, end.size - _END_BYTES)).to_pybytes())
+    if needed is not None and end.size < needed <= size:
+        # As much as is expected from now on, so that the next who looks for the footer asks for no more.
+        _expect(storage, needed)
+        first = max(0, size - _expected_bytes(storage))
+        end, start = pa.py_buffer(b"".join([file.read_range(first, start - first), end])), first
+    file.hold(start, end)
+
+
+def _expect(storage: Storage, footer_bytes: int) -> None:
+    storage.kept.put(_FOOTER_BYTES, footer_bytes + _USUAL_FOOTER_BYTES, 0)
 
 
 def _expected_bytes(storage: Storage) -> int:
@@ -156,15 +168,20 @@ def _read_footer(storage: Storage, opened: Any) -> bytes | None:  # noqa: ANN401
     size = opened.size()
     start = max(0, size - _expected_bytes(storage))
     tail: bytes = opened.read_at(size - start, start)
-    if len(tail) < _END_BYTES or tail[-len(_MAGIC) :] != _MAGIC:
-        return None
-    needed = int.from_bytes(tail[-_END_BYTES : -len(_MAGIC)], "little") + _END_BYTES
-    if needed + len(_MAGIC) > size:
+    needed = _footer_bytes(tail[-_END_BYTES:])
+    if needed is None or needed + len(_MAGIC) > size:
         return None
     if needed > len(tail):
         tail = opened.read_at(needed - len(tail), size - needed) + tail
-        storage.kept.put(_FOOTER_BYTES, needed + _USUAL_FOOTER_BYTES, 0)
+        _expect(storage, needed)
     return _MAGIC + tail[-needed:]
+
+
+def _footer_bytes(end: bytes) -> int | None:
+    """The size of a footer with its length and the magic, which it ends with; None if it does not."""
+    if len(end) < _END_BYTES or end[-len(_MAGIC) :] != _MAGIC:
+        return None
+    return int.from_bytes(end[: -len(_MAGIC)], "little") + _END_BYTES
 
 
 @cache

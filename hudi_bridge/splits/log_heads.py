@@ -9,7 +9,10 @@ from hudi_bridge.logformat.native import is_native_name, native_block
 from hudi_bridge.logformat.scan import ScanResult, scan_source
 from hudi_bridge.storage import Storage
 
-_PART_BYTES = 1 << 16
+_PART_BYTES = 1 << 18
+"""Has the header of a block of 100,000 records with their positions."""
+_BEFORE_BYTES = 64
+"""Of the end of a block, its length is looked at first, then the footer before it."""
 _KEPT_BYTES = 8
 """The version of an Avro or delete block, and the number of records of an Avro block."""
 
@@ -46,9 +49,10 @@ class _Parts:
         for first, held in self._held:
             if first <= start and start + length <= first + len(held):
                 return held[start - first : start - first + length]
-        read = self._read(start, min(max(length, _PART_BYTES), self.size - start))
-        self._held = [*self._held[-1:], (start, read)]
-        return read[:length]
+        first = max(0, min(start - _BEFORE_BYTES, self.size - _PART_BYTES))
+        read = self._read(first, min(max(start - first + length, _PART_BYTES), self.size - first))
+        self._held = [*self._held[-1:], (first, read)]
+        return read[start - first : start - first + length]
 
     def content(self, start: int, length: int) -> pa.Buffer:
         """The first bytes of the content of a block."""
