@@ -148,14 +148,17 @@ def hold_footer(storage: Storage, file: FileOfRanges) -> None:
     needed = _footer_bytes(end.slice(max(0, end.size - _END_BYTES)).to_pybytes())
     if needed is not None and end.size < needed <= size:
         # As much as is expected from now on, so that the next who looks for the footer asks for no more.
-        _expect(storage, needed)
-        first = max(0, size - _expected_bytes(storage))
+        first = max(0, size - _expecting(storage, needed))
         end, start = pa.py_buffer(b"".join([file.read_range(first, start - first), end])), first
     file.hold(start, end)
 
 
-def _expect(storage: Storage, footer_bytes: int) -> None:
-    storage.kept.put(_FOOTER_BYTES, footer_bytes + _USUAL_FOOTER_BYTES, 0)
+def _expecting(storage: Storage, footer_bytes: int) -> int:
+    """``_expected_bytes`` from now on, since a footer has this size."""
+    # Another thread may have seen a larger one meanwhile.
+    expected = max(_expected_bytes(storage), footer_bytes + _USUAL_FOOTER_BYTES)
+    storage.kept.put(_FOOTER_BYTES, expected, 0)
+    return expected
 
 
 def _expected_bytes(storage: Storage) -> int:
@@ -173,7 +176,7 @@ def _read_footer(storage: Storage, opened: Any) -> bytes | None:  # noqa: ANN401
         return None
     if needed > len(tail):
         tail = opened.read_at(needed - len(tail), size - needed) + tail
-        _expect(storage, needed)
+        _expecting(storage, needed)
     return _MAGIC + tail[-needed:]
 
 
