@@ -20,7 +20,7 @@ from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.splits.query_plan import Split
 from hudi_bridge.storage import Storage
 from hudi_bridge.system_memory import memory_bytes
-from hudi_bridge.threads import Workers
+from hudi_bridge.threads import Workers, map_in_threads
 
 _AT_ONCE_VARIABLE = "HUDI_BRIDGE_STORE_SLICES"
 _BYTES_VARIABLE = "HUDI_BRIDGE_STORE_BYTES"
@@ -94,8 +94,9 @@ def _part(
     slices = [FilesOfSlice(storage, piece, request, at_once) for piece in split.slices]
 
     def fetch(fetching_much: FetchingMuch) -> BatchSource:
-        files = {path: file for piece in slices for path, file in piece.fetch(fetching_much, files_at_once).items()}
-        return partial(read, storage.fetched_ahead(files), split)
+        wanted = {path: file for piece in slices for path, file in piece.to_fetch(fetching_much)}
+        fetched = map_in_threads(lambda fetch_file: fetch_file(), wanted.values(), files_at_once)
+        return partial(read, storage.fetched_ahead(dict(zip(wanted, fetched, strict=True))), split)
 
     return _Part(size_bytes=sum(piece.size_bytes for piece in slices), fetch=fetch)
 

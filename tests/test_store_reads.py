@@ -44,6 +44,13 @@ def no_thread_stays() -> Iterator[None]:
 
 
 @pytest.fixture
+def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No base file is fetched whole."""
+    monkeypatch.setattr("hudi_bridge.readers.fetch_ahead._ALWAYS_WHOLE_BYTES", 0)
+    monkeypatch.setattr("hudi_bridge.readers.fetch_ahead._WHOLE_BYTES", 0)
+
+
+@pytest.fixture
 def store(tmp_path: Path) -> Iterator[S3Server]:
     written(tmp_path / "lake" / "trips")
     with S3Server(tmp_path).running() as server:
@@ -70,11 +77,10 @@ def test_small_slices_take_a_request_for_each_file(tmp_path: Path, logs: int) ->
     assert requests.read_bytes == stored
 
 
+@pytest.mark.usefixtures("all_are_large")
 def test_a_larger_base_file_takes_a_request_for_its_footer_and_one_for_neighbouring_columns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hudi_bridge.readers.fetch_ahead._ALWAYS_WHOLE_BYTES", 0)
-    monkeypatch.setattr("hudi_bridge.readers.fetch_ahead._WHOLE_BYTES", 0)
     monkeypatch.setattr("hudi_bridge.readers.footers._USUAL_FOOTER_BYTES", 4096)
     table = TableWriter(folder=tmp_path / "t").create()
     rows = [{"id": f"key {row}", "ts": row, "value": f"{row * 7919 % 65521:x}"} for row in range(6000)]
@@ -99,11 +105,10 @@ def test_a_larger_base_file_takes_a_request_for_its_footer_and_one_for_neighbour
     assert requests.reads > 3
 
 
+@pytest.mark.usefixtures("all_are_large")
 def test_a_footer_that_is_larger_than_expected_is_asked_for_once_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hudi_bridge.readers.fetch_ahead._ALWAYS_WHOLE_BYTES", 0)
-    monkeypatch.setattr("hudi_bridge.readers.fetch_ahead._WHOLE_BYTES", 0)
     monkeypatch.setattr("hudi_bridge.readers.footers._USUAL_FOOTER_BYTES", 64)
     table = TableWriter(folder=tmp_path / "t").create()
     path = table.base_file(at(1), [{"id": f"key {row}", "ts": row, "value": "x" * 40} for row in range(6000)])
@@ -149,12 +154,11 @@ def test_the_next_row_group_is_fetched_while_one_is_decoded(tmp_path: Path, row_
     chunks.close()
 
 
+@pytest.mark.usefixtures("all_are_large")
 @pytest.mark.parametrize(("ahead", "most"), [(0, 1), (1, 2)])
 def test_a_store_holds_what_is_decoded_and_a_limited_part_of_what_follows(
     tmp_path: Path, ahead: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hudi_bridge.readers.fetch_ahead._ALWAYS_WHOLE_BYTES", 0)
-    monkeypatch.setattr("hudi_bridge.readers.fetch_ahead._WHOLE_BYTES", 0)
     table = TableWriter(folder=tmp_path / "t").create()
     rows = [{"id": f"key {row}", "ts": row, "value": f"{row * 7919 % 65521:x}" * 9} for row in range(12_000)]
     path = table.base_file(at(1), rows, row_group_size=2000)
@@ -317,10 +321,9 @@ def test_a_base_file_of_another_size_than_listed_is_refused(tmp_path: Path) -> N
         dataset.to_table()
 
 
+@pytest.mark.usefixtures("all_are_large")
 @pytest.mark.parametrize("damage", ["footer", "column"])
-def test_damage_is_told_as_damage(tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hudi_bridge.readers.fetch_ahead._ALWAYS_WHOLE_BYTES", 0)
-    monkeypatch.setattr("hudi_bridge.readers.fetch_ahead._WHOLE_BYTES", 0)
+def test_damage_is_told_as_damage(tmp_path: Path, damage: str) -> None:
     dataset = HudiTable.open(str(written(tmp_path / "t", 1)), CountingFileSystem()).snapshot()
     base = next((tmp_path / "t").glob("f0-0*"))
     content = bytearray(base.read_bytes())

@@ -20,7 +20,6 @@ from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
-from hudi_bridge.threads import map_in_threads
 
 _ALWAYS_WHOLE_BYTES = 1 << 20
 """Base files up to this size are fetched whole: a second request would take longer."""
@@ -30,6 +29,14 @@ _FOOTER_BYTES = 1 << 16
 
 FetchingMuch = Callable[[int], AbstractContextManager[object]]
 """Makes a context in which a number of bytes is fetched."""
+
+FetchFile = Callable[[], pa.Buffer | FileOfRanges]
+"""Fetches a file.
+
+Raises:
+    DataFileGoneError: it no longer exists.
+    StorageError: it cannot be read.
+"""
 
 
 @dataclass(frozen=True)
@@ -83,18 +90,8 @@ class FilesOfSlice:
             split.base_size_bytes if 2 * columns >= all_columns else split.base_size_bytes * columns // all_columns
         )
 
-    def fetch(self, fetching_much: FetchingMuch, files_at_once: int) -> dict[str, pa.Buffer | FileOfRanges]:
-        """The files, by path; columns of large files are fetched in the context that ``fetching_much`` makes.
-
-        Raises:
-            DataFileGoneError: a file no longer exists.
-            StorageError: a file cannot be read.
-        """
-        files = dict(self._files(fetching_much))
-        return dict(zip(files, map_in_threads(lambda fetch: fetch(), files.values(), files_at_once), strict=True))
-
-    def _files(self, fetching_much: FetchingMuch) -> Iterator[tuple[str, Callable[[], pa.Buffer | FileOfRanges]]]:
-        """What is fetched, by path, with what fetches it."""
+    def to_fetch(self, fetching_much: FetchingMuch) -> Iterator[tuple[str, FetchFile]]:
+        """The files, by path; columns of large ones are fetched in the context that ``fetching_much`` makes."""
         for path in self.split.log_paths if self._logs_fit else ():
             yield path, partial(read_log_file, self.storage, self.split, path, on_disk=False)
         # A base file of unknown size is left to its reader.

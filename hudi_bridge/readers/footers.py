@@ -3,7 +3,7 @@
 Hudi never writes another file under the name of a base file.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -142,15 +142,8 @@ def _stored_key(split: RealtimeFileSplit, path: str) -> tuple[object, ...]:
 
 def hold_footer(storage: Storage, file: FileOfRanges) -> None:
     """Read the end of a base file, with its footer if it has one, and hold it."""
-    size = file.size_bytes
-    start = max(0, size - _expected_bytes(storage))
-    end = file.read_range(start, size - start)
-    needed = _footer_bytes(end.slice(max(0, end.size - _END_BYTES)).to_pybytes())
-    if needed is not None and end.size < needed <= size:
-        # As much as is expected from now on, so that the next who looks for the footer asks for no more.
-        first = max(0, size - _expecting(storage, needed))
-        end, start = pa.py_buffer(b"".join([file.read_range(first, start - first), end])), first
-    file.hold(start, end)
+    end = _end_with_footer(storage, file.size_bytes, lambda start, size: file.read_range(start, size).to_pybytes())
+    file.hold(file.size_bytes - len(end), pa.py_buffer(end))
 
 
 def _expecting(storage: Storage, footer_bytes: int) -> int:
@@ -168,23 +161,30 @@ def _expected_bytes(storage: Storage) -> int:
 
 def _read_footer(storage: Storage, opened: Any) -> bytes | None:  # noqa: ANN401 - the stubs lack read_at's second argument
     """A Parquet file of nothing but the footer; None if the file has no footer."""
-    size = opened.size()
+    end = _end_with_footer(storage, opened.size(), lambda start, size: opened.read_at(size, start))
+    needed = _footer_bytes(end)
+    return None if needed is None or needed > len(end) else _MAGIC + end[-needed:]
+
+
+def _end_with_footer(storage: Storage, size: int, read: Callable[[int, int], bytes]) -> bytes:
+    """The end of a file of a size, with all of its footer if it has one; ``read`` takes an offset and a size.
+
+    It is as much as is expected from then on, so that whoever looks for the footer again asks for no more.
+    """
     start = max(0, size - _expected_bytes(storage))
-    tail: bytes = opened.read_at(size - start, start)
-    needed = _footer_bytes(tail[-_END_BYTES:])
-    if needed is None or needed + len(_MAGIC) > size:
-        return None
-    if needed > len(tail):
-        tail = opened.read_at(needed - len(tail), size - needed) + tail
-        _expecting(storage, needed)
-    return _MAGIC + tail[-needed:]
+    end = read(start, size - start)
+    needed = _footer_bytes(end)
+    if needed is None or needed <= len(end) or needed + len(_MAGIC) > size:
+        return end
+    first = max(0, size - _expecting(storage, needed))
+    return read(first, start - first) + end
 
 
 def _footer_bytes(end: bytes) -> int | None:
-    """The size of a footer with its length and the magic, which it ends with; None if it does not."""
+    """The size of a footer with its length and the magic, which a file ends with; None if it does not."""
     if len(end) < _END_BYTES or end[-len(_MAGIC) :] != _MAGIC:
         return None
-    return int.from_bytes(end[: -len(_MAGIC)], "little") + _END_BYTES
+    return int.from_bytes(end[-_END_BYTES : -len(_MAGIC)], "little") + _END_BYTES
 
 
 @cache

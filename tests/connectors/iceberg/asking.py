@@ -1,12 +1,50 @@
-"""Requests to the catalog service as clients in any language make them, for tables with storage credentials."""
+"""Tables whose clients get storage credentials, the service that gives them, and requests as any client makes them."""
 
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
-from hudi_bridge.connectors.iceberg.server import IcebergService
+from hudi_bridge.connectors.iceberg.access import Access, Reader
+from hudi_bridge.connectors.iceberg.server import IcebergService, ServiceOptions
 from hudi_bridge.connectors.iceberg.vending import VENDED
+from tests.connectors.iceberg.iceberg_service import running
+from tests.table_writer import TableWriter, at
+
+ACCESS = Access(tokens={"of-sales": Reader.of("sales", ["sales"]), "of-all": Reader.of("all", ["*"])})
+TABLES = ("sales/orders", "hr/pay")
+
+Serve = Callable[..., IcebergService]
+"""Starts a service with some rules for credentials, which ends with the test."""
+
+
+def written_tables(lake: Path) -> dict[str, TableWriter]:
+    """The tables, below a folder, which have a log file each."""
+    written = {}
+    for place in TABLES:
+        table = TableWriter(folder=lake / place).create()
+        table.base_file(at(1), [{"id": key, "ts": 1, "value": place} for key in "abc"])
+        table.commit(at(1))
+        table.log_file(at(2), [table.data_block(at(2), [{"id": "b", "ts": 2, "value": "new"}])])
+        table.commit(at(2))
+        written[place] = table
+    return written
+
+
+def changed(usual: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """A rule with other options, named with underscores; those that are changed to None are left out."""
+    given = usual | {name.replace("_", "-"): value for name, value in changes.items()}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+@contextmanager
+def serving(options_of: Callable[..., ServiceOptions]) -> Iterator[Serve]:
+    """What starts services with the options that are made of its arguments; they end with the block."""
+    with ExitStack() as started:
+        yield lambda *rules, **more: started.enter_context(running(options_of(*rules, **more)))
 
 
 def asked(service: IcebergService, path: str, token: str | None = "of-all", **headers: str) -> tuple[int, Any, Any]:

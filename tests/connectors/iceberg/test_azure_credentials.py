@@ -3,7 +3,7 @@
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,20 +13,25 @@ from pyarrow.fs import AzureFileSystem  # noqa: TID251 - a client of the store
 from pyiceberg.exceptions import ServerError
 
 from hudi_bridge.cli.log_lines import LogFormat, LogLevel, log_to_standard_error
-from hudi_bridge.connectors.iceberg.access import Access, Reader
 from hudi_bridge.connectors.iceberg.azure_places import AzurePlace
 from hudi_bridge.connectors.iceberg.azure_signatures import AzureSignatures
-from hudi_bridge.connectors.iceberg.server import IcebergService
+from hudi_bridge.connectors.iceberg.server import ServiceOptions
 from hudi_bridge.connectors.iceberg.storage_credentials import CredentialsRefusedError, Secret
 from hudi_bridge.connectors.iceberg.vending_config import vending_of
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.errors import QueryError
-from tests.connectors.iceberg.asking import asked, asked_for_keys
+from tests.connectors.iceberg.asking import (
+    ACCESS,
+    Serve,
+    asked,
+    asked_for_keys,
+    changed,
+    serving,
+    written_tables,
+)
 from tests.connectors.iceberg.azure_store import KEYS, azure_store, fields_of, is_signed, opens
-from tests.connectors.iceberg.iceberg_service import client, running, service_options, wait_for_line
-from tests.table_writer import TableWriter, at
+from tests.connectors.iceberg.iceberg_service import client, service_options, wait_for_line
 
-ACCESS = Access(tokens={"of-sales": Reader.of("sales", ["sales"]), "of-all": Reader.of("all", ["*"])})
 LAKE, VIEWS = "lake.dfs.core.windows.net", "views.dfs.core.windows.net"
 TABLE = "namespaces/sales/tables/orders"
 SECRETS = {"LAKE_KEY": KEYS["lake"], "VIEWS_KEY": KEYS["views"]}
@@ -47,39 +52,25 @@ def rule(**changes: Any) -> dict[str, Any]:
         "scratch-account-key-env": "VIEWS_KEY",
         "session-seconds": 900,
     }
-    given = usual | {name.replace("_", "-"): value for name, value in changes.items()}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-Serve = Callable[..., IcebergService]
+    return changed(usual, changes)
 
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Serve]:
     """Starts a service whose tables and scratch folder clients know by URIs of Azure; it reads them on the disk."""
-    for place in ("sales/orders", "hr/pay"):
-        table = TableWriter(folder=tmp_path / "lake" / "tables" / place).create()
-        table.base_file(at(1), [{"id": key, "ts": 1, "value": place} for key in "abc"])
-        table.commit(at(1))
-        table.log_file(at(2), [table.data_block(at(2), [{"id": "b", "ts": 2, "value": "new"}])])
-        table.commit(at(2))
-    started = []
+    written_tables(tmp_path / "lake" / "tables")
 
-    def start(*rules: dict[str, Any], scratch: str | None = f"abfss://scratch@{VIEWS}") -> IcebergService:
+    def options(*rules: dict[str, Any], scratch: str | None = f"abfss://scratch@{VIEWS}") -> ServiceOptions:
         folder, lake = tmp_path / "views" / "scratch", tmp_path / "lake" / "tables"
         located = [f"{lake}=abfss://tables@{LAKE}", *([f"{folder}={scratch}"] if scratch else [])]
-        options = replace(
+        return replace(
             service_options(folder, [lake], access=ACCESS, access_log=True),
             locations=Locations.of(tuple(located)),
             vending=vending_of({"credentials": list(rules)}),
         )
-        context = running(options)
-        started.append(context)
-        return context.__enter__()
 
-    yield start
-    for context in started:
-        context.__exit__(None, None, None)
+    with serving(options) as serve:
+        yield serve
 
 
 def signatures(key: str = "LAKE_KEY", scratch_key: str | None = None) -> AzureSignatures:

@@ -7,7 +7,7 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,9 @@ from pyiceberg.exceptions import ServerError, ServiceUnavailableError
 
 from hudi_bridge.cli.log_lines import LogFormat, LogLevel, log_to_standard_error
 from hudi_bridge.connectors.iceberg import google_tokens
-from hudi_bridge.connectors.iceberg.access import Access, Reader
 from hudi_bridge.connectors.iceberg.gcs_tokens import GcsTokens, access_boundary, cel_text
 from hudi_bridge.connectors.iceberg.google_tokens import GoogleTokens
-from hudi_bridge.connectors.iceberg.server import IcebergService
+from hudi_bridge.connectors.iceberg.server import ServiceOptions
 from hudi_bridge.connectors.iceberg.storage_credentials import CredentialsRefusedError, CredentialsUnavailableError
 from hudi_bridge.connectors.iceberg.vending_config import vending_of
 from hudi_bridge.connectors.lakes.roots import Roots
@@ -29,13 +28,19 @@ from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.errors import QueryError
 from hudi_bridge.storage import Storage
 from tests.compare import differences
-from tests.connectors.iceberg.asking import asked, asked_for_keys
+from tests.connectors.iceberg.asking import (
+    ACCESS,
+    Serve,
+    asked,
+    asked_for_keys,
+    changed,
+    serving,
+    written_tables,
+)
 from tests.connectors.iceberg.google_store import GoogleStore, google_store
-from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options, wait_for_line
-from tests.table_writer import TableWriter, at
+from tests.connectors.iceberg.iceberg_service import client, rows, service_options, wait_for_line
+from tests.table_writer import TableWriter
 
-ACCESS = Access(tokens={"of-sales": Reader.of("sales", ["sales"]), "of-all": Reader.of("all", ["*"])})
-TABLES = ("sales/orders", "hr/pay")
 PLACES = ("gs://lake/t",)
 NOBODY = {
     "header.X-Iceberg-Access-Delegation": "",
@@ -47,16 +52,7 @@ REFRESH = "gcs.oauth2.refresh-credentials-endpoint"
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TableWriter]:
-    """Tables that have a log file each."""
-    written = {}
-    for place in TABLES:
-        table = TableWriter(folder=tmp_path_factory.mktemp("lake") / place).create()
-        table.base_file(at(1), [{"id": key, "ts": 1, "value": place} for key in "abc"])
-        table.commit(at(1))
-        table.log_file(at(2), [table.data_block(at(2), [{"id": "b", "ts": 2, "value": "new"}])])
-        table.commit(at(2))
-        written[place] = table
-    return written
+    return written_tables(tmp_path_factory.mktemp("lake"))
 
 
 @pytest.fixture(scope="module")
@@ -86,32 +82,23 @@ def rule(store: GoogleStore, tmp_path: Path, **changes: Any) -> dict[str, Any]:
         "service-account-file": str(store.key_file(tmp_path)),
         "sts-endpoint": f"{store.endpoint}/sts",
     }
-    given = usual | {name.replace("_", "-"): value for name, value in changes.items()}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-Serve = Callable[..., IcebergService]
+    return changed(usual, changes)
 
 
 @pytest.fixture
 def serve(store: GoogleStore, tmp_path: Path) -> Iterator[Serve]:
     """Starts a service whose tables and scratch folder are in the store, with some rules for credentials."""
-    started = []
 
-    def start(*rules: dict[str, Any]) -> IcebergService:
-        options = replace(
+    def options(*rules: dict[str, Any]) -> ServiceOptions:
+        return replace(
             service_options(tmp_path / "unused", [], [f"x={tmp_path}"], access=ACCESS, access_log=True),
             tables=Roots.of(["gs://lake"], [], store.options),
             scratch=Scratch(storage=Storage.open(f"gs://views/{tmp_path.name}", options=store.options)),
             vending=vending_of({"credentials": list(rules)}),
         )
-        context = running(options)
-        started.append(context)
-        return context.__enter__()
 
-    yield start
-    for context in started:
-        context.__exit__(None, None, None)
+    with serving(options) as serve:
+        yield serve
 
 
 def tokens(store: GoogleStore, tmp_path: Path, **changes: str) -> GcsTokens:

@@ -17,10 +17,9 @@ from botocore.exceptions import ClientError
 from pyiceberg.exceptions import NoSuchTableError, ServerError, ServiceUnavailableError
 
 from hudi_bridge.cli.log_lines import LogFormat, LogLevel, log_to_standard_error
-from hudi_bridge.connectors.iceberg.access import Access, Reader
 from hudi_bridge.connectors.iceberg.assumed_roles import AssumedRole, partition_of, read_policy
 from hudi_bridge.connectors.iceberg.renewed_credentials import RenewedCredentials
-from hudi_bridge.connectors.iceberg.server import IcebergService
+from hudi_bridge.connectors.iceberg.server import IcebergService, ServiceOptions
 from hudi_bridge.connectors.iceberg.storage_credentials import (
     CredentialsRefusedError,
     CredentialsUnavailableError,
@@ -33,13 +32,19 @@ from hudi_bridge.connectors.lakes.roots import Roots
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.errors import QueryError
 from tests.compare import differences
-from tests.connectors.iceberg.asking import asked, asked_for_keys
+from tests.connectors.iceberg.asking import (
+    ACCESS,
+    Serve,
+    asked,
+    asked_for_keys,
+    changed,
+    serving,
+    written_tables,
+)
 from tests.connectors.iceberg.guarded_store import EXTERNAL_ID, REGION, GuardedStore, guarded_store
-from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options, wait_for_line
-from tests.table_writer import TableWriter, at
+from tests.connectors.iceberg.iceberg_service import client, rows, service_options, wait_for_line
+from tests.table_writer import TableWriter
 
-ACCESS = Access(tokens={"of-sales": Reader.of("sales", ["sales"]), "of-all": Reader.of("all", ["*"])})
-TABLES = ("sales/orders", "hr/pay")
 NOBODY = {
     "header.X-Iceberg-Access-Delegation": "",
     "s3.access-key-id": "nobody",
@@ -52,16 +57,7 @@ PLACES = ("s3://lake/t",)
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TableWriter]:
-    """Tables that have a log file each."""
-    written = {}
-    for place in TABLES:
-        table = TableWriter(folder=tmp_path_factory.mktemp("lake") / place).create()
-        table.base_file(at(1), [{"id": key, "ts": 1, "value": place} for key in "abc"])
-        table.commit(at(1))
-        table.log_file(at(2), [table.data_block(at(2), [{"id": "b", "ts": 2, "value": "new"}])])
-        table.commit(at(2))
-        written[place] = table
-    return written
+    return written_tables(tmp_path_factory.mktemp("lake"))
 
 
 @pytest.fixture(scope="module")
@@ -88,16 +84,12 @@ def rule(store: GuardedStore, tmp_path: Path, **changes: Any) -> dict[str, Any]:
         "access-key-id-env": "KEY_ID_OF_TESTS",
         "secret-access-key-file": str(tmp_path / "secret"),
     }
-    given = usual | {name.replace("_", "-"): value for name, value in changes.items()}
-    return {name: value for name, value in given.items() if value is not None}
+    return changed(usual, changes)
 
 
 def static_rule(store: GuardedStore, tmp_path: Path, **changes: Any) -> dict[str, Any]:
     of_sts = dict.fromkeys(("role", "external_id", "session_seconds", "sts_endpoint"))
     return rule(store, tmp_path, kind="static", **{**of_sts, **changes})
-
-
-Serve = Callable[..., IcebergService]
 
 
 @pytest.fixture
@@ -107,22 +99,17 @@ def serve(store: GuardedStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     # The clients of these tests have no keys of their own.
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name, raising=False)
-    started = []
 
-    def start(*rules: dict[str, Any]) -> IcebergService:
-        options = replace(
+    def options(*rules: dict[str, Any]) -> ServiceOptions:
+        return replace(
             service_options(tmp_path / "unused", [], [f"x={tmp_path}"], access=ACCESS, access_log=True),
             tables=Roots.of([store.uri("lake")], []),
             scratch=Scratch.open(store.uri(f"views/{tmp_path.name}")),
             vending=vending_of({"credentials": list(rules)}) if rules else None,
         )
-        context = running(options)
-        started.append(context)
-        return context.__enter__()
 
-    yield start
-    for context in started:
-        context.__exit__(None, None, None)
+    with serving(options) as serve:
+        yield serve
 
 
 def opened_with(config: dict[str, str]) -> Any:
