@@ -66,22 +66,23 @@ class AzureSignatures:
                 f"the scratch folder is in the account {account} of Azure, whose key no option names: "
                 "scratch-account-key-file or -env"
             )
-        return account_key(place)
+        try:
+            return account_key(place)
+        except QueryError as error:
+            raise CredentialsRefusedError(str(error)) from None
 
 
 def account_key(place: Secret) -> str:
     """The key of a storage account.
 
     Raises:
-        CredentialsRefusedError: there is none in the place; the text has nothing of what is there.
+        QueryError: there is none in the place; the text has nothing of what is there.
     """
+    key = place.read()
     try:
-        key = place.read()
         base64.b64decode(key, validate=True)
-    except QueryError as error:
-        raise CredentialsRefusedError(str(error)) from None
     except ValueError:
-        raise CredentialsRefusedError(f"{place.option} names a place with no key in base64") from None
+        raise QueryError(place.option, "a place with no key in base64", "the key of a storage account") from None
     return key
 
 
