@@ -1,11 +1,9 @@
 """The columns of rows that tell what logs delete from base files.
 
 ``FILE`` is the name of a base file, ``BLOCK`` the number of a block of ``BLOCK_ROWS`` of its rows, and in ``BITS`` bit
-``n % 64`` of word ``n // 64`` is set if row ``n`` of the block is deleted or replaced. Where such rows are too many for
-the driver, they are kept among the rows of the table that logs add: those have nulls in these columns.
+``n % 64`` of word ``n // 64`` is set if row ``n`` of the block is deleted or replaced.
 """
 
-from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,8 +12,6 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col, expr
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
-
-from hudi_bridge.connectors.spark.types import arrow_layout, spark_schema
 
 PREFIX = "_hudi_bridge_"
 FILE = f"{PREFIX}file"
@@ -45,14 +41,9 @@ BLOCKS_LAYOUT = pa.schema([pa.field(name, kind) for name, (kind, _) in _TYPES.it
 """The Arrow types of the same columns, as Spark takes them."""
 
 
-def delta_schema(table: pa.Schema) -> StructType:
-    """The columns in Spark's types, with those of a table."""
-    return StructType([*BLOCKS_SCHEMA.fields, *spark_schema(table).fields])
-
-
-def delta_layout(table: pa.Schema) -> pa.Schema:
-    """The columns in the Arrow types that Spark takes, with those of a table."""
-    return pa.schema([*BLOCKS_LAYOUT, *arrow_layout(table)])
+def blocks_in(rows: int) -> int:
+    """The number of blocks of a file of so many rows."""
+    return -(-rows // BLOCK_ROWS)
 
 
 def deleted_blocks(file: str, positions: Positions) -> pa.RecordBatch:
@@ -65,15 +56,6 @@ def deleted_blocks(file: str, positions: Positions) -> pa.RecordBatch:
     bits = pa.ListArray.from_arrays(ends, words).cast(BLOCKS_LAYOUT.field(BITS).type)
     names: Any = pa.repeat(file, len(blocks))
     return pa.RecordBatch.from_arrays([names, pa.array(blocks, pa.int64()), bits], schema=BLOCKS_LAYOUT)
-
-
-def told_blocks(batches: Sequence[bytes]) -> pa.RecordBatch:
-    """The blocks of some batches as one."""
-    read = [pa.ipc.read_record_batch(pa.py_buffer(batch), BLOCKS_LAYOUT) for batch in batches]
-    blocks: pa.RecordBatch = pa.concat_batches(  # type: ignore[attr-defined]
-        read or [pa.RecordBatch.from_pylist([], schema=BLOCKS_LAYOUT)]
-    )
-    return blocks
 
 
 def _columns_of_place() -> list[Column]:

@@ -4,10 +4,16 @@ The batches stay as the workers have sent them, in the memory of executors and o
 Spark take columns from them as they need them. Nothing but the DataFrames refers to them: when the JVM collects the
 last one, Spark's ``ContextCleaner`` frees the blocks. Lost blocks are computed again.
 
-Source: ``PythonRDD``, ``SQLUtils``, ``ArrowConverters``, ``LogicalRDD`` and ``ContextCleaner`` of Spark.
+The workers send pairs of a kind and of bytes. The job returns the reports and the batches that tasks tell the driver.
+These batches stay in its JVM: to its Python, what has more than 8 KB often takes 40 ms by a socket, be it of Py4J or of
+an accumulator (Nagle's algorithm waits for an acknowledgement that is delayed).
+
+Source: ``PythonRDD``, ``PairwiseRDD``, ``JavaPairRDD``, ``SQLUtils``, ``ArrowConverters``, ``LogicalRDD`` and
+``ContextCleaner`` of Spark.
 """
 
 import pickle
+import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -15,16 +21,23 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark import Accumulator, AccumulatorParam, StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from hudi_bridge.caching import BoundedCache
+from hudi_bridge.connectors.spark.java import java_class
 from hudi_bridge.connectors.spark.worker_imports import forgetting_zip_importers
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+_STORAGE_LEVEL = "org.apache.spark.storage.StorageLevel"
+_SQL_UTILS = "org.apache.spark.sql.api.r.SQLUtils"
+_REPORTS = 0
+TOLD = 1
+"""The kind of the batches that become part of plans, and have to be small; greater numbers are kinds to keep."""
+_KIND = struct.Struct(">q")
 
 _MOST_SESSIONS = 16
 _SESSIONS: "WeakKeyDictionary[SparkSession, BoundedCache]" = WeakKeyDictionary()
@@ -32,25 +45,36 @@ _SESSIONS: "WeakKeyDictionary[SparkSession, BoundedCache]" = WeakKeyDictionary()
 Reports = dict[int, R]
 """What tasks tell the driver, by keys of theirs: a task that runs again tells the same."""
 
+Sent = tuple[int, pa.RecordBatch]
+"""A batch and its kind."""
+
 
 class KeptBatches(Generic[R]):
     """The Arrow batches of tasks that have run, and their reports."""
 
-    def __init__(self, spark: SparkSession, batches: Any, reports: Reports[R]) -> None:  # noqa: ANN401 - of the JVM
+    def __init__(self, spark: SparkSession, pairs: Any, results: Any) -> None:  # noqa: ANN401 - of the JVM
         self._spark = spark
-        self._batches = batches
-        self.reports = reports
+        self._pairs = pairs
+        self._told = java_class(spark, "java.util.ArrayList")()
+        self.reports: Reports[R] = {}
+        place = 0
+        while place < len(results):
+            reports, told = pickle.loads(results[place])  # noqa: S301 - from the tasks of this job
+            self.reports.update(reports)
+            self._told.addAll(results.subList(place + 1, place + 1 + told))
+            place += 1 + told
         self._jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no other access
 
-    def rows(self, schema: StructType, size_bytes: int) -> DataFrame:
-        """The rows, which Spark takes to be of that size when it chooses a join."""
+    def rows(self, kind: int, schema: StructType, size_bytes: int) -> DataFrame:
+        """The rows of the batches of a kind, which Spark takes to be of about that size when it chooses a join."""
         java = _session_for(self._spark, size_bytes)._jsparkSession  # noqa: SLF001
         types = java.parseDataType(schema.json())
-        return self._of_user(self._jvm.org.apache.spark.sql.api.r.SQLUtils.toDataFrame(self._batches, types, java))
+        batches = self._jvm.PythonRDD.valueOfPair(_of_kinds(self._pairs, kind, kind))
+        return self._of_user(java_class(self._spark, _SQL_UTILS).toDataFrame(batches, types, java))
 
-    def rows_of_driver(self, batch: pa.RecordBatch, schema: StructType) -> DataFrame:
-        """The rows of a small Arrow batch of the driver, which become part of the plan."""
-        batches = self._jvm.PythonUtils.toSeq([batch.serialize().to_pybytes()]).iterator()
+    def told(self, schema: StructType) -> DataFrame:
+        """The rows that tasks have told the driver, which are part of the plan."""
+        batches = self._jvm.PythonUtils.toSeq(self._told).iterator()
         # Their size is known from the plan.
         java = _session_for(self._spark, 1)._jsparkSession  # noqa: SLF001
         return self._of_user(self._jvm.PythonSQLUtils.toDataFrame(batches, schema.json(), java))
@@ -64,10 +88,10 @@ class KeptBatches(Generic[R]):
 def run_and_keep(
     spark: SparkSession,
     tasks: Sequence[T],
-    run: Callable[[T, Reports[R]], Iterator[pa.RecordBatch]],
+    run: Callable[[T, Reports[R]], Iterator[Sent]],
     meanwhile: Callable[[], object] = bool,
 ) -> KeptBatches[R]:
-    """Runs each of ``tasks`` as one Spark task, which yields batches and adds to its reports.
+    """Runs each of ``tasks`` as one Spark task, which yields batches with their kinds and adds to its reports.
 
     The driver calls ``meanwhile`` while the tasks run.
 
@@ -75,67 +99,63 @@ def run_and_keep(
         PySparkException: a task has failed, with the text of its error.
     """
     context = spark.sparkContext
-    gathered: _Gathered[R] = _Gathered()
-    reports = context.accumulator({}, gathered)
+    jvm: Any = context._jvm  # noqa: SLF001 - PySpark has no other access
     pickled = [pickle.dumps(task) for task in tasks]
-    rows: Any = context.parallelize(pickled, len(pickled)).mapPartitions(partial(_run, run, reports))
+    sent: Any = context.parallelize(pickled, len(pickled)).mapPartitions(partial(_run, run))
     # Java gets the bytes as they are.
-    rows._bypass_serializer = True  # noqa: SLF001 - PySpark has no other access
-    batches = rows._jrdd.persist(context._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK))  # noqa: SLF001
+    sent._bypass_serializer = True  # noqa: SLF001
+    level = java_class(spark, _STORAGE_LEVEL).MEMORY_AND_DISK()
+    pairs = jvm.PairwiseRDD(sent._jrdd.rdd()).asJavaPairRDD().persist(level)  # noqa: SLF001
     # Submitted by this thread, the job has its group, pool and description.
-    job = batches.countAsync()
+    job = _of_kinds(pairs, _REPORTS, TOLD).values().collectAsync()
     try:
         meanwhile()
-        job.get()
+        results = job.get()
     except BaseException as error:
         job.cancel(True)  # noqa: FBT003 - of Java
         if isinstance(error, Py4JJavaError):
             raise PySparkException(str(error)) from error
         raise
-    found = dict(reports.value)
-    # PySpark keeps accumulators for ever.
-    reports.value.clear()
-    gathered.is_closed = True
-    return KeptBatches(spark, batches, found)
+    return KeptBatches(spark, pairs, results)
+
+
+def _of_kinds(pairs: Any, first: int, last: int) -> Any:  # noqa: ANN401 - of the JVM
+    return pairs.filterByRange(_java_long(first), _java_long(last))
+
+
+def _java_long(kind: int) -> int:
+    """A number that Py4J makes a ``Long`` of, as those of pairs are, since it has more than 32 bits."""
+    return 1 + kind << 32
 
 
 def _session_for(spark: SparkSession, size_bytes: int) -> SparkSession:
-    """A session that takes rows to be of that size; the same one for all reads, as it takes a while to make.
+    """A session that takes rows to be of that size, or up to twice of it.
 
     Spark asks the session of rows that it does not know, not that of a query, how to read them, and how large they are.
+    Reads of about the same size share one, as it takes a while to make.
     """
     known = _SESSIONS.setdefault(spark, BoundedCache(_MOST_SESSIONS))
-    session: SparkSession | None = known.get(size_bytes)
+    size = 1 << max(0, size_bytes - 1).bit_length()
+    session: SparkSession | None = known.get(size)
     if session is None:
         session = spark.newSession()
         session.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "false")
-        session.conf.set("spark.sql.defaultSizeInBytes", str(max(1, size_bytes)))
-        known.put(size_bytes, session, 1)
+        session.conf.set("spark.sql.defaultSizeInBytes", str(size))
+        known.put(size, session, 1)
     return session
 
 
-class _Gathered(AccumulatorParam[Reports[R]]):
-    """Collects reports until it is closed."""
-
-    is_closed = False
-
-    def zero(self, value: Reports[R]) -> Reports[R]:  # noqa: ARG002 - as PySpark calls it
-        return {}
-
-    def addInPlace(self, value1: Reports[R], value2: Reports[R]) -> Reports[R]:  # noqa: N802 - PySpark's name
-        if not self.is_closed:
-            value1.update(value2)
-        return value1
-
-
-def _run(
-    run: Callable[[T, Reports[R]], Iterator[pa.RecordBatch]],
-    reports: "Accumulator[Reports[R]]",
-    pickled: Iterable[bytes],
-) -> Iterator[pa.Buffer]:
+def _run(run: Callable[[T, Reports[R]], Iterator[Sent]], pickled: Iterable[bytes]) -> Iterator[object]:
+    """Kinds and bytes in turn: of kept batches, of the reports with the number of told batches, and of these."""
     with forgetting_zip_importers():
         for task in pickled:
-            found: Reports[R] = {}
-            for batch in run(pickle.loads(task), found):  # noqa: S301 - from the driver of this job
-                yield batch.serialize()
-            reports.add(found)
+            reports: Reports[R] = {}
+            told = []
+            for kind, batch in run(pickle.loads(task), reports):  # noqa: S301 - from the driver of this job
+                if kind == TOLD:
+                    told.append(batch)
+                else:
+                    yield from (_KIND.pack(_java_long(kind)), batch.serialize())
+            yield from (_KIND.pack(_java_long(_REPORTS)), pickle.dumps((reports, len(told))))
+            for batch in told:
+                yield from (_KIND.pack(_java_long(TOLD)), batch.serialize())

@@ -8,6 +8,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from hudi_bridge.connectors.spark.java import java_class
 from hudi_bridge.masking import without_secrets
 from hudi_bridge.storage import Storage
 
@@ -41,8 +42,7 @@ class SparkFolder:
             NotNativeError: Spark has no access to it, or not by this name.
         """
         storage = Storage.open(table_path)
-        jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no other access
-        encoding = str(jvm.java.lang.System.getProperty("sun.jnu.encoding"))
+        encoding = str(java_class(spark, "java.lang.System").getProperty("sun.jnu.encoding"))
         only_ascii = storage.is_local and encoding.upper() != "UTF-8"
         reasons = []
         for path in [f"file://{storage.root}"] if storage.is_local else _uris(table_path):
@@ -73,10 +73,10 @@ def _uris(table_path: str) -> list[str]:
 
 
 def _why_not_found(spark: SparkSession, file: str) -> str | None:
-    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
-    settings = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
+    session: Any = spark._jsparkSession  # noqa: SLF001 - PySpark has no other access
+    settings = session.sessionState().newHadoopConf()
     try:
-        path = jvm.org.apache.hadoop.fs.Path(file)
+        path = java_class(spark, "org.apache.hadoop.fs.Path")(file)
         if path.getFileSystem(settings).exists(path):
             return None
     except (Py4JJavaError, PySparkException) as error:

@@ -9,20 +9,15 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum, auto
 from functools import reduce
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import broadcast, col
+from pyspark.sql.functions import broadcast
 
-from hudi_bridge.connectors.spark.deleted_bits import BITS_SCHEMA, are_few, bits_of, without_bits
-from hudi_bridge.connectors.spark.delta_columns import (
-    BLOCKS_SCHEMA,
-    FILE,
-    delta_schema,
-    told_blocks,
-    without_deleted,
-)
+from hudi_bridge.connectors.spark.deleted_bits import MOST_FILES, without_bits
+from hudi_bridge.connectors.spark.delta_columns import BLOCKS_SCHEMA, without_deleted
 from hudi_bridge.connectors.spark.errors import cause_of
 from hudi_bridge.connectors.spark.jobs import frame_of
 from hudi_bridge.connectors.spark.kept_rows import KeptBatches, run_and_keep
@@ -32,7 +27,8 @@ from hudi_bridge.connectors.spark.native_location import NotNativeError, SparkFo
 from hudi_bridge.connectors.spark.native_scan import BaseFileScans, with_values_of
 from hudi_bridge.connectors.spark.plan import Listing, pack
 from hudi_bridge.connectors.spark.routes import SliceRoutes
-from hudi_bridge.connectors.spark.slice_deltas import DeltaJob, DeltaTask, MergedSlice
+from hudi_bridge.connectors.spark.slice_deltas import BLOCKS, ROWS, DeltaJob, DeltaTask, MergedSlice
+from hudi_bridge.connectors.spark.types import spark_schema
 
 _LOG = logging.getLogger(__name__)
 
@@ -42,6 +38,14 @@ _WEIGHT_OF_FOOTER = 1 << 18
 _MOST_TOLD = 10_000
 _MOST_BROADCAST = 100_000
 _BLOCK_BYTES = 400
+
+
+class _Deletes(Enum):
+    """How the rows of a base file that logs delete are told."""
+
+    NONE = auto()
+    BITS = auto()
+    BLOCKS = auto()
 
 
 def snapshot_frame(spark: SparkSession, listing: Listing) -> tuple[DataFrame, SliceRoutes]:
@@ -82,19 +86,20 @@ def snapshot_frame(spark: SparkSession, listing: Listing) -> tuple[DataFrame, Sl
 def _merged(
     spark: SparkSession, listing: Listing, places: Sequence[int], meanwhile: Callable[[], object]
 ) -> KeptBatches[MergedSlice]:
-    """What the logs of the slices at some places do; the rows have the columns of ``delta_columns``."""
+    """What the logs of the slices at some places do."""
     splits = [listing.splits[place] for place in places]
     weights = [split.weight if split.has_logs else _WEIGHT_OF_FOOTER for split in splits]
     cores = spark.sparkContext.defaultParallelism
     groups = pack(weights, listing.options.partition_bytes, cores)
     tasks: list[DeltaTask] = [tuple((places[index], splits[index].pickled) for index in group) for group in groups]
-    # Cores without a task are free for the threads of others.
-    job = DeltaJob(reading=listing.reading, most_blocks=_MOST_TOLD // len(tasks), use_threads=2 * len(tasks) <= cores)
-    merged = run_and_keep(spark, tasks, job, meanwhile)
-    if len(merged.reports) < len(places):
-        # Spark goes on if the connection to the driver's Python breaks.
-        raise PySparkException(f"found reports of {len(merged.reports)} file slices, expected {len(places)}")
-    return merged
+    job = DeltaJob(
+        reading=listing.reading,
+        most_blocks=_MOST_TOLD // len(tasks),
+        few_files=sum(split.has_logs and split.base_path is not None for split in splits) <= MOST_FILES,
+        # Cores without a task are free for the threads of others.
+        use_threads=2 * len(tasks) <= cores,
+    )
+    return run_and_keep(spark, tasks, job, meanwhile)
 
 
 def _expect_scans(scans: BaseFileScans, listing: Listing, folder: SparkFolder, places: Sequence[int]) -> None:
@@ -114,32 +119,21 @@ def _native_parts(
     spark: SparkSession, listing: Listing, folder: SparkFolder, merged: KeptBatches[MergedSlice], scans: BaseFileScans
 ) -> Iterator[DataFrame]:
     schema = listing.reading.schema
-    slices = sorted(merged.reports.items())
-    paths: dict[bool, list[str]] = {False: [], True: []}
-    rows_by_file = {}
-    for place, one in slices:
+    paths: dict[_Deletes, list[str]] = {}
+    for place, one in sorted(merged.reports.items()):
         if one.left:
-            path = f"{folder.path}/{listing.splits[place].base_path}"
-            paths[one.deleted > 0].append(path)
-            if one.deleted:
-                rows_by_file[path.rpartition("/")[2]] = one.deleted + one.left
-    blocks_kept = sum(one.blocks_kept for _, one in slices)
-    size = sum(one.added_bytes for _, one in slices) + blocks_kept * _BLOCK_BYTES
-    kept = merged.rows(delta_schema(schema), size)
-    if paths[False]:
-        yield with_values_of(schema, scans.of(paths[False]))
-    if paths[True]:
-        told = told_blocks([batch for _, one in slices for batch in one.blocks])
-        scan = scans.of(paths[True])
-        if not blocks_kept and are_few(rows_by_file):
-            bits = merged.rows_of_driver(bits_of(rows_by_file, told), BITS_SCHEMA)
-            left = without_bits(spark, scan, rows_by_file, bits)
-        else:
-            blocks = merged.rows_of_driver(told, BLOCKS_SCHEMA)
-            if blocks_kept:
-                blocks = blocks.unionByName(kept.where(col(FILE).isNotNull()).select(blocks.columns))
-            told_all = broadcast(blocks) if blocks_kept <= _MOST_BROADCAST else blocks
-            left = without_deleted(scan, told_all)
-        yield with_values_of(schema, left)
-    if any(one.added for _, one in slices):
-        yield (kept.where(col(FILE).isNull()) if blocks_kept else kept).drop(*BLOCKS_SCHEMA.names)
+            deletes = _Deletes.NONE if not one.deleted else _Deletes.BITS if one.in_bits else _Deletes.BLOCKS
+            paths.setdefault(deletes, []).append(f"{folder.path}/{listing.splits[place].base_path}")
+    for deletes, of_scan in paths.items():
+        scan = scans.of(of_scan)
+        if deletes is _Deletes.BITS:
+            files = [path.rpartition("/")[2] for path in of_scan]
+            scan = without_bits(spark, scan, files, merged.told(BLOCKS_SCHEMA))
+        elif deletes is _Deletes.BLOCKS:
+            blocks, kept = merged.told(BLOCKS_SCHEMA), sum(one.blocks_kept for one in merged.reports.values())
+            if kept:
+                blocks = blocks.unionByName(merged.rows(BLOCKS, BLOCKS_SCHEMA, kept * _BLOCK_BYTES))
+            scan = without_deleted(scan, broadcast(blocks) if kept <= _MOST_BROADCAST else blocks)
+        yield with_values_of(schema, scan)
+    if any(one.added for one in merged.reports.values()):
+        yield merged.rows(ROWS, spark_schema(schema), sum(one.added_bytes for one in merged.reports.values()))

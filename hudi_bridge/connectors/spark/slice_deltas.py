@@ -8,15 +8,10 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from hudi_bridge.connectors.spark.delta_columns import (
-    BLOCK_ROWS,
-    BLOCKS_LAYOUT,
-    Positions,
-    deleted_blocks,
-    delta_layout,
-)
+from hudi_bridge.connectors.spark.deleted_bits import deleted_bits
+from hudi_bridge.connectors.spark.delta_columns import BLOCK_ROWS, Positions, blocks_in, deleted_blocks
 from hudi_bridge.connectors.spark.errors import noting_error_details
-from hudi_bridge.connectors.spark.kept_rows import Reports
+from hudi_bridge.connectors.spark.kept_rows import TOLD, Reports, Sent
 from hudi_bridge.connectors.spark.native_columns import why_not_native
 from hudi_bridge.connectors.spark.plan import Reading, load_split
 from hudi_bridge.connectors.spark.types import arrow_layout, in_layout
@@ -26,6 +21,9 @@ from hudi_bridge.storage import Storage
 
 DeltaTask: TypeAlias = tuple[tuple[int, bytes], ...]
 """The slices that one Spark task merges: the place of each among all, and the pickled split."""
+
+ROWS, BLOCKS = TOLD + 1, TOLD + 2
+"""The kinds of batches that are kept: rows of the table, and blocks of deleted positions."""
 
 # Of the base file.
 _ROWS_PER_BATCH = BLOCK_ROWS * 1024
@@ -38,8 +36,8 @@ class MergedSlice:
     """What the merge of a slice tells the driver.
 
     ``reason`` says why Spark must not read its base file; the rest is 0 then. The logs have ``deleted`` rows of the
-    base file, ``left`` others in it, and ``added`` some, of ``added_bytes`` in Arrow. ``blocks`` are batches of
-    deleted positions; ``blocks_kept`` more rows of such are kept with the rows.
+    base file, ``left`` others in it, and ``added`` some, of ``added_bytes`` in Arrow. Of the deleted positions,
+    ``blocks_kept`` blocks are kept, and others are told; ``in_bits`` says that they are told as ``deleted_bits``.
     """
 
     reason: str | None = None
@@ -47,21 +45,26 @@ class MergedSlice:
     left: int = 0
     added: int = 0
     added_bytes: int = 0
-    blocks: tuple[bytes, ...] = ()
     blocks_kept: int = 0
+    in_bits: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaJob:
-    """What all tasks have in common: each tells the driver at most ``most_blocks`` blocks of deleted positions."""
+    """What all tasks have in common.
+
+    Each tells the driver at most ``most_blocks`` blocks of deleted positions, or as many bits if there are
+    ``few_files``.
+    """
 
     reading: Reading
     most_blocks: int
+    few_files: bool
     use_threads: bool
 
-    def __call__(self, task: DeltaTask, reports: Reports[MergedSlice]) -> Iterator[pa.RecordBatch]:
-        """The rows that logs add, in the layout of ``delta_layout``; reports every slice by its place."""
-        reading, layout = self.reading, delta_layout(self.reading.schema)
+    def __call__(self, task: DeltaTask, reports: Reports[MergedSlice]) -> Iterator[Sent]:
+        """The ``ROWS`` that logs add, and deleted positions, told or kept; reports every slice by its place."""
+        reading = self.reading
         storages: dict[str, Storage] = {}
         room = self.most_blocks
         with noting_error_details():
@@ -85,27 +88,29 @@ class DeltaJob:
                     for rows in in_layout(_passing(reading, delta), arrow_layout(reading.schema)):
                         added += rows.num_rows
                         added_bytes += rows.nbytes
-                        yield from _pieces(_in_delta_layout(rows, layout))
-                    deleted = left = blocks_kept = 0
-                    told: list[bytes] = []
-                    if base is not None:
-                        positions = delta.deleted_positions
-                        deleted, left = len(positions), base.rows - len(positions)
-                        # Without any row left, the file is not read.
-                        for blocks in _blocks(base.path.rpartition("/")[2], positions) if left else ():
-                            if blocks.num_rows <= room:
-                                room -= blocks.num_rows
-                                told.append(blocks.serialize().to_pybytes())
-                            else:
-                                blocks_kept += blocks.num_rows
-                                yield _in_delta_layout(blocks, layout)
+                        yield from ((ROWS, piece) for piece in _pieces(rows))
+                    if base is None:
+                        reports[place] = MergedSlice(added=added, added_bytes=added_bytes)
+                        continue
+                    positions, name = delta.deleted_positions, base.path.rpartition("/")[2]
+                    left = base.rows - len(positions)
+                    in_bits = self.few_files and blocks_in(base.rows) <= room
+                    deletes: list[pa.RecordBatch] = []
+                    # Without any row left, the file is not read.
+                    if len(positions) and left:
+                        deletes += [deleted_bits(name, positions, base.rows)] if in_bits else _blocks(name, positions)
+                    blocks = blocks_in(base.rows) if in_bits else sum(batch.num_rows for batch in deletes)
+                    is_told = blocks <= room
+                    yield from ((TOLD if is_told else BLOCKS, batch) for batch in deletes)
+                    if deletes and is_told:
+                        room -= blocks
                     reports[place] = MergedSlice(
-                        deleted=deleted,
-                        left=left,
                         added=added,
                         added_bytes=added_bytes,
-                        blocks=tuple(told),
-                        blocks_kept=blocks_kept,
+                        deleted=len(positions),
+                        left=left,
+                        blocks_kept=0 if is_told else blocks,
+                        in_bits=in_bits,
                     )
 
 
@@ -130,14 +135,3 @@ def _pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     most = 1 + rows.num_rows * _PIECE_BYTES // max(1, rows.nbytes)
     for start in range(0, rows.num_rows, most):
         yield rows.slice(start, most)
-
-
-def _in_delta_layout(rows: pa.RecordBatch, layout: pa.Schema) -> pa.RecordBatch:
-    """Rows of the table, or blocks: columns that they do not have are null."""
-    is_blocks = rows.schema.equals(BLOCKS_LAYOUT)
-    own, others = len(BLOCKS_LAYOUT), list(layout)
-    if is_blocks:
-        columns = [*rows.columns, *[pa.nulls(rows.num_rows, field.type) for field in others[own:]]]
-    else:
-        columns = [*[pa.nulls(rows.num_rows, field.type) for field in others[:own]], *rows.columns]
-    return pa.RecordBatch.from_arrays(columns, schema=layout)

@@ -20,11 +20,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from hudi_bridge import CorruptBaseFileError, DataFileGoneError, HudiTable, QueryError
 from hudi_bridge.connectors.spark import cause_of, read, slice_routes
-from hudi_bridge.connectors.spark.kept_rows import run_and_keep
+from hudi_bridge.connectors.spark.kept_rows import Sent, run_and_keep
 from hudi_bridge.connectors.spark.native_scan import BaseFileScans
 from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery
-from hudi_bridge.connectors.spark.slice_deltas import DeltaJob
+from hudi_bridge.connectors.spark.slice_deltas import ROWS, DeltaJob
 from tests.compare import differences
 from tests.connectors.spark.conditions import ids_by_condition
 from tests.golden_cases import golden_table
@@ -337,17 +337,8 @@ def test_spark_knows_that_what_is_kept_is_small(spark: SparkSession, tmp_path: P
     assert "SortMergeJoin" not in plan_of(frame.alias("l").join(frame.alias("r"), "id"))
 
 
-def test_a_task_that_the_driver_has_not_heard_of_is_an_error(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = str(written(tmp_path).folder)
-    monkeypatch.setattr("hudi_bridge.connectors.spark.kept_rows._Gathered.is_closed", True)
-    with pytest.raises(PySparkException, match="found reports of 0 file slices, expected 1"):
-        read(spark, path)
-
-
 def test_an_error_of_the_driver_ends_the_job_that_it_has_begun(spark: SparkSession) -> None:
-    def sleeps(seconds: int, _: object) -> Iterator[pa.RecordBatch]:
+    def sleeps(seconds: int, _: object) -> Iterator[Sent]:
         time.sleep(seconds)
         return iter(())
 
@@ -378,8 +369,8 @@ def test_a_scan_that_is_expected_is_made_once_and_its_errors_come_when_it_is_nee
 def test_the_jvm_gets_rows_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hudi_bridge.connectors.spark.slice_deltas._PIECE_BYTES", 1)
     listing = PinnedQuery.of(parse_options({"path": str(written(tmp_path).folder)})).listing()
-    job = DeltaJob(reading=listing.reading, most_blocks=1, use_threads=False)
-    pieces = list(job(((0, listing.splits[0].pickled),), {}))
+    job = DeltaJob(reading=listing.reading, most_blocks=1, few_files=False, use_threads=False)
+    pieces = [rows for kind, rows in job(((0, listing.splits[0].pickled),), {}) if kind == ROWS]
     assert [rows.num_rows for rows in pieces] == [1, 1, 1]
     assert sorted(rows.column("id")[0].as_py() for rows in pieces) == ["b", "d", "e"]
 
@@ -393,12 +384,12 @@ def test_tasks_that_are_too_large_for_a_function(
     assert values(read(spark, path, options={"maxNativeFiles": "0"})) == MERGED
 
 
-@pytest.mark.parametrize(("most_files", "plan"), [(8, "LocalTableScan [_hudi_bridge_bits"), (2, "LeftAnti")])
+@pytest.mark.parametrize(("most_files", "plan"), [(8, "Subquery"), (2, "LeftAnti")])
 def test_bits_of_deleted_positions(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_files: int, plan: str
 ) -> None:
     """Three files of more rows than a block has, with other deletes in each, at the ends of words and blocks."""
-    monkeypatch.setattr("hudi_bridge.connectors.spark.deleted_bits.MOST_FILES", most_files)
+    monkeypatch.setattr("hudi_bridge.connectors.spark.native_read.MOST_FILES", most_files)
     deleted = {"a": {0, 63, 64, 127, 2047, 2048, 4095, 4096, 5000}, "b": {1, 4999}, "c": {0, 5000}, "d": set[int]()}
     writer = TableWriter(folder=tmp_path / "table").create()
     keys = [f"{file}{number:04d}" for file in deleted for number in range(5001)]
