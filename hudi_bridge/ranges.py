@@ -3,6 +3,7 @@
 import io
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -17,6 +18,7 @@ from hudi_bridge.retries import CutAnswerError
 
 PIECE_BYTES = 1 << 24
 """The most bytes of one request, which have to arrive before the timeout."""
+_PIECES_AT_ONCE = 4
 _MARK_BYTES = 16
 
 Result = TypeVar("Result")
@@ -163,7 +165,7 @@ def ranges_of(
 
 
 def read_in_pieces(file: Ranges, start: int, size: int) -> pa.Buffer:
-    """The bytes of a range, in requests of limited size."""
+    """The bytes of a range, in requests of limited size, of which some are done at the same time."""
     if not size:
         # Stores refuse an empty range.
         return pa.py_buffer(b"")
@@ -171,8 +173,13 @@ def read_in_pieces(file: Ranges, start: int, size: int) -> pa.Buffer:
         return file.read(start, size)
     content = pa.allocate_buffer(size)
     view = memoryview(content).cast("B")
-    for begin in range(0, size, PIECE_BYTES):
+
+    def read(begin: int) -> None:
         file.read_into(view[begin : begin + PIECE_BYTES], start + begin)
+
+    with ThreadPoolExecutor(_PIECES_AT_ONCE, thread_name_prefix="hudi-bridge-pieces") as pool:
+        # What has not begun is not done after an error.
+        list(pool.map(read, range(0, size, PIECE_BYTES)))
     return content
 
 

@@ -224,6 +224,34 @@ def test_nothing_is_asked_of_an_empty_file(tmp_path: Path) -> None:
     assert files.requests.reads == 0
 
 
+@pytest.mark.parametrize("size", [0, 1, 100, 101, 450, 1000])
+def test_pieces_of_a_large_file_are_fetched_at_the_same_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr("hudi_bridge.ranges.PIECE_BYTES", 100)
+    content = bytes(number % 251 for number in range(size))
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / "large").write_bytes(content)
+    with S3Server(tmp_path, latency=0.05).running() as store:
+        storage = Storage.open(store.uri("lake"))
+        assert storage.read_bytes("large") == content
+        pieces = -(-size // 100)
+        assert store.traffic.requests["GET"] == pieces
+        assert store.traffic.most_at_once == max(1, min(4, pieces))
+
+
+def test_a_piece_that_fails_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hudi_bridge.ranges.PIECE_BYTES", 100)
+    monkeypatch.setenv("HUDI_BRIDGE_STORE_RETRY_SECONDS", "0.3")
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / "large").write_bytes(bytes(1000))
+    with S3Server(tmp_path).running() as store:
+        storage = Storage.open(store.uri("lake"))
+        store.faults += ["503"] * 10_000
+        with pytest.raises(StorageError, match=r"large.*: cannot read"):
+            storage.read_bytes("large")
+
+
 def test_clients_of_arrow_ask_for_the_size_as_well(store: S3Server) -> None:
     table = HudiTable.open(store.uri("lake/trips"))
     assert len(list(table.snapshot().splits())) == SLICES

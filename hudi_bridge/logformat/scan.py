@@ -110,6 +110,24 @@ def scan_source(source: ByteSource, path: str) -> ScanResult:
     return ScanResult(blocks=tuple(blocks), corrupt=tuple(corrupt))
 
 
+def block_before(source: ByteSource, end: int, path: str) -> LogBlock | None:
+    """The block that ends there, found by the length at its end; None if it is not whole.
+
+    Raises:
+        CorruptLogFileError: the parts of the block do not add up.
+        UnsupportedTableError: the block is of an unknown version or type.
+    """
+    if end < UNCOUNTED_SIZE + MIN_BLOCK_SIZE:
+        return None
+    # The length at the end counts the magic, and not the field with the size.
+    (length,) = SIZE_FIELD.unpack(source.at(end - SIZE_FIELD.size, SIZE_FIELD.size))
+    offset = end - SIZE_FIELD.size - length
+    if not 0 <= offset <= end - UNCOUNTED_SIZE - MIN_BLOCK_SIZE or source.at(offset, len(MAGIC)) != MAGIC:
+        return None
+    (size,) = SIZE_FIELD.unpack(source.at(offset + len(MAGIC), SIZE_FIELD.size))
+    return parse_block(source, offset, path) if size + len(MAGIC) == length else None
+
+
 def _damage(source: ByteSource, offset: int) -> str | None:
     """What is wrong with the block at ``offset``; None if it is whole."""
     body = offset + UNCOUNTED_SIZE

@@ -17,7 +17,7 @@ from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
-from hudi_bridge.splits.log_heads import scan_heads
+from hudi_bridge.splits.log_heads import newest_schema
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat, read_commit_metadata
 from hudi_bridge.timeline.instant import Instant
@@ -89,7 +89,5 @@ def _stored_names(storage: Storage, stat: WriteStat) -> list[str] | None:
             return pq.read_schema(file).names
     if base is not None or parse_log_file_name(name) is None:
         return None
-    # The size that a commit tells is that of its time, and not always right.
-    blocks = scan_heads(storage, stat.path, 0).blocks
-    texts = [block.schema_text for block in blocks if block.is_data and block.schema_text]
-    return arrow_schema(parse_avro_schema(texts[-1], stat.path)).names if texts else None
+    text = newest_schema(storage, stat.path)
+    return arrow_schema(parse_avro_schema(text, stat.path)).names if text else None

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from hudi_bridge.logformat.layout import MAGIC
 from hudi_bridge.logformat.native import is_native_name, native_block
-from hudi_bridge.logformat.scan import ScanResult, scan_source
+from hudi_bridge.logformat.scan import ScanResult, block_before, scan_source
 from hudi_bridge.storage import Storage
 
 _PART_BYTES = 1 << 18
@@ -31,6 +31,26 @@ def scan_heads(storage: Storage, path: str, size_bytes: int) -> ScanResult:
         if is_native_name(path):
             return ScanResult(blocks=(native_block(pa.py_buffer(parts.at(0, size)), path),), corrupt=())
         return scan_source(parts, path)
+
+
+def newest_schema(storage: Storage, path: str) -> str | None:
+    """The schema of the last data block of a log file, which is read from its end on; None if there is none.
+
+    Raises like ``scan_heads``. Source: ``HoodieLogFileReader.prev``, ``TableSchemaResolver.readSchemaFromLogFile``.
+    """
+    with storage.open_input(path) as file:
+        size = file.size()
+        parts = _Parts(lambda start, length: storage.read_range(file, path, start, length).to_pybytes(), size)
+        if not is_native_name(path):
+            while size and (block := block_before(parts, size, path)) is not None:
+                if block.is_data and block.schema_text:
+                    return block.schema_text
+                size = block.offset
+            if not size:
+                return None
+    # It has no such blocks, or is damaged at its end.
+    blocks = scan_heads(storage, path, 0).blocks
+    return next((block.schema_text for block in reversed(blocks) if block.is_data and block.schema_text), None)
 
 
 class _Parts:

@@ -10,7 +10,7 @@ import pytest
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.logformat.layout import BlockType, HeaderKey
 from hudi_bridge.logformat.scan import ScanResult, scan_blocks
-from hudi_bridge.splits.log_heads import scan_heads
+from hudi_bridge.splits.log_heads import newest_schema, scan_heads
 from hudi_bridge.storage import Storage
 from tests.counting_files import CountingFileSystem
 from tests.golden_cases import golden_table
@@ -64,6 +64,38 @@ def test_contents_are_not_read(tmp_path: Path) -> None:
     # The end of each block is read with the head of the next.
     assert files.requests.reads == 1 + 3
     assert 0 < files.requests.read_bytes < len(block) / 2
+
+
+def schema_in_heads(path: Path) -> str | None:
+    blocks = scan_heads(Storage.open(path.parent), path.name, 0).blocks
+    return next((block.schema_text for block in reversed(blocks) if block.is_data), None)
+
+
+@pytest.mark.parametrize("name", ["a_story_v6_0150", "c_many_blocks_0150", "c_corrupt_middle_0150", "i_cdc_cow_120"])
+def test_the_newest_schema_of_golden_log_files(name: str) -> None:
+    paths = list(golden_table(name).rglob(".*.log.*[0-9]"))
+    assert paths
+    for path in paths:
+        assert newest_schema(Storage.open(path.parent), path.name) == schema_in_heads(path)
+
+
+@pytest.mark.parametrize(
+    "after", [b"", b"\0" * 5, b"#HUDI#" + bytes(100), bytes(8), b"\xff" * 60, bytes([0] * 7 + [50])]
+)
+def test_the_newest_schema_is_that_of_the_last_data_block(tmp_path: Path, after: bytes) -> None:
+    def header(version: int) -> dict[int, str]:
+        return {HeaderKey.INSTANT_TIME: at(version), HeaderKey.SCHEMA: f"schema {version}"}
+
+    rows = [log_block(BlockType.AVRO_DATA, bytes(4_000_000), header(version)) for version in (1, 2)]
+    deletes = log_block(BlockType.DELETE, bytes(70), {HeaderKey.INSTANT_TIME: at(3)})
+    name = ".f1-0_1.log.1"
+    (tmp_path / name).write_bytes(b"".join((*rows, deletes, after)))
+    files = CountingFileSystem()
+    assert newest_schema(Storage.open(str(tmp_path), files), name) == "schema 2"
+    if not after:
+        assert files.requests.reads == 2
+    (tmp_path / name).write_bytes(deletes + after)
+    assert newest_schema(Storage.open(tmp_path), name) is None
 
 
 def test_any_damage(tmp_path: Path) -> None:
