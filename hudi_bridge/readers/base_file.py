@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.merge.arrays import Booleans, Positions
 from hudi_bridge.readers.column_ranges import columns_with_ranges
-from hudi_bridge.readers.dictionaries import without_dictionaries
+from hudi_bridge.readers.dictionaries import PlainColumns
 from hudi_bridge.readers.filter_ranges import Range, may_pass
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.split_columns import plan_file_evolution, with_path_columns, without_path_columns
@@ -26,8 +26,8 @@ from hudi_bridge.splits.split import RealtimeFileSplit
 ROWS_PER_BATCH = 131_072
 """The most rows of a batch."""
 _FEWEST_ROWS = 256
-_BATCH_BYTES = 1 << 21
-"""About the bytes of a batch in memory."""
+_BATCH_BYTES, _HELD_BATCH_BYTES = 1 << 21, 1 << 23
+"""About the bytes of a batch in memory: of a stream, and where all rows are held in the end."""
 _COLUMN_BYTES = 1 << 14
 """About the bytes of a column of a batch, at least: with fewer, a step costs more than the values."""
 _LEAST_VALUE_BYTES = 12
@@ -118,21 +118,25 @@ class OpenBaseFile(ABC):
         """The least and greatest text of a top-level column in a row group; None if its statistics do not tell."""
         return None
 
-    def view(self, columns: Iterable[str]) -> "BaseFileColumns":
-        """Some of the query's columns of the file."""
-        return BaseFileColumns(self, self._split, tuple(columns))
+    def view(self, columns: Iterable[str], *, are_held: bool = False) -> "BaseFileColumns":
+        """Some of the query's columns of the file; ``are_held`` if all rows that pass are held in the end."""
+        return BaseFileColumns(self, self._split, tuple(columns), are_held=are_held)
 
 
 class BaseFileColumns:
     """Some of the query's columns of a base file, in the order given and with the query's types."""
 
-    def __init__(self, base: OpenBaseFile, split: RealtimeFileSplit, columns: tuple[str, ...]) -> None:
+    def __init__(
+        self, base: OpenBaseFile, split: RealtimeFileSplit, columns: tuple[str, ...], *, are_held: bool
+    ) -> None:
         context = split.context
         self.schema = pa.schema([context.schema.field(name) for name in columns])
         self._base = base
         self._split = split
         self._filter_view: BaseFileColumns | None = None
         self._following: dict[int, int] = {}
+        self._batch_bytes = _HELD_BATCH_BYTES if are_held else _BATCH_BYTES
+        self._plain = PlainColumns()
         self._evolution: Evolution = plan_file_evolution(
             base.arrow_schema,
             without_path_columns(self.schema, split),
@@ -216,7 +220,7 @@ class BaseFileColumns:
         rows = max(1, self.rows_of(row_group))
         leaves = self._base.leaf_bytes(row_group, columns)
         widths = [max(_LEAST_VALUE_BYTES, size // rows) for size in leaves]
-        size = max(_BATCH_BYTES, len(widths) * _COLUMN_BYTES)
+        size = max(self._batch_bytes, len(widths) * _COLUMN_BYTES)
         return min(ROWS_PER_BATCH, max(_FEWEST_ROWS, size // max(1, sum(widths))))
 
     def rows_of(self, row_group: int) -> int:
@@ -251,7 +255,7 @@ class BaseFileColumns:
 
     def evolve(self, stored: pa.RecordBatch) -> pa.RecordBatch:
         """Converts stored rows to the query's columns."""
-        rows = without_dictionaries(stored.select(list(self._evolution.file_columns)))
+        rows = self._plain.without_dictionaries(stored.select(list(self._evolution.file_columns)))
         return with_path_columns(self._evolution.apply(rows), self.schema, self._split)
 
 

@@ -38,7 +38,8 @@ class BaseFileReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows that pass the filter, in the order of the base file."""
         with self._open() as base:
-            wanted, deciding = base.view(self._request.needed), self._deciding(base)
+            wanted = base.view(self._request.needed, are_held=self._request.is_held)
+            deciding = self._deciding(base)
             groups = groups_without_logs(wanted, self._request, deciding)
             if deciding is not None:
                 yield from self._selected(base, wanted, groups, deciding)

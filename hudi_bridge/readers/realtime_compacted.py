@@ -137,7 +137,7 @@ class RealtimeCompactedReader:
         if deciding is not None:
             yield from self._selected_rows(base, deciding)
             return
-        wanted = base.view(self._read_columns)
+        wanted = base.view(self._read_columns, are_held=self._request.is_held)
         matching = wanted.matching_row_groups(self._request)
         wanted.expect(matching)
         batches = MatchedBatches(base, wanted, self._rule, self._split.context)

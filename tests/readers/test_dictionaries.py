@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from hudi_bridge.readers.dictionaries import DICTIONARY_COLUMNS, decoded_schema, without_dictionaries
+from hudi_bridge.readers.dictionaries import DICTIONARY_COLUMNS, PlainColumns, decoded_schema
 
 
 def test_meta_columns_are_plain_text_and_all_else_is_kept() -> None:
@@ -16,6 +16,25 @@ def test_meta_columns_are_plain_text_and_all_else_is_kept() -> None:
     assert [field.type for field in decoded] == [*[pa.string()] * 3, columns["own"].type, pa.string()]
     assert decoded.metadata == labelled.metadata
     assert [field.metadata for field in decoded] == [field.metadata for field in labelled]
-    rows = without_dictionaries(stored)
+    rows = PlainColumns().without_dictionaries(stored)
     assert rows.schema.equals(decoded, check_metadata=True)
     assert rows.to_pydict() == stored.to_pydict()
+
+
+def test_batches_share_a_text_that_all_rows_have() -> None:
+    name = DICTIONARY_COLUMNS[0]
+    plain = PlainColumns()
+    rows: list[list[str | None]] = [["x"] * 3, ["x"] * 2, ["x"] * 4, ["y"] * 3, [], ["x", None], [None], ["x"] * 4]
+    found = []
+    for values in rows:
+        stored = pa.record_batch({name: pa.array(values, pa.string()).dictionary_encode()})
+        column = plain.without_dictionaries(stored).column(0)
+        assert column.type == pa.string()
+        assert column.to_pylist() == values
+        values_of = column.buffers()[-1]
+        assert values_of is not None
+        found.append(values_of.address)
+    assert found[0] == found[1] != found[2]
+    null = pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int32()), pa.array([None], pa.string()))
+    stored = pa.record_batch({name: null})
+    assert plain.without_dictionaries(stored).column(0).to_pylist() == [None, None]
