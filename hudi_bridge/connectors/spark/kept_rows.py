@@ -5,8 +5,8 @@ Spark take columns from them as they need them. Nothing but the DataFrames refer
 last one, Spark's ``ContextCleaner`` frees the blocks. Lost blocks are computed again.
 
 The workers send pairs of a kind and of bytes. The job returns the reports and the batches that tasks tell the driver.
-These batches stay in its JVM: to its Python, what has more than 8 KB often takes 40 ms by a socket, be it of Py4J or of
-an accumulator (Nagle's algorithm waits for an acknowledgement that is delayed).
+These batches stay in its JVM, and reports come in small pieces: to its Python, what has more than 8 KB often takes 40
+ms by a socket, be it of Py4J or of an accumulator (Nagle's algorithm waits for an acknowledgement that is delayed).
 
 Source: ``PythonRDD``, ``PairwiseRDD``, ``JavaPairRDD``, ``SQLUtils``, ``ArrowConverters``, ``LogicalRDD`` and
 ``ContextCleaner`` of Spark.
@@ -35,6 +35,8 @@ R = TypeVar("R")
 _STORAGE_LEVEL = "org.apache.spark.storage.StorageLevel"
 _SQL_UTILS = "org.apache.spark.sql.api.r.SQLUtils"
 _REPORTS = 0
+# Some 40 bytes each; more than 8 KB in all would be slow.
+_REPORTS_AT_ONCE = 128
 TOLD = 1
 """The kind of the batches that become part of plans, and have to be small; greater numbers are kinds to keep."""
 _KIND = struct.Struct(">q")
@@ -57,12 +59,14 @@ class KeptBatches(Generic[R]):
         self._pairs = pairs
         self._told = java_class(spark, "java.util.ArrayList")()
         self.reports: Reports[R] = {}
-        place = 0
-        while place < len(results):
-            reports, told = pickle.loads(results[place])  # noqa: S301 - from the tasks of this job
+        place, size = 0, len(results)
+        while place < size:
+            reports, told = pickle.loads(results.get(place))  # noqa: S301 - from the tasks of this job
+            place += 1
             self.reports.update(reports)
-            self._told.addAll(results.subList(place + 1, place + 1 + told))
-            place += 1 + told
+            if told:
+                self._told.addAll(results.subList(place, place + told))
+                place += told
         self._jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no other access
 
     def rows(self, kind: int, schema: StructType, size_bytes: int) -> DataFrame:
@@ -145,8 +149,16 @@ def _session_for(spark: SparkSession, size_bytes: int) -> SparkSession:
     return session
 
 
+def _pieces(reports: Reports[R]) -> Iterator[tuple[Reports[R], bool]]:
+    """The reports in pieces, one at least, and whether it is the last."""
+    items = list(reports.items())
+    ends = range(_REPORTS_AT_ONCE, len(items) + _REPORTS_AT_ONCE, _REPORTS_AT_ONCE) or (0,)
+    for end in ends:
+        yield dict(items[max(0, end - _REPORTS_AT_ONCE) : end]), end >= len(items)
+
+
 def _run(run: Callable[[T, Reports[R]], Iterator[Sent]], pickled: Iterable[bytes]) -> Iterator[object]:
-    """Kinds and bytes in turn: of kept batches, of the reports with the number of told batches, and of these."""
+    """Kinds and bytes in turn: of kept batches, of reports with the number of told batches that follow, of these."""
     with forgetting_zip_importers():
         for task in pickled:
             reports: Reports[R] = {}
@@ -156,6 +168,7 @@ def _run(run: Callable[[T, Reports[R]], Iterator[Sent]], pickled: Iterable[bytes
                     told.append(batch)
                 else:
                     yield from (_KIND.pack(_java_long(kind)), batch.serialize())
-            yield from (_KIND.pack(_java_long(_REPORTS)), pickle.dumps((reports, len(told))))
+            for piece, is_last in _pieces(reports):
+                yield from (_KIND.pack(_java_long(_REPORTS)), pickle.dumps((piece, len(told) * is_last)))
             for batch in told:
                 yield from (_KIND.pack(_java_long(TOLD)), batch.serialize())

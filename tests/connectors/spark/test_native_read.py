@@ -17,10 +17,11 @@ import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
 
 from hudi_bridge import CorruptBaseFileError, DataFileGoneError, HudiTable, QueryError
 from hudi_bridge.connectors.spark import cause_of, read, slice_routes
-from hudi_bridge.connectors.spark.kept_rows import Sent, run_and_keep
+from hudi_bridge.connectors.spark.kept_rows import TOLD, Reports, Sent, run_and_keep
 from hudi_bridge.connectors.spark.native_scan import BaseFileScans
 from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery
@@ -335,6 +336,25 @@ def test_the_sessions_that_know_the_size_of_rows_are_made_once(
 def test_spark_knows_that_what_is_kept_is_small(spark: SparkSession, tmp_path: Path) -> None:
     frame = read(spark, str(written(tmp_path).folder))
     assert "SortMergeJoin" not in plan_of(frame.alias("l").join(frame.alias("r"), "id"))
+
+
+@pytest.mark.parametrize("count", [0, 1, 127, 128, 129, 300])
+def test_the_driver_gets_all_reports_and_what_it_is_told(spark: SparkSession, count: int) -> None:
+    told = pa.schema([pa.field("number", pa.int64())])
+
+    def tells(task: int, reports: Reports[str]) -> Iterator[Sent]:
+        for number in range(count):
+            reports[1000 * task + number] = f"{task} {number}"
+            for kind in (TOLD, TOLD + 1, TOLD + 2):
+                yield kind, pa.record_batch([pa.array([1000 * task + kind], pa.int64())], schema=told)
+
+    kept = run_and_keep(spark, [1, 2, 3], tells)
+    assert kept.reports == {1000 * task + number: f"{task} {number}" for task in (1, 2, 3) for number in range(count)}
+    numbers = StructType([StructField("number", LongType())])
+    frames = [kept.told(numbers), *(kept.rows(kind, numbers, 100) for kind in (TOLD + 1, TOLD + 2))]
+    for kind, frame in enumerate(frames, TOLD):
+        found = [row["number"] for row in frame.collect()]
+        assert found == [1000 * task + kind for task in (1, 2, 3) for _ in range(count)]
 
 
 def test_an_error_of_the_driver_ends_the_job_that_it_has_begun(spark: SparkSession) -> None:
