@@ -1,6 +1,6 @@
 """Footer statistics of a base file: bounds and nulls of its columns, and whether a column has one value in all rows."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ def in_path_and_file(split: RealtimeFileSplit, stored: pa.Schema, footer: pq.Fil
 
     A column that is not in the file has the value of the path if the query reads it from there.
     """
-    statistics, from_path = column_statistics(footer), split.path_values
+    statistics, from_path = column_statistics(footer, dict(split.partition_values)), split.path_values
     return {
         name: _all_equal(statistics.get(name), value, footer.num_rows) if name in stored.names else name in from_path
         for name, value in split.partition_values
@@ -48,10 +48,14 @@ def _all_equal(statistics: ColumnStatistics | None, value: "pa.Scalar[Any]", row
     return bool(statistics.nulls == 0 and statistics.least == wanted and statistics.greatest == wanted)
 
 
-def column_statistics(footer: pq.FileMetaData) -> Mapping[str, ColumnStatistics]:
-    """The statistics of each column that is not inside a list or map, by dotted path."""
-    names = [footer.schema.column(position) for position in range(footer.num_columns)]
-    unrepeated = {position: one.path for position, one in enumerate(names) if one.max_repetition_level == 0}
+def column_statistics(footer: pq.FileMetaData, paths: Container[str] | None = None) -> Mapping[str, ColumnStatistics]:
+    """The statistics of each column that is not inside a list or map, by dotted path; of some paths alone, if given."""
+    columns = [footer.schema.column(position) for position in range(footer.num_columns)]
+    unrepeated = {
+        position: one.path
+        for position, one in enumerate(columns)
+        if one.max_repetition_level == 0 and (paths is None or one.path in paths)
+    }
     return {path: _statistics(footer, position) for position, path in unrepeated.items()}
 
 

@@ -10,11 +10,14 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from hudi_bridge.caching import BoundedCache
 from hudi_bridge.errors import SchemaEvolutionError
 from hudi_bridge.schema.casts import ArrowType
 from hudi_bridge.schema.difference import child_path, primitive_name
 from hudi_bridge.schema.evolve import FloatsByText, plan_evolution
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
+
+_KNOWN_BY_NAME = BoundedCache(64)
 
 
 class Outcome(StrEnum):
@@ -85,11 +88,16 @@ def map_columns(
 
     Ids are as for ``plan_evolution``. ``path_columns`` come from the partition path, not from files.
     """
-    ids: _Ids = None
     if file_ids is not None and query_ids is not None:
         ids = RecordType(fields=file_ids.fields), RecordType(fields=query_ids.fields)
-    top = _Scope(file_path="", path="", ids=ids)
-    return tuple(_iter_mappings(list(file_schema), list(query_schema), top, path_columns))
+        return _mappings(file_schema, query_schema, ids, path_columns)
+    # Most files of a table have the same columns.
+    key = file_schema.remove_metadata(), query_schema.remove_metadata(), tuple(path_columns)
+    known: tuple[ColumnMapping, ...] | None = _KNOWN_BY_NAME.get(key)
+    if known is None:
+        known = _mappings(file_schema, query_schema, None, path_columns)
+        _KNOWN_BY_NAME.put(key, known, 1)
+    return known
 
 
 # The records with ids of the file and of the query; None if fields are matched by name.
@@ -105,6 +113,13 @@ class _Scope:
     file_path: str
     path: str
     ids: _Ids
+
+
+def _mappings(
+    file_schema: pa.Schema, query_schema: pa.Schema, ids: _Ids, path_columns: Sequence[str]
+) -> tuple[ColumnMapping, ...]:
+    top = _Scope(file_path="", path="", ids=ids)
+    return tuple(_iter_mappings(list(file_schema), list(query_schema), top, path_columns))
 
 
 def _iter_mappings(

@@ -90,7 +90,7 @@ def data_file(
     partition: tuple[Any, ...] | None,
 ) -> DataFile:
     """The data file of a footer; ``ids`` are the field ids of the file's columns by dotted path."""
-    known = {ids[path]: statistics for path, statistics in column_statistics(footer).items() if path in ids}
+    known = {ids[path]: statistics for path, statistics in column_statistics(footer, ids).items()}
     bounds = {id_: _bounds(schema.find_type(id_), statistics) for id_, statistics in known.items()}
     return DataFile(
         location=location,

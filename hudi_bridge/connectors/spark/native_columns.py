@@ -107,8 +107,10 @@ def _why_columns_differ(base: StoredBaseFile, needed: pa.Schema) -> str | None:
 
 
 def _why_path_differs(split: RealtimeFileSplit, base: StoredBaseFile, needed: pa.Schema) -> str | None:
+    if not split.path_values or not base.rows:
+        return None
     known = in_path_and_file(split, base.schema, base.footer)
-    for name in split.path_values if base.rows else ():
+    for name in split.path_values:
         if name in needed.names and not (known[name] and name in base.schema.names):
             return f"column {name}: its value is only in the path"
     return None
