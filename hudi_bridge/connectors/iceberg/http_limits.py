@@ -24,13 +24,15 @@ class RequestTimeoutProtocol(H11Protocol):
         """Start the timeout."""
         super().connection_made(transport)
         self._waiting_since = self.loop.time()
+        self._latest = self.cycle
         self._check_timeout()
 
     def _check_timeout(self) -> None:
         if self.transport.is_closing():
             return
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._waiting_since = self.loop.time()
+        # A request is being answered, or has been since the last look.
+        if self.cycle is not self._latest or (self.cycle is not None and not self.cycle.response_complete):
+            self._latest, self._waiting_since = self.cycle, self.loop.time()
         if self.loop.time() - self._waiting_since >= REQUEST_TIMEOUT_SECONDS:
             self.transport.abort()
         else:

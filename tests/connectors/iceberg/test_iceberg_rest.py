@@ -177,6 +177,20 @@ def test_clients_that_send_no_whole_request_are_hung_up_on(
             assert connection.recv(1) == b""
 
 
+def test_connections_stay_open_while_requests_come(service: IcebergService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_limits, "REQUEST_TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr(http_limits, "_POLL_SECONDS", 0.2)
+    connection = HTTPConnection("127.0.0.1", int(service.url.rpartition(":")[2]), timeout=20)
+    with closing(connection):
+        connection.connect()
+        used = connection.sock
+        for _ in range(30):
+            connection.request("GET", "/v1/config")
+            assert connection.getresponse().read()
+            assert connection.sock is used
+            time.sleep(0.1)
+
+
 def test_connections_stay_open_for_longer_than_clients_are_told(service: IcebergService) -> None:
     connection = HTTPConnection("127.0.0.1", int(service.url.rpartition(":")[2]), timeout=20)
     with closing(connection):
