@@ -107,7 +107,8 @@ def markdown(scenario: Scenario, results: dict[str, dict[str, Any]], cores: int,
 def main() -> None:
     parser = argparse.ArgumentParser(description="Time reads in Spark with hudi-bridge and with Hudi's bundle.")
     parser.add_argument("scenarios", nargs="+", choices=SCENARIOS)
-    parser.add_argument("--rounds", type=int, default=5, help="measured runs of each read (default: 5)")
+    # The JVM compiles what it runs for some rounds.
+    parser.add_argument("--rounds", type=int, default=20, help="measured runs of each read (default: 20)")
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1, help="default: %(default)s")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="default: %(default)s")
     parser.add_argument("--keep", action="store_true", help="write the page into results/")
