@@ -115,7 +115,8 @@ class DeltaJob:
 
 
 def _blocks(file: str, positions: Positions) -> Iterator[pa.RecordBatch]:
-    for start in range(0, int(positions[-1]) + 1 if len(positions) else 0, _ROWS_PER_BATCH):
+    """The blocks of positions, one at least, in a base file."""
+    for start in range(0, int(positions[-1]) + 1, _ROWS_PER_BATCH):
         first, end = np.searchsorted(positions, (start, start + _ROWS_PER_BATCH))
         if first < end:
             yield deleted_blocks(file, positions[first:end])
