@@ -182,7 +182,9 @@ def _in_large_batches(base: OpenBaseFile, columns: BaseFileColumns) -> Iterator[
 
 
 def _ascending(positions: list[Positions]) -> Positions:
-    return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *positions]))
+    found = np.concatenate([np.empty(0, dtype=np.int64), *positions])
+    # Those of one part are in order.
+    return found if (np.diff(found) > 0).all() else np.sort(found)
 
 
 def merged_rows(

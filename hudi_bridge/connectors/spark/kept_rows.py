@@ -26,14 +26,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from hudi_bridge.caching import BoundedCache
-from hudi_bridge.connectors.spark.java import java_class
+from hudi_bridge.connectors.spark.java import java_class, static_method
 from hudi_bridge.connectors.spark.worker_imports import forgetting_zip_importers
 
 T = TypeVar("T")
 R = TypeVar("R")
 
+_OF_PYTHON = "org.apache.spark.api.python"
 _STORAGE_LEVEL = "org.apache.spark.storage.StorageLevel"
-_SQL_UTILS = "org.apache.spark.sql.api.r.SQLUtils"
+_SQL_OF_PYTHON = "org.apache.spark.sql.api.python.PythonSQLUtils"
+_SQL_OF_R = "org.apache.spark.sql.api.r.SQLUtils"
 _REPORTS = 0
 # Some 40 bytes each; more than 8 KB in all would be slow.
 _REPORTS_AT_ONCE = 128
@@ -67,21 +69,22 @@ class KeptBatches(Generic[R]):
             if told:
                 self._told.addAll(results.subList(place, place + told))
                 place += told
-        self._jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no other access
 
     def rows(self, kind: int, schema: StructType, size_bytes: int) -> DataFrame:
         """The rows of the batches of a kind, which Spark takes to be of about that size when it chooses a join."""
         java = _session_for(self._spark, size_bytes)._jsparkSession  # noqa: SLF001
         types = java.parseDataType(schema.json())
-        batches = self._jvm.PythonRDD.valueOfPair(_of_kinds(self._pairs, kind, kind))
-        return self._of_user(java_class(self._spark, _SQL_UTILS).toDataFrame(batches, types, java))
+        of_kind = _of_kinds(self._pairs, kind, kind)
+        batches = static_method(self._spark, f"{_OF_PYTHON}.PythonRDD", "valueOfPair")(of_kind)
+        return self._of_user(static_method(self._spark, _SQL_OF_R, "toDataFrame")(batches, types, java))
 
     def told(self, schema: StructType) -> DataFrame:
         """The rows that tasks have told the driver, which are part of the plan."""
-        batches = self._jvm.PythonUtils.toSeq(self._told).iterator()
+        batches = static_method(self._spark, f"{_OF_PYTHON}.PythonUtils", "toSeq")(self._told).iterator()
         # Their size is known from the plan.
         java = _session_for(self._spark, 1)._jsparkSession  # noqa: SLF001
-        return self._of_user(self._jvm.PythonSQLUtils.toDataFrame(batches, schema.json(), java))
+        made = static_method(self._spark, _SQL_OF_PYTHON, "toDataFrame")(batches, schema.json(), java)
+        return self._of_user(made)
 
     def _of_user(self, rows: Any) -> DataFrame:  # noqa: ANN401
         # A static method, of a class that is in another package in Spark 4.
@@ -103,13 +106,13 @@ def run_and_keep(
         PySparkException: a task has failed, with the text of its error.
     """
     context = spark.sparkContext
-    jvm: Any = context._jvm  # noqa: SLF001 - PySpark has no other access
     pickled = [pickle.dumps(task) for task in tasks]
     sent: Any = context.parallelize(pickled, len(pickled)).mapPartitions(partial(_run, run))
     # Java gets the bytes as they are.
     sent._bypass_serializer = True  # noqa: SLF001
-    level = java_class(spark, _STORAGE_LEVEL).MEMORY_AND_DISK()
-    pairs = jvm.PairwiseRDD(sent._jrdd.rdd()).asJavaPairRDD().persist(level)  # noqa: SLF001
+    level = static_method(spark, _STORAGE_LEVEL, "MEMORY_AND_DISK")()
+    rdd = java_class(spark, f"{_OF_PYTHON}.PairwiseRDD")(sent._jrdd.rdd())  # noqa: SLF001
+    pairs = rdd.asJavaPairRDD().persist(level)
     # Submitted by this thread, the job has its group, pool and description.
     job = _of_kinds(pairs, _REPORTS, TOLD).values().collectAsync()
     try:

@@ -8,7 +8,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from hudi_bridge.connectors.spark.java import java_class
+from hudi_bridge.connectors.spark.java import java_class, static_method
 from hudi_bridge.masking import without_secrets
 from hudi_bridge.storage import Storage
 
@@ -42,7 +42,7 @@ class SparkFolder:
             NotNativeError: Spark has no access to it, or not by this name.
         """
         storage = Storage.open(table_path)
-        encoding = str(java_class(spark, "java.lang.System").getProperty("sun.jnu.encoding"))
+        encoding = str(static_method(spark, "java.lang.System", "getProperty")("sun.jnu.encoding"))
         only_ascii = storage.is_local and encoding.upper() != "UTF-8"
         reasons = []
         for path in [f"file://{storage.root}"] if storage.is_local else _uris(table_path):
