@@ -17,8 +17,9 @@ those of the best. Base files alone give a stale answer: they are what a read co
 peak of resident memory above that of the process before the read; of Spark, all that its processes hold. Requests
 are those that the store has counted; near, calls that read files, without files mapped into memory. Each
 measurement runs in a process of its own (Spark in one session), the readers in turns, files in the page cache. A
-read of more than ten seconds is not repeated, and Spark is timed once, after a read that is not. *same* is the
-answer of hudi-bridge, compared by rows and checksum; *stale* is one that is not compared.
+read of more than ten seconds is not repeated, and Spark is timed once, after a read that is not. Arrow uses the
+allocator of the C library (`ARROW_DEFAULT_MEMORY_POOL=system`), as `hudi` does. *same* is the answer of hudi-bridge,
+compared by rows and checksum; *stale* is one that is not compared.
 """
 
 

@@ -68,7 +68,11 @@ def running(command: list[str], environment: dict[str, str]) -> Iterator[ReaderP
 @contextmanager
 def reader_process(module: str, *arguments: str) -> Iterator[ReaderProcess]:
     """The process of a module that calls ``measurement.serve``."""
-    # What threads hold is lost in a fork, so none may start before it.
-    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    environment = os.environ | {
+        # What threads hold is lost in a fork, so none may start before it.
+        "OPENBLAS_NUM_THREADS": "1",
+        # The allocator that readers in Rust and DuckDB have as well; otherwise, memory says what Arrow's own keeps.
+        "ARROW_DEFAULT_MEMORY_POOL": "system",
+    }
     with running([sys.executable, "-m", module, *arguments], environment) as process:
         yield process

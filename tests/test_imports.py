@@ -66,19 +66,30 @@ def test_the_help_of_the_command_line_imports_no_command() -> None:
     assert found & {"duckdb", "pandas", "pyarrow.dataset"} == set()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="huge pages of Linux")
-@pytest.mark.parametrize(("given", "is_disabled"), [({}, 1), ({"MIMALLOC_ALLOW_THP": "1"}, 0)])
-def test_the_command_line_takes_no_huge_pages_unless_it_is_told_to(given: dict[str, str], is_disabled: int) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="the C library and huge pages of Linux")
+@pytest.mark.parametrize(
+    ("given", "pool", "is_disabled"),
+    [
+        ({}, "system", 1),
+        ({"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}, "mimalloc", 1),
+        ({"ARROW_DEFAULT_MEMORY_POOL": "mimalloc", "MIMALLOC_ALLOW_THP": "1"}, "mimalloc", 0),
+    ],
+)
+def test_the_command_line_allocates_sparingly_unless_it_is_told_otherwise(
+    given: dict[str, str], pool: str, is_disabled: int
+) -> None:
     program = """
 import atexit, ctypes, sys
-atexit.register(lambda: print("disabled:", ctypes.CDLL(None).prctl(42, 0, 0, 0, 0)))
 from hudi_bridge.cli.main import main
+import pyarrow as pa
+atexit.register(lambda: print(pa.default_memory_pool().backend_name, ctypes.CDLL(None).prctl(42, 0, 0, 0, 0)))
 main()
 """
-    environment = {name: text for name, text in os.environ.items() if name != "MIMALLOC_ALLOW_THP"} | given
+    variables = ("ARROW_DEFAULT_MEMORY_POOL", "MIMALLOC_ALLOW_THP")
+    environment = {name: text for name, text in os.environ.items() if name not in variables} | given
     command = [sys.executable, "-c", program, "info", str(golden_trips() / "trips")]
     ended = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    assert ended.stdout.endswith(f"disabled: {is_disabled}\n")
+    assert ended.stdout.endswith(f"{pool} {is_disabled}\n")
 
 
 @pytest.mark.parametrize("name", _COMMANDS)

@@ -11,6 +11,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from hudi_bridge.errors import InstantNotReadableError, QueryError
 from hudi_bridge.waiting import has_abandoned_call
@@ -23,8 +24,16 @@ def _exit_if_of_extra(error: ModuleNotFoundError) -> None:
         sys.exit(f"hudi-bridge: {missing} is not installed; the command line needs: pip install 'hudi-bridge[cli]'")
 
 
-# Arrow's allocator reads it when it is loaded, below. With huge pages, it takes up to twice the memory.
-os.environ.setdefault("MIMALLOC_ALLOW_THP", "0")
+def _allocate_sparingly() -> None:
+    """Sets what Arrow reads when it is loaded: its own allocator takes more memory than that of glibc."""
+    os.environ.setdefault("MIMALLOC_ALLOW_THP", "0")
+    # In other C libraries, threads wait for one another.
+    with suppress(AttributeError, ValueError, OSError):
+        if (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc"):
+            os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+
+
+_allocate_sparingly()
 
 try:
     from hudi_bridge.cli import terminal
