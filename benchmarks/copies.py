@@ -1,9 +1,10 @@
 """Large tables, and tables of many file slices, from real ones: their files are copied, not written by Hudi again.
 
 The real tables have no metadata table, and one file slice unless it is said otherwise. A copy is kept beside the real
-table, and is made again when that one has been written again.
+table, and is made again when that one has been written again, or is copied in another way.
 """
 
+import hashlib
 import re
 import shutil
 import uuid
@@ -103,9 +104,14 @@ def grow_base_file(table: Path, times: int) -> Path:
                 shutil.copyfile(file, target)
                 continue
             rows = pq.read_table(file)
-            with pq.ParquetWriter(target, rows.schema, compression="gzip", compression_level=1) as writer:
+            metadata: Any = rows.schema.metadata or {}
+            # Arrow would add a schema of its own, with another copy of Hudi's Bloom filter.
+            with pq.ParquetWriter(
+                target, rows.schema, compression="gzip", compression_level=1, store_schema=False
+            ) as writer:
                 for number in range(times):
                     writer.write_table(_renamed(rows, number), row_group_size=rows.num_rows)
+                writer.add_key_value_metadata(metadata)
         _finish(copy, table)
     return copy
 
@@ -137,7 +143,9 @@ def _finish(copy: Path, table: Path) -> None:
 
 
 def _stamp(table: Path) -> str:
-    return str(table.with_name("table.sql").stat().st_mtime_ns)
+    """What a copy depends on: the table, and how it is copied."""
+    how = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    return f"{table.with_name('table.sql').stat().st_mtime_ns} {how}"
 
 
 def _data_files(table: Path) -> list[Path]:
