@@ -71,7 +71,7 @@ def reader_process(module: str, *arguments: str) -> Iterator[ReaderProcess]:
     environment = os.environ | {
         # What threads hold is lost in a fork, so none may start before it.
         "OPENBLAS_NUM_THREADS": "1",
-        # The allocator that readers in Rust and DuckDB have as well; otherwise, memory says what Arrow's own keeps.
+        # The allocator that `hudi` has as well; otherwise, memory says what Arrow's own keeps.
         "ARROW_DEFAULT_MEMORY_POOL": "system",
     }
     with running([sys.executable, "-m", module, *arguments], environment) as process:
