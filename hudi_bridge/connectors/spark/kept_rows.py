@@ -80,11 +80,17 @@ class KeptBatches(Generic[R]):
 
     def told(self, schema: StructType) -> DataFrame:
         """The rows that tasks have told the driver, which are part of the plan."""
+        return self._of_user(self._told_frame(schema))
+
+    def told_rows(self, schema: StructType) -> Any:  # noqa: ANN401 - of the JVM
+        """The same rows, a ``Seq[InternalRow]`` of the JVM."""
+        return self._told_frame(schema).queryExecution().logical().data()
+
+    def _told_frame(self, schema: StructType) -> Any:  # noqa: ANN401 - of the JVM
         batches = static_method(self._spark, f"{_OF_PYTHON}.PythonUtils", "toSeq")(self._told).iterator()
         # Their size is known from the plan.
         java = _session_for(self._spark, 1)._jsparkSession  # noqa: SLF001
-        made = static_method(self._spark, _SQL_OF_PYTHON, "toDataFrame")(batches, schema.json(), java)
-        return self._of_user(made)
+        return static_method(self._spark, _SQL_OF_PYTHON, "toDataFrame")(batches, schema.json(), java)
 
     def _of_user(self, rows: Any) -> DataFrame:  # noqa: ANN401
         # A static method, of a class that is in another package in Spark 4.
@@ -147,6 +153,8 @@ def _session_for(spark: SparkSession, size_bytes: int) -> SparkSession:
     if session is None:
         session = spark.newSession()
         session.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "false")
+        # What the driver is told is part of the plan, not a job.
+        session.conf.set("spark.sql.execution.arrow.localRelationThreshold", "1g")
         session.conf.set("spark.sql.defaultSizeInBytes", str(size))
         known.put(size, session, 1)
     return session

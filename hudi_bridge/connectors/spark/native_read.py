@@ -128,7 +128,7 @@ def _native_parts(
         scan = scans.of(of_scan)
         if deletes is _Deletes.BITS:
             files = [path.rpartition("/")[2] for path in of_scan]
-            scan = without_bits(spark, scan, files, merged.told(BLOCKS_SCHEMA))
+            scan = without_bits(spark, scan, files, merged.told_rows(BLOCKS_SCHEMA))
         elif deletes is _Deletes.BLOCKS:
             blocks, kept = merged.told(BLOCKS_SCHEMA), sum(one.blocks_kept for one in merged.reports.values())
             if kept:

@@ -53,7 +53,7 @@ class MergedSlice:
 class DeltaJob:
     """What all tasks have in common.
 
-    Each tells the driver at most ``most_blocks`` blocks of deleted positions, or as many bits if there are
+    Each tells the driver at most ``most_blocks`` blocks of deleted positions, or nothing but as many bits if there are
     ``few_files``.
     """
 
@@ -100,7 +100,8 @@ class DeltaJob:
                     if len(positions) and left:
                         deletes += [deleted_bits(name, positions, base.rows)] if in_bits else _blocks(name, positions)
                     blocks = blocks_in(base.rows) if in_bits else sum(batch.num_rows for batch in deletes)
-                    is_told = blocks <= room
+                    # Of few files, nothing but bits is told.
+                    is_told = blocks <= room and in_bits == self.few_files
                     yield from ((TOLD if is_told else BLOCKS, batch) for batch in deletes)
                     if deletes and is_told:
                         room -= blocks
