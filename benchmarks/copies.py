@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 _FILE_ID = re.compile(r"^(\.?)([0-9a-f-]{36}(?:-\d+)?)(_.*)$")
 _KEY_COLUMNS = ("_hoodie_record_key", "id")
 _PREFIX = "order-"
+_MERGE_MODE = "hoodie.record.merge.mode="
 
 
 def multiply_slices(table: Path, times: int) -> Path:
@@ -112,6 +113,21 @@ def grow_base_file(table: Path, times: int) -> Path:
                 for number in range(times):
                     writer.write_table(_renamed(rows, number), row_group_size=rows.num_rows)
                 writer.add_key_value_metadata(metadata)
+        _finish(copy, table)
+    return copy
+
+
+def with_payload(table: Path, payload: str) -> Path:
+    """The same table of version 9, as if it had been made with a payload of the user's, of that Java class."""
+    copy, is_made = _copy_of(table, "payload")
+    if not is_made:
+        for file in _data_files(table):
+            shutil.copyfile(file, copy / file.relative_to(table))
+        properties = copy / ".hoodie" / "hoodie.properties"
+        lines = [line for line in properties.read_text().splitlines() if not line.startswith(_MERGE_MODE)]
+        properties.write_text(
+            "\n".join((*lines, f"{_MERGE_MODE}CUSTOM", f"hoodie.compaction.payload.class={payload}", ""))
+        )
         _finish(copy, table)
     return copy
 

@@ -19,6 +19,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from benchmarks.adding_payload import AddingPayload
+from benchmarks.copies import with_payload
 from benchmarks.make_tables import default_cache, make_table
 from benchmarks.results_folder import keep, today
 from benchmarks.scenarios import QTY_VALUES, SCENARIOS, Scenario
@@ -38,8 +40,9 @@ from tests.integration.trino_server import Trino, running_server
 
 BASELINE, CACHED, FIRST = "base files, Hive", "Iceberg, cached", "Iceberg, first load"
 WHOLE, FIRST_WHOLE, VIEW = "Iceberg, slices whole, cached", "Iceberg, slices whole, first load", "SQL view"
-BLOCKS = "SQL view, log blocks"
-ROUTES = (BASELINE, CACHED, FIRST, WHOLE, FIRST_WHOLE, VIEW, BLOCKS)
+BLOCKS, PAYLOAD = "SQL view, log blocks", "SQL view, payload in Python"
+ROUTES = (BASELINE, CACHED, FIRST, WHOLE, FIRST_WHOLE, VIEW, BLOCKS, PAYLOAD)
+PAYLOAD_CLASS = "com.acme.Adding"
 REWRITING = ("--rewrite-above", "5")
 AGGREGATE, FILTER = "aggregate of four columns", "filter, 1 % of rows"
 QUERIES = {
@@ -47,10 +50,12 @@ QUERIES = {
     FILTER: f"SELECT count(*), sum(ts) FROM {{}} WHERE qty < {QTY_VALUES // 100}",
 }
 FIRST_LOAD_WARM_UPS = 2
-RUNS_OF_BLOCKS = 3
-"""How often log blocks are merged, which takes most of a minute each time; the first is not measured."""
+SLOW = {BLOCKS: (3, 1), PAYLOAD: (8, 4)}
+"""How often routes that take 10 seconds and more run, and how many of these runs are not measured."""
 
 Answer = Sequence[Sequence[Any]]
+Answers = Mapping[tuple[str, str], Answer]
+"""By query and route."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +91,20 @@ def run(trino: Trino, relation: Relation, query: str) -> Run:
     return Run(wall=wall, trino=after[0] - before[0], service=after[1] - before[1], answer=answer)
 
 
-def answers_of_arrow(table: HudiTable) -> Mapping[str, Answer]:
-    """The expected answers of the queries."""
+def open_with_payload(path: Path) -> HudiTable:
+    """The same table with a payload of the user's, which reads a copy of its files."""
+    return HudiTable.open(str(with_payload(path, PAYLOAD_CLASS)), payloads={PAYLOAD_CLASS: AddingPayload()})
+
+
+def answers_of_arrow(path: Path) -> Answers:
+    """The expected answers of all queries."""
+    merged, by_payload = _answers_of_arrow(HudiTable.open(str(path))), _answers_of_arrow(open_with_payload(path))
+    return {
+        (query, route): (by_payload if route == PAYLOAD else merged)[query] for query in QUERIES for route in ROUTES
+    }
+
+
+def _answers_of_arrow(table: HudiTable) -> Mapping[str, Answer]:
     rows = table.snapshot().to_table(columns=["part", "qty", "ts", "price"])
     groups = rows.group_by("part").aggregate([([], "count_all"), ("qty", "sum"), ("ts", "max"), ("price", "mean")])
     few = rows.filter(pc.field("qty") < QTY_VALUES // 100)
@@ -111,10 +128,11 @@ def measure(path: Path, folder: Path, rounds: int, warm_ups: int) -> tuple[Runs,
     with ExitStack() as stack:
         trino = stack.enter_context(running_server(folder / "server"))
         hive = stack.enter_context(trino.catalog("hive", "hive", hive_properties(folder / "metastore")))
-        view, publishing = sql_view(trino, hive, table, folder / "published")
+        view, publishing = sql_view(trino, hive, table, folder / "published", "sql_view")
         cached = stack.enter_context(iceberg_table(trino, path, folder / "scratch"))
         whole = stack.enter_context(iceberg_table(trino, path, folder / "scratch-whole", *REWRITING))
-        blocks, _ = sql_view(trino, hive, table, folder / "published-blocks", unmerged=True)
+        blocks, _ = sql_view(trino, hive, table, folder / "published-blocks", "view_of_blocks", unmerged=True)
+        payload, _ = sql_view(trino, hive, open_with_payload(path), folder / "published-payload", "view_of_payload")
         relations = {BASELINE: base_files(trino, hive, table), CACHED: cached, WHOLE: whole, VIEW: view}
         for number in range(warm_ups + rounds):
             latest = {
@@ -129,14 +147,13 @@ def measure(path: Path, folder: Path, rounds: int, warm_ups: int) -> tuple[Runs,
             if number >= warm_ups:
                 for key, one in latest.items():
                     runs[key].append(one)
-        of_blocks = [run(trino, blocks, AGGREGATE) for _ in range(RUNS_OF_BLOCKS)]
-        runs[AGGREGATE, BLOCKS] = of_blocks[1:]
+        for route, relation in ((BLOCKS, blocks), (PAYLOAD, payload)):
+            times, before = SLOW[route]
+            runs[AGGREGATE, route] = [run(trino, relation, AGGREGATE) for _ in range(times)][before:]
     return runs, publishing
 
 
-def markdown(
-    scenario: Scenario, runs: Runs, publishing: Publishing, expected: Mapping[str, Answer], about: Sequence[str]
-) -> str:
+def markdown(scenario: Scenario, runs: Runs, publishing: Publishing, expected: Answers, about: Sequence[str]) -> str:
     """The page of one scenario; a ratio is void where the answer is not that of the snapshot."""
     lines = [f"# {scenario.name} in Trino, {today()}", ""]
     lines += [
@@ -146,14 +163,14 @@ def markdown(
     for query in QUERIES:
         for route in ROUTES:
             if (query, route) in runs:
-                lines.append(_line(query, route, runs, expected[query]))
+                lines.append(_line(query, route, runs, expected[query, route]))
     lines += ["", *about, f"- {_publishing(publishing)}", ""]
     return "\n".join(lines)
 
 
 def _line(query: str, route: str, runs: Runs, expected: Answer) -> str:
     own, baseline = runs[query, route], runs[query, BASELINE]
-    service = "" if route in (BASELINE, VIEW, BLOCKS) else _seconds([one.service for one in own])
+    service = "" if route in (BASELINE, VIEW, BLOCKS, PAYLOAD) else _seconds([one.service for one in own])
     ratios = [
         _ratio([one.wall for one in own], [one.wall for one in baseline]),
         _ratio([one.cpu for one in own], [one.cpu for one in baseline]),
@@ -196,7 +213,7 @@ def main() -> None:
         load = os.getloadavg()[0]
         with TemporaryDirectory(prefix="hudi-bridge-trino-") as folder:
             runs, publishing = measure(table, Path(folder), options.rounds, options.warm_ups)
-        expected = answers_of_arrow(HudiTable.open(str(table)))
+        expected = answers_of_arrow(table)
         about = _about(scenario, options.rounds, options.warm_ups, load)
         page = markdown(scenario, runs, publishing, expected, about)
         if options.keep:
@@ -217,10 +234,16 @@ def _about(scenario: Scenario, rounds: int, warm_ups: int, load: float) -> list[
         "- the other answers are that of a snapshot read with Arrow, or it says void",
         "- first load: a new service with an empty scratch folder; the query waits until the snapshot is built",
         f"- slices whole: the service has `{' '.join(REWRITING)}`, and so writes the merged rows anew",
-        f"- log blocks: decoded and merged by Trino alone; the best of {RUNS_OF_BLOCKS - 1} runs after one",
+        f"- log blocks: decoded and merged by Trino alone; {_runs(BLOCKS)}",
+        f"- payload in Python: a function of Trino merges the rows that the log updates; {_runs(PAYLOAD)}",
         "- the session of the SQL view has `join_distribution_type = 'BROADCAST'`",
         f"- {machine} {load:.2f}",
     ]
+
+
+def _runs(route: str) -> str:
+    times, before = SLOW[route]
+    return f"{times - before} runs, after {before}"
 
 
 if __name__ == "__main__":

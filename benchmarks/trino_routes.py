@@ -61,9 +61,9 @@ def base_files(trino: Trino, catalog: str, table: HudiTable) -> Relation:
 
 
 def sql_view(
-    trino: Trino, catalog: str, table: HudiTable, folder: Path, *, unmerged: bool = False
+    trino: Trino, catalog: str, table: HudiTable, folder: Path, view: str, *, unmerged: bool = False
 ) -> tuple[Relation, Publishing]:
-    """The view on base files and log records, which are published into an empty ``folder``.
+    """The view of that name on base files and log records, which are published into an empty ``folder``.
 
     With ``unmerged``, log blocks are published, which Trino decodes and merges in each query. The session is the one
     that the guide recommends.
@@ -75,7 +75,6 @@ def sql_view(
         cpu_seconds=time.process_time() - start_cpu,
         size_bytes=sum(path.stat().st_size for path in folder.rglob("*.parquet")),
     )
-    view = "view_of_blocks" if unmerged else "sql_view"
     for one in statements(published.publication, catalog=catalog, schema=SCHEMA, view=view):
         trino.query(one)
     broadcast = "SET SESSION join_distribution_type = 'BROADCAST'"
