@@ -50,7 +50,7 @@ QUERIES = {
     FILTER: f"SELECT count(*), sum(ts) FROM {{}} WHERE qty < {QTY_VALUES // 100}",
 }
 FIRST_LOAD_WARM_UPS = 2
-SLOW = {BLOCKS: (3, 1), PAYLOAD: (8, 4)}
+SLOW = {BLOCKS: (3, 1), PAYLOAD: (12, 8)}
 """How often routes that take 10 seconds and more run, and how many of these runs are not measured."""
 
 Answer = Sequence[Sequence[Any]]

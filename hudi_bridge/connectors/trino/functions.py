@@ -98,12 +98,6 @@ def row_type(schema: pa.Schema) -> str:
     return f"row({', '.join(fields)})"
 
 
-def pair_type(schema: pa.Schema) -> str:
-    """The SQL row type of a base row and its log record."""
-    kind = row_type(schema)
-    return f"row(base {kind}, log {kind})"
-
-
 def passed_pair_type(passed: pa.Schema) -> str:
     """The SQL row type of a base row and its log record as they are passed."""
     fields = (

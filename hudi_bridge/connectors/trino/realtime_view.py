@@ -4,7 +4,7 @@ It is the union of two parts:
 
 * the base rows, joined with their log records. Rows without a log record are not changed; rows whose log record always
   wins are left out. The others are contested: SQL compares ordering values and picks the side of each field, or a
-  Python function calls a user's payload for batches of rows. In that case, the base files are read a second time.
+  Python function calls a user's payload for batches of rows. In that case, the base files are read three times.
 * the log records that are not contested, and the rows of slices that are published whole.
 
 Two more parts have no rows. They fail if a file of the publication is missing, whose rows would otherwise be left out
@@ -24,11 +24,9 @@ from hudi_bridge.connectors.trino.batches import batch
 from hudi_bridge.connectors.trino.conditions import base_key, base_unset, log_wins
 from hudi_bridge.connectors.trino.functions import (
     MERGE,
-    pair_type,
     passed_pair_type,
     passed_schema,
     passed_value,
-    row_type,
 )
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.publication import LOG, SLICES, Publication, PublishedSlice, path_columns
@@ -164,7 +162,7 @@ class RealtimeView:
     def _shown(self, alias: str) -> str:
         """The columns of the view, from rows in the stored types."""
         return ",\n  ".join(
-            f"{shown(f'{alias}.c{position}', field.type, self.dialect)} AS {identifier(field.name)}"
+            f"{self._shown_value(alias, position)} AS {identifier(field.name)}"
             for position, field in enumerate(self._schema)
         )
 
@@ -223,34 +221,34 @@ class RealtimeView:
     def _combined(self, payload: RecordPayload) -> str:
         """The merged rows of contested ones, where a function merges both sides of a batch of rows.
 
-        The function gets the columns that the payload touches, and says of the others which side they are from.
+        The function gets the columns that the payload touches, and says of the others which side they are from. These
+        are read again and joined with its answers, so that batches hold no others, and none that a query does not need.
         """
         passed = passed_schema(self._schema, payload)
-        kind = row_type(self._schema)
-        sides = (
-            f"CAST(ROW({', '.join(self._shown_values(alias))}) AS {kind})"  # the cast names the fields
-            for alias in ("b", "l")
-        )
         places = [self._schema.get_field_index(name) for name in passed.names]
-        given = (
-            ", ".join(
-                passed_value(f"p.{side}.c{place}", field.type) for place, field in zip(places, passed, strict=True)
-            )
-            for side in ("base", "log")
+        rows = (
+            f"ROW({', '.join(passed_value(value, field.type) for value, field in zip(values, passed, strict=True))})"
+            for values in ([self._shown_value(alias, place) for place in places] for alias in ("b", "l"))
         )
-        rows = ", ".join(f"ROW({values})" for values in given)
-        pairs = f"transform(g.pairs, p -> CAST(ROW({rows}) AS {passed_pair_type(passed)}))"
+        pair = f"CAST(ROW({', '.join(rows)}) AS {passed_pair_type(passed)})"
         columns = ",\n  ".join(
             f"{value} AS {identifier(field.name)}"
             for value, field in zip(self._from_payload(places), self._schema, strict=True)
         )
+        contested = "base b JOIN log l ON l.place = b.place AND l.record_key = b.record_key"
+        merged = (
+            "(\n  SELECT u.place, u.record_key, u.sides, u.merged\n  FROM (\n"
+            f"    SELECT array_agg(ROW(b.place, b.record_key, {pair})) AS rows\n"
+            f"    FROM {contested}\n    WHERE l.is_contested\n"
+            f"    GROUP BY {batch(self._schema, passed, self.publication.contested)}\n"
+            f"  ) g CROSS JOIN UNNEST(\n    g.rows,\n"
+            f"    {self.names.of_part(MERGE)}(transform(g.rows, r -> r[3]))\n"
+            "  ) AS u(place, record_key, pair, sides, merged)\n  WHERE u.sides IS NOT NULL\n) m"
+        )
+        if len(passed) == len(self._schema):
+            return f"SELECT\n  {columns}\nFROM {merged}"
         return (
-            f"SELECT\n  {columns}\nFROM (\n"
-            f"  SELECT array_agg(CAST(ROW({', '.join(sides)}) AS {pair_type(self._schema)})) AS pairs\n"
-            "  FROM base b JOIN log l ON l.place = b.place AND l.record_key = b.record_key\n"
-            f"  WHERE l.is_contested\n  GROUP BY {batch(self._schema, passed, self.publication.contested)}\n"
-            f") g CROSS JOIN UNNEST(\n  g.pairs,\n  {self.names.of_part(MERGE)}({pairs})\n"
-            f") AS u(base, log, sides, merged)\nWHERE u.sides IS NOT NULL"
+            f"SELECT\n  {columns}\nFROM {contested}\nJOIN {merged} ON m.place = b.place AND m.record_key = b.record_key"
         )
 
     def _from_payload(self, passed: list[int]) -> Iterator[str]:
@@ -258,11 +256,11 @@ class RealtimeView:
         mark = 0
         for position in self._positions:
             if position in passed:
-                yield from_returned(f"u.merged.c{passed.index(position)}", self._schema.field(position).type)
+                yield from_returned(f"m.merged.c{passed.index(position)}", self._schema.field(position).type)
                 continue
             mark += 1
-            sides = (f"WHEN {literal(side[0])} THEN u.{side}.c{position}" for side in ("base", "log"))
-            yield f"CASE substr(u.sides, {mark}, 1) {' '.join(sides)} END"
+            sides = (f"WHEN {literal(side)} THEN {self._shown_value(side, position)}" for side in ("b", "l"))
+            yield f"CASE substr(m.sides, {mark}, 1) {' '.join(sides)} END"
 
     def _missing_publication(self) -> str:
         """No rows, and an error if slices of the publication are missing."""
@@ -320,8 +318,8 @@ class RealtimeView:
     def _positions(self) -> range:
         return range(len(self._schema))
 
-    def _shown_values(self, alias: str) -> list[str]:
-        return [shown(f"{alias}.c{position}", field.type, self.dialect) for position, field in enumerate(self._schema)]
+    def _shown_value(self, alias: str, position: int) -> str:
+        return shown(f"{alias}.c{position}", self._schema.field(position).type, self.dialect)
 
     def _picked_columns(self, picked: Iterable[str]) -> str:
         """The columns of the view, from values that were picked from either side."""
