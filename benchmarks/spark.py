@@ -1,7 +1,7 @@
 """Times reads in Spark with ``hudi_bridge`` and with Hudi's bundle: ``python -m benchmarks.spark standard``.
 
-The bundle runs in PySpark 3.5, ``hudi_bridge`` in PySpark 3.5 and in the PySpark of this environment: in one process
-after another, on the same table, with the same number of cores. Answers are compared too.
+The bundle runs in PySpark 3.5, ``hudi_bridge`` in PySpark 3.5 and in the PySpark of this environment: each in a process
+of its own, in turns, on the same table, with the same number of cores. Answers are compared too.
 """
 
 import argparse
@@ -10,19 +10,25 @@ import os
 import statistics
 import subprocess
 import sys
+from collections import defaultdict
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.hudi_bundle import NAME, hudi_bundle
+from benchmarks.idle import wait_until_idle
 from benchmarks.make_tables import default_cache, make_table
-from benchmarks.process_tree import peak_memory
+from benchmarks.process_tree import Usage, peak_memory, usage
 from benchmarks.results_folder import keep, today
 from benchmarks.scenarios import SCENARIOS, Scenario
 from benchmarks.spark_environment import PYTHON35, environment
+from benchmarks.spark_reader import again
 
 ROOT = Path(__file__).parent.parent
-TIMEOUT_SECONDS = 3600
+TIMEOUT_SECONDS = 60
+Times = dict[str, list[float]]
+"""By read, one number for each round."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,20 +50,73 @@ def contenders() -> list[Contender]:
     ]
 
 
-def measure(contender: Contender, table: Path, rounds: int, cores: int) -> dict[str, Any]:
-    command = [str(contender.python), "-m", "benchmarks.spark_reader", contender.reader, str(table), str(rounds)]
-    command += [str(cores), *([str(contender.jar)] if contender.jar else [])]
-    with (
-        subprocess.Popen(
-            command, env=environment(contender.python), cwd=ROOT, stdout=subprocess.PIPE, text=True
-        ) as reader,
-        peak_memory(reader.pid) as peak,
-    ):
-        output, _ = reader.communicate(timeout=TIMEOUT_SECONDS)
-    if reader.returncode:
-        raise subprocess.CalledProcessError(reader.returncode, command)
-    result: dict[str, Any] = json.loads(output.splitlines()[-1])
-    return result | {"peak_bytes": peak.resident_bytes}
+class Session:
+    """A reader in a process of its own, which has read the table once."""
+
+    def __init__(self, contender: Contender, table: Path, cores: int) -> None:
+        self._command = [str(contender.python), "-m", "benchmarks.spark_reader", contender.reader, str(table)]
+        self._command += [str(cores), *([str(contender.jar)] if contender.jar else [])]
+        self.process = subprocess.Popen(
+            self._command,
+            env=environment(contender.python),
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.found: dict[str, Any] = {}
+        self.seconds: Times = defaultdict(list)
+        self.cpu_seconds: Times = defaultdict(list)
+
+    def begin(self) -> None:
+        """Wait until the table has been read."""
+        self.found = self._answer()
+
+    def read(self, name: str) -> None:
+        """Time a read, after the process has done what earlier ones have left to do."""
+        wait_until_idle(lambda: usage(self.process.pid).cpu_seconds)
+        assert self.process.stdin is not None
+        print(name, file=self.process.stdin, flush=True)
+        answer = self._answer()
+        self.seconds[name].append(answer["seconds"])
+        self.cpu_seconds[name].append(answer["cpu_seconds"])
+
+    def end(self, peak: Usage) -> dict[str, Any]:
+        """All that was found."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        last = self._answer() | {"peak_bytes": peak.resident_bytes}
+        self.process.wait(TIMEOUT_SECONDS)
+        return {**self.found, **last, "seconds": self.seconds, "cpu_seconds": self.cpu_seconds}
+
+    def _answer(self) -> dict[str, Any]:
+        """The next line of JSON; Spark and the bundle may print others."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                answer: dict[str, Any] = json.loads(line)
+                return answer
+        raise subprocess.CalledProcessError(self.process.wait(TIMEOUT_SECONDS), self._command)
+
+
+def measure(table: Path, rounds: int, cores: int) -> dict[str, dict[str, Any]]:
+    """What all readers have found, which take turns."""
+    with ExitStack() as stack:
+        sessions: dict[str, Session] = {}
+        peaks: dict[str, Usage] = {}
+        for one in contenders():
+            sessions[one.name] = session = Session(one, table, cores)
+            stack.enter_context(session.process)
+            stack.callback(session.process.kill)
+            peaks[one.name] = stack.enter_context(peak_memory(session.process.pid))
+            session.begin()
+        names = dict.fromkeys(name for session in sessions.values() for name in session.found["reads"])
+        for name in names:
+            for _ in range(rounds):
+                for session in sessions.values():
+                    if name in session.found["reads"]:
+                        session.read(name)
+        return {name: session.end(peaks[name]) for name, session in sessions.items()}
 
 
 def markdown(scenario: Scenario, results: dict[str, dict[str, Any]], cores: int, rounds: int) -> str:
@@ -68,11 +127,8 @@ def markdown(scenario: Scenario, results: dict[str, dict[str, Any]], cores: int,
         "| read | reader | Spark | rows/s, best | of the bundle's best | of its median | CPU s, median | of its |",
         "|---|---|---|---:|---:|---:|---:|---:|",
     ]
-    again = [f"{read}, again" for read in bundle["seconds"]]
-    for read, of_bundle in (
-        *zip(bundle["seconds"], bundle["seconds"], strict=True),
-        *zip(again, bundle["seconds"], strict=True),
-    ):
+    reads = list(bundle["seconds"])
+    for read, of_bundle in (*zip(reads, reads, strict=True), *zip(map(again, reads), reads, strict=True)):
         for name, one in results.items():
             if read not in one["seconds"]:
                 continue
@@ -95,10 +151,10 @@ def markdown(scenario: Scenario, results: dict[str, dict[str, Any]], cores: int,
     ]
     about = (
         f"{bundle['rows']:,} rows x 13 columns; a row counts as read whether or not it passes the filter. "
-        f"`local[{cores}]`, {rounds} rounds after one that is not measured, one session after another; the bundle is "
-        f"`{NAME}`. Reads `again` are those of a DataFrame that is open already. The JVMs may have 4 GB of heap; "
-        "its use is taken after a garbage collection, with the last DataFrame open. "
-        f"Load average {os.getloadavg()[0]:.2f}."
+        f"`local[{cores}]`, {rounds} rounds after one that is not measured. The readers take turns, each in a session "
+        f"of its own, which is idle before it reads; the bundle is `{NAME}`. Reads `again` are those of a DataFrame "
+        "that is open already. The JVMs may have 4 GB of heap; its use is taken after a garbage collection, with the "
+        f"last DataFrame open. Load average {os.getloadavg()[0]:.2f}."
     )
     lines += ["", about, ""]
     return "\n".join(lines)
@@ -116,7 +172,7 @@ def main() -> None:
     for name in options.scenarios:
         scenario = SCENARIOS[name]
         table = make_table(scenario, options.cache.resolve())
-        results = {one.name: measure(one, table, options.rounds, options.cores) for one in contenders()}
+        results = measure(table, options.rounds, options.cores)
         page = markdown(scenario, results, options.cores, options.rounds)
         if options.keep:
             keep(page, f"{name}-spark")

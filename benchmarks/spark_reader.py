@@ -1,9 +1,11 @@
-"""Times reads in one Spark session; prints JSON: ``spark_reader READER TABLE ROUNDS CORES [BUNDLE]``.
+"""Times reads in one Spark session: ``spark_reader READER TABLE CORES [BUNDLE]``.
 
 READER is ``bundle`` for Hudi's own bundle, ``bridge`` for ``hudi_bridge``, ``passing`` for the latter with all rows
-passing through Python. Each read runs once as a warm-up and is then timed from opening the table to the last row; with
-``hudi_bridge``, once more on a DataFrame that is open already (``again``). Rows go to Spark's ``noop`` sink, into an
-aggregate, or to Python.
+passing through Python. Each read runs once as a warm-up. Its answer and the names of reads are the first line of the
+output, in JSON. Each line of the input is the name of a read, which is timed from opening the table to the last row;
+with ``hudi_bridge``, there is another of a DataFrame that is open already (``again``). Its seconds are a line of the
+output. Rows go to Spark's ``noop`` sink, into an aggregate, or to Python. The last line, after the end of the input,
+has the heap in use.
 """
 
 import json
@@ -11,6 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyspark
@@ -25,8 +28,7 @@ from hudi_bridge.connectors.spark import read
 ONE_PERCENT = "qty < 10"
 ONE_KEY = f"id = '{row_key(123_450)}'"
 Open = Callable[[], DataFrame]
-Times = dict[str, list[float]]
-"""By read, one number for each round."""
+Reads = dict[str, Callable[[], object]]
 
 
 def session(cores: str, bundle: str | None) -> SparkSession:
@@ -94,34 +96,39 @@ def heap_bytes(spark: SparkSession) -> int:
     return int(runtime.totalMemory() - runtime.freeMemory())
 
 
-def timed(run: Callable[[], object], name: str, rounds: int, seconds: Times, cpu_seconds: Times) -> None:
-    """Run some rounds, and note the seconds of each, and those of all processes on all cores."""
-    seconds[name], cpu_seconds[name] = [], []
-    for _ in range(rounds):
-        used, start = usage(os.getpid()).cpu_seconds, time.perf_counter()
-        run()
-        seconds[name].append(time.perf_counter() - start)
-        cpu_seconds[name].append(usage(os.getpid()).cpu_seconds - used)
+def timed(run: Callable[[], object]) -> dict[str, float]:
+    """The seconds of a read, and those of all processes on all cores."""
+    used, start = usage(os.getpid()).cpu_seconds, time.perf_counter()
+    run()
+    seconds = time.perf_counter() - start
+    return {"seconds": seconds, "cpu_seconds": usage(os.getpid()).cpu_seconds - used}
 
 
-def main(reader: str, table: str, rounds: int, cores: str, bundle: str | None) -> None:
+def main(reader: str, table: str, cores: str, bundle: str | None) -> None:
     spark = session(cores, bundle)
     spark.sparkContext.setLogLevel("OFF")
     opened = opener(spark, reader, table)
-    answers: dict[str, object] = {}
-    seconds: Times = {}
-    cpu_seconds: Times = {}
-    for name, run in READS.items():
-        answers[name] = run(opened())
-        timed(lambda run=run: run(opened()), name, rounds, seconds, cpu_seconds)  # type: ignore[misc]
+    reads: Reads = {name: partial(lambda run: run(opened()), run) for name, run in READS.items()}
+    answers = {name: run() for name, run in reads.items()}
     frame = opened()
     rows = frame.count()
-    for name, run in READS.items() if reader == "bridge" else ():
-        timed(lambda run=run: run(frame), f"{name}, again", rounds, seconds, cpu_seconds)  # type: ignore[misc]
-    found = {"spark": pyspark.__version__, "rows": rows, "answers": answers, "heap_bytes": heap_bytes(spark)}
-    print(json.dumps(found | {"seconds": seconds, "cpu_seconds": cpu_seconds}))
+    if reader == "bridge":
+        reads |= {again(name): partial(run, frame) for name, run in READS.items()}
+    say({"spark": pyspark.__version__, "rows": rows, "answers": answers, "reads": list(reads)})
+    for line in sys.stdin:
+        say(timed(reads[line.strip()]))
+    say({"heap_bytes": heap_bytes(spark)})
     spark.stop()
 
 
+def again(name: str) -> str:
+    """The name of a read of a DataFrame that is open already."""
+    return f"{name}, again"
+
+
+def say(found: object) -> None:
+    print(json.dumps(found), flush=True)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], sys.argv[5] if len(sys.argv) > 5 else None)
+    main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4] if len(sys.argv) > 4 else None)

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,6 +22,7 @@ import pyarrow.compute as pc
 
 from benchmarks.adding_payload import AddingPayload
 from benchmarks.copies import with_payload
+from benchmarks.idle import wait_until_idle
 from benchmarks.make_tables import default_cache, make_table
 from benchmarks.results_folder import keep, today
 from benchmarks.scenarios import QTY_VALUES, SCENARIOS, Scenario
@@ -31,7 +33,6 @@ from benchmarks.trino_routes import (
     base_files,
     iceberg_table,
     sql_view,
-    wait_until_idle,
 )
 from hudi_bridge import HudiTable
 from tests.integration import trino_download
@@ -82,7 +83,7 @@ def run(trino: Trino, relation: Relation, query: str) -> Run:
         cursor = connection.cursor()
         for statement in relation.session:
             cursor.execute(statement).fetchall()
-        wait_until_idle(trino.pid)
+        wait_until_idle(partial(cpu_seconds, trino.pid))
         before = cpu_seconds(trino.pid), cpu_seconds(relation.service)
         start = time.perf_counter()
         answer = cursor.execute(QUERIES[query].format(relation.name)).fetchall()

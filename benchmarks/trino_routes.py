@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.service_process import cpu_seconds, iceberg_service
+from benchmarks.service_process import iceberg_service
 from hudi_bridge import HudiTable
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.trino.publish import publish_log_records
@@ -21,7 +21,6 @@ from tests.integration.trino_catalogs import iceberg_properties
 from tests.integration.trino_server import Trino
 
 SCHEMA = "benchmark"
-_WAIT_SECONDS, _MAX_WAITS, _IDLE_SHARE = 0.1, 30, 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,12 +94,3 @@ def _catalog(trino: Trino, url: str) -> Iterator[str]:
     with trino.catalog(name, "iceberg", iceberg_properties(url)) as catalog:
         trino.query(f"SHOW SCHEMAS FROM {catalog} LIKE {literal('default')}")
         yield catalog
-
-
-def wait_until_idle(process: int | None) -> None:
-    """Wait until a process is almost idle, some seconds at most: after a query, Trino goes on compiling."""
-    for _ in range(_MAX_WAITS):
-        before = cpu_seconds(process)
-        time.sleep(_WAIT_SECONDS)
-        if cpu_seconds(process) - before <= _IDLE_SHARE * _WAIT_SECONDS:
-            return
