@@ -6,8 +6,9 @@ of memory also differ by some pages: two megabytes more are not worse.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from benchmarks.readings import FLOOR, FLOOR_WITH_KEY, OURS, PEER, Run
@@ -70,10 +71,13 @@ class Aims:
                     return found
         return None
 
-    def recording(self, run: Run) -> "Aims":
-        """The aims with the ratios of a run as those that were reached at its size."""
-        found = {case: {**self.reached.get(run.size, {}).get(case, {}), **reads} for case, reads in ratios(run).items()}
-        return Aims(aims=self.aims, reached={**self.reached, run.size: {**self.reached.get(run.size, {}), **found}})
+    def recording(self, *runs: Run) -> "Aims":
+        """The aims with the worst ratios of some runs of a size as those that were reached at it."""
+        size = runs[0].size
+        found = worst([ratios(run) for run in runs])
+        known = self.reached.get(size, {})
+        cases = {case: {**known.get(case, {}), **reads} for case, reads in found.items()}
+        return Aims(aims=self.aims, reached={**self.reached, size: {**known, **cases}})
 
     def save(self, path: Path = PATH) -> None:
         """Write them into a file."""
@@ -106,6 +110,18 @@ def ratios(run: Run) -> Ratios:
             ratio = measure.of(run, case, read)
             if ratio is not None:
                 found.setdefault(case, {}).setdefault(read, {})[name] = round(ratio, 2)
+    return found
+
+
+def worst(of_runs: Sequence[Ratios]) -> Ratios:
+    """Of each ratio, the worst."""
+    found: Ratios = {}
+    for case, reads in chain.from_iterable(one.items() for one in of_runs):
+        for read, measures in reads.items():
+            into = found.setdefault(case, {}).setdefault(read, {})
+            for name, ratio in measures.items():
+                if name not in into or MEASURES[name].is_met(into[name], ratio):
+                    into[name] = ratio
     return found
 
 
