@@ -7,6 +7,7 @@ often: only what still falls short with the best of all rounds counts. The machi
 import argparse
 import os
 import sys
+from functools import partial
 
 from benchmarks import aims
 from benchmarks.readings import FLOOR, FLOOR_WITH_KEY, PEER
@@ -29,12 +30,11 @@ def main() -> int:
         parser.error(f"nothing is recorded for the size {size}: --record does so")
     if os.getloadavg()[0] > (os.cpu_count() or 1):
         print("the machine is busy with something else: ratios vary by more than a quarter")
-    run = run_cases(chosen, cache, size=size, rounds=options.rounds or ROUNDS, readers=READERS)
+    measured = partial(run_cases, chosen, cache, size=size, rounds=options.rounds or ROUNDS, readers=READERS)
+    run = measured()
     if options.record:
         # What one run reaches by chance is nothing to compare with.
-        known.recording(
-            run, run_cases(chosen, cache, size=size, rounds=options.rounds or ROUNDS, readers=READERS)
-        ).save()
+        known.recording(run, measured()).save()
         print(f"recorded in {aims.PATH}")
         return 0
     if first := aims.shortfalls(known, run):

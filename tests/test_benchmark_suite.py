@@ -75,7 +75,7 @@ def test_a_wrong_answer_has_no_ratio() -> None:
 
 @pytest.mark.parametrize(
     ("peer_seconds", "peer_peak", "expected"),
-    [(1.8, 100, []), (1.36, 100, []), (1.34, 100, ["speed"]), (9, 74, []), (9, 72, ["memory"])],
+    [(1.8, 100, []), (1.36, 100, []), (1.34, 100, ["speed"]), (9, 76, []), (9, 74, ["memory"])],
 )
 def test_the_check_fails_below_three_quarters_of_what_was_recorded(
     peer_seconds: float, peer_peak: int, expected: list[str]
@@ -89,13 +89,6 @@ def test_the_worst_of_some_runs_is_recorded() -> None:
     other = RUN.with_lines([line(PEER, 1.7), line(FLOOR, 0.5, answer=STALE), line(OURS, 1.0, peak=80)])
     worst = {"updates-10": {"all columns": {"speed": 1.7, "floor": 2.0, "memory": 0.9}}}
     assert AIMS.recording(RUN, other).reached == AIMS.recording(other, RUN).reached == {"small": worst}
-
-
-def test_a_few_pages_more_of_little_memory_are_not_worse() -> None:
-    recorded = AIMS.recording(RUN.with_lines([line(OURS, 1.0, peak=1), line(PEER, 1.8, peak=4)]))
-    for peak, expected in ((3, []), (5, ["memory"])):
-        later = RUN.with_lines([line(OURS, 1.0, peak=peak), line(PEER, 1.8, peak=4)])
-        assert [one.measure for one in aims.shortfalls(recorded, later)] == expected
 
 
 def test_the_check_fails_where_our_time_has_grown_beside_the_floor() -> None:

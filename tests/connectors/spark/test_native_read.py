@@ -444,6 +444,7 @@ def test_bits_of_deleted_positions(
     with setting(spark, "spark.sql.adaptive.enabled", "false"):
         twice = frame.alias("l").join(frame.alias("r"), "id")
         assert twice.count() == len(keys) - len(gone)
+    assert not [view.name for view in spark.catalog.listTables() if view.name.startswith("_hudi_bridge")]
 
 
 def test_a_file_that_is_gone_is_an_error_whatever_the_settings(spark: SparkSession, tmp_path: Path) -> None:
