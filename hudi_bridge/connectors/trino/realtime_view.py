@@ -37,6 +37,7 @@ from hudi_bridge.engines import META_FIELDS, MergeRule, RecordPayload, ordering_
 BASE = "base"
 PARTITION_PATH = "_hoodie_partition_path"
 _PATH = identifier("$path")
+_SAME_RECORD = "l.place = b.place AND l.record_key = b.record_key"
 _FLAGS = ("contested", "delete", "explicit", "always")
 MOST_NAMES_LENGTH = 800_000
 """The longest list of file names in a view, in characters. Presto's ``query.max-length`` is a million by default."""
@@ -235,7 +236,7 @@ class RealtimeView:
             f"{value} AS {identifier(field.name)}"
             for value, field in zip(self._from_payload(places), self._schema, strict=True)
         )
-        contested = "base b JOIN log l ON l.place = b.place AND l.record_key = b.record_key"
+        contested = f"base b JOIN log l ON {_SAME_RECORD}"
         merged = (
             "(\n  SELECT u.place, u.record_key, u.sides, u.merged\n  FROM (\n"
             f"    SELECT array_agg(ROW(b.place, b.record_key, {pair})) AS rows\n"
@@ -355,7 +356,7 @@ class RealtimeView:
 
     def _join(self) -> str:
         """Base rows with their log records, without those whose log record always wins."""
-        join = "LEFT JOIN log l ON l.place = b.place AND l.record_key = b.record_key"
+        join = f"LEFT JOIN log l ON {_SAME_RECORD}"
         return f"FROM base b {join}\n  WHERE l.record_key IS NULL OR l.is_contested"
 
 
