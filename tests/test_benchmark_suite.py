@@ -23,10 +23,10 @@ from benchmarks.suite import SIZES, Case, cases
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def line(reader: str, seconds: float, *, peak: int = 100, answer: str = SAME, read: str = "all columns") -> Line:
+def line(reader: str, seconds: float, *, peak: float = 100, answer: str = SAME, read: str = "all columns") -> Line:
     readings = [
         Reading(
-            seconds=seconds * slower, cpu_seconds=2 * seconds, peak_bytes=peak * 10**6, read_bytes=10**6, requests=7
+            seconds=seconds * slower, cpu_seconds=2 * seconds, peak_bytes=round(peak * 10**6), read_bytes=10**6, requests=7
         )
         for slower in (1.5, 1.0, 1.2)
     ]
@@ -83,6 +83,13 @@ def test_the_check_fails_below_three_quarters_of_what_was_recorded(
     recorded = AIMS.recording(RUN)
     later = RUN.with_lines([line(PEER, peer_seconds, peak=peer_peak)])
     assert [one.measure for one in aims.shortfalls(recorded, later)] == expected
+
+
+@pytest.mark.parametrize("peak", [-0.07, 0, 0.09, 1.0])
+def test_less_memory_than_a_megabyte_counts_as_one(peak: float) -> None:
+    small = RUN.with_lines([line(OURS, 1.0, peak=peak), line(PEER, 1.8, peak=2.1)])
+    assert aims.ratios(small)["updates-10"]["all columns"]["memory"] == 0.5
+    assert not aims.shortfalls(AIMS.recording(small), small)
 
 
 def test_the_worst_of_some_runs_is_recorded() -> None:
