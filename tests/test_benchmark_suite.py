@@ -26,7 +26,11 @@ SVG = "{http://www.w3.org/2000/svg}"
 def line(reader: str, seconds: float, *, peak: float = 100, answer: str = SAME, read: str = "all columns") -> Line:
     readings = [
         Reading(
-            seconds=seconds * slower, cpu_seconds=2 * seconds, peak_bytes=round(peak * 10**6), read_bytes=10**6, requests=7
+            seconds=seconds * slower,
+            cpu_seconds=2 * seconds,
+            peak_bytes=round(peak * 10**6),
+            read_bytes=10**6,
+            requests=7,
         )
         for slower in (1.5, 1.0, 1.2)
     ]

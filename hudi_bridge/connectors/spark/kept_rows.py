@@ -2,7 +2,8 @@
 
 The batches stay as the workers have sent them, in the memory of executors and otherwise on their disks; operators of
 Spark take columns from them as they need them. Nothing but the DataFrames refers to them: when the JVM collects the
-last one, Spark's ``ContextCleaner`` frees the blocks. Lost blocks are computed again.
+last one, Spark's ``ContextCleaner`` frees the blocks. It cannot before Python collects its own garbage: objects of Py4J
+whose methods were called, and those of each DataFrame are, refer to themselves. Lost blocks are computed again.
 
 The workers send pairs of a kind and of bytes. The job returns the reports and the batches that tasks tell the driver.
 These batches stay in its JVM, and reports come in small pieces: to its Python, what has more than 8 KB often takes 40
@@ -12,6 +13,7 @@ Source: ``PythonRDD``, ``PairwiseRDD``, ``JavaPairRDD``, ``SQLUtils``, ``ArrowCo
 ``ContextCleaner`` of Spark.
 """
 
+import gc
 import pickle
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +23,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -45,6 +48,10 @@ _KIND = struct.Struct(">q")
 
 _MOST_SESSIONS = 16
 _SESSIONS: "WeakKeyDictionary[SparkSession, BoundedCache]" = WeakKeyDictionary()
+
+_COLLECT_AFTER_BYTES = 1 << 27
+_KEPT_BYTES: "WeakKeyDictionary[SparkContext, int]" = WeakKeyDictionary()
+"""What has been kept since Python last collected its garbage for it."""
 
 Reports = dict[int, R]
 """What tasks tell the driver, by keys of theirs: a task that runs again tells the same."""
@@ -72,6 +79,8 @@ class KeptBatches(Generic[R]):
 
     def rows(self, kind: int, schema: StructType, size_bytes: int) -> DataFrame:
         """The rows of the batches of a kind, which Spark takes to be of about that size when it chooses a join."""
+        context = self._spark.sparkContext
+        _KEPT_BYTES[context] = _KEPT_BYTES.get(context, 0) + size_bytes
         java = _session_for(self._spark, size_bytes)._jsparkSession  # noqa: SLF001
         types = java.parseDataType(schema.json())
         of_kind = _of_kinds(self._pairs, kind, kind)
@@ -123,6 +132,7 @@ def run_and_keep(
     job = _of_kinds(pairs, _REPORTS, TOLD).values().collectAsync()
     try:
         meanwhile()
+        _let_go_of_frames(spark.sparkContext)
         results = job.get()
     except BaseException as error:
         job.cancel(True)  # noqa: FBT003 - of Java
@@ -130,6 +140,13 @@ def run_and_keep(
             raise PySparkException(str(error)) from error
         raise
     return KeptBatches(spark, pairs, results)
+
+
+def _let_go_of_frames(context: SparkContext) -> None:
+    """Collect Python's garbage if much has been kept since; by itself, Python may not do so for hours."""
+    if _KEPT_BYTES.get(context, 0) >= _COLLECT_AFTER_BYTES:
+        _KEPT_BYTES[context] = 0
+        gc.collect()
 
 
 def _of_kinds(pairs: Any, first: int, last: int) -> Any:  # noqa: ANN401 - of the JVM

@@ -27,8 +27,8 @@ ROWS, BLOCKS = TOLD + 1, TOLD + 2
 
 # Of the base file.
 _ROWS_PER_BATCH = BLOCK_ROWS * 1024
-# The JVM's usual collector (G1) has to find room of its own for an array of half a megabyte or more.
-_PIECE_BYTES = 3 << 17
+# The JVM's usual collector (G1) copies small arrays several times, and has to find room for a large one in one piece.
+_PIECE_BYTES = 1 << 23
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ def _passing(reading: Reading, delta: SliceDelta) -> Iterator[pa.RecordBatch]:
 
 
 def _pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of which none is large for the JVM."""
+    """The same rows in batches of which none is too large for the JVM."""
     most = 1 + rows.num_rows * _PIECE_BYTES // max(1, rows.nbytes)
     for start in range(0, rows.num_rows, most):
         yield rows.slice(start, most)

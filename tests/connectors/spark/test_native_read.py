@@ -156,6 +156,30 @@ def test_what_is_kept_is_freed_with_the_last_frame(spark: SparkSession, tmp_path
     assert not own & kept()
 
 
+def test_what_is_kept_of_frames_that_are_gone_does_not_add_up(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kept() -> set[int]:
+        spark.sparkContext._jvm.System.gc()  # type: ignore[union-attr]
+        return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())
+
+    path = str(written(tmp_path).folder)
+    monkeypatch.setattr("hudi_bridge.connectors.spark.kept_rows._COLLECT_AFTER_BYTES", 1)
+    before = kept()
+    gc.disable()
+    try:
+        assert read(spark, path).count() == 4
+        own = kept() - before
+        assert own
+        deadline = time.monotonic() + 60
+        while own & kept() and time.monotonic() < deadline:
+            assert read(spark, path).count() == 4
+            time.sleep(0.1)
+    finally:
+        gc.enable()
+    assert not own & kept()
+
+
 ODD_FOLDERS = (
     "a b",
     "50%",
