@@ -2,8 +2,8 @@
 
 The batches stay as the workers have sent them, in the memory of executors and otherwise on their disks; operators of
 Spark take columns from them as they need them. Nothing but the DataFrames refers to them: when the JVM collects the
-last one, Spark's ``ContextCleaner`` frees the blocks. It cannot before Python collects its own garbage: objects of Py4J
-whose methods were called, and those of each DataFrame are, refer to themselves. Lost blocks are computed again.
+last one, Spark's ``ContextCleaner`` frees the blocks. The JVM cannot before Python has collected its own garbage: a
+DataFrame's object of Py4J refers to itself once it was used. Lost blocks are computed again.
 
 The workers send pairs of a kind and of bytes. The job returns the reports and the batches that tasks tell the driver.
 These batches stay in its JVM, and reports come in small pieces: to its Python, what has more than 8 KB often takes 40
