@@ -135,11 +135,16 @@ def test_a_filter_that_is_given_prunes_what_is_merged(spark: SparkSession, tmp_p
     assert slice_routes(read(spark, path, filter="part = 'q'")).native == 0
 
 
+def kept_in_spark(spark: SparkSession) -> set[int]:
+    """What Spark keeps after the JVM has collected garbage, by the numbers of its RDDs."""
+    spark.sparkContext._jvm.System.gc()  # type: ignore[union-attr]
+    return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())
+
+
 def test_what_is_kept_is_freed_with_the_last_frame(spark: SparkSession, tmp_path: Path) -> None:
     def kept() -> set[int]:
         gc.collect()
-        spark.sparkContext._jvm.System.gc()  # type: ignore[union-attr]
-        return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())
+        return kept_in_spark(spark)
 
     path = str(written(tmp_path).folder)
     before = kept()
@@ -159,25 +164,21 @@ def test_what_is_kept_is_freed_with_the_last_frame(spark: SparkSession, tmp_path
 def test_what_is_kept_of_frames_that_are_gone_does_not_add_up(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def kept() -> set[int]:
-        spark.sparkContext._jvm.System.gc()  # type: ignore[union-attr]
-        return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())
-
     path = str(written(tmp_path).folder)
     monkeypatch.setattr("hudi_bridge.connectors.spark.kept_rows._COLLECT_AFTER_BYTES", 1)
-    before = kept()
+    before = kept_in_spark(spark)
     gc.disable()
     try:
         assert read(spark, path).count() == 4
-        own = kept() - before
+        own = kept_in_spark(spark) - before
         assert own
         deadline = time.monotonic() + 60
-        while own & kept() and time.monotonic() < deadline:
+        while own & kept_in_spark(spark) and time.monotonic() < deadline:
             assert read(spark, path).count() == 4
             time.sleep(0.1)
     finally:
         gc.enable()
-    assert not own & kept()
+    assert not own & kept_in_spark(spark)
 
 
 ODD_FOLDERS = (
