@@ -19,11 +19,13 @@ _PARENT, _TIMES, _PAGES = 1, slice(11, 15), 21
 class Usage:
     """What a process tree has used so far, and its resident bytes now, in which shared pages count repeatedly.
 
-    Reads are system calls that read files, pipes or sockets.
+    Of these, ``bytes_beside_jvm`` are those of processes that are no JVMs. Reads are system calls that read files,
+    pipes or sockets.
     """
 
     cpu_seconds: float = 0.0
     resident_bytes: int = 0
+    bytes_beside_jvm: int = 0
     read_bytes: int = 0
     read_calls: int = 0
 
@@ -35,7 +37,9 @@ def usage(root: int) -> Usage:
         fields = _stat(process)
         if fields is not None:
             total.cpu_seconds += sum(map(int, fields[_TIMES])) / _TICKS_PER_SECOND
-            total.resident_bytes += int(fields[_PAGES]) * _PAGE_BYTES
+            resident = int(fields[_PAGES]) * _PAGE_BYTES
+            total.resident_bytes += resident
+            total.bytes_beside_jvm += 0 if _is_jvm(process) else resident
             read_bytes, read_calls = file_reads(process)
             total.read_bytes += read_bytes
             total.read_calls += read_calls
@@ -76,6 +80,13 @@ def own_peak_bytes() -> int:
     return int(line.split()[1]) << 10
 
 
+def _is_jvm(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/comm").read_text().strip() == "java"
+    except OSError:
+        return False
+
+
 def _stat(process: int) -> list[str] | None:
     """The fields after the name, None if the process has ended."""
     try:
@@ -97,12 +108,14 @@ def file_reads(process: int) -> tuple[int, int]:
 
 @contextmanager
 def peak_memory(root: int) -> Iterator[Usage]:
-    """Watches a process tree; the ``resident_bytes`` of what it yields are the peak until the end."""
+    """Watches a process tree; both numbers of bytes of what it yields are peaks until the end."""
     peak, ended = Usage(), threading.Event()
 
     def watch() -> None:
         while not ended.wait(_PAUSE_SECONDS):
-            peak.resident_bytes = max(peak.resident_bytes, usage(root).resident_bytes)
+            now = usage(root)
+            peak.resident_bytes = max(peak.resident_bytes, now.resident_bytes)
+            peak.bytes_beside_jvm = max(peak.bytes_beside_jvm, now.bytes_beside_jvm)
 
     watcher = threading.Thread(target=watch)
     watcher.start()

@@ -85,7 +85,7 @@ class Session:
         """All that was found."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        last = self._answer() | {"peak_bytes": peak.resident_bytes}
+        last = self._answer() | {"peak_bytes": peak.resident_bytes, "python_peak_bytes": peak.bytes_beside_jvm}
         self.process.wait(TIMEOUT_SECONDS)
         return {**self.found, **last, "seconds": self.seconds, "cpu_seconds": self.cpu_seconds}
 
@@ -145,10 +145,11 @@ def markdown(scenario: Scenario, results: dict[str, dict[str, Any]], cores: int,
             lines.append(
                 f"| {read} | {name} | {one['spark']} | {best:,.0f} | {of_best} | {of_median} | {cpu:.2f} | {of_cpu} |"
             )
-    lines += ["", "| reader | peak memory of all processes, MB | heap in use at the end, MB |", "|---|---:|---:|"]
-    lines += [
-        f"| {name} | {one['peak_bytes'] >> 20:,} | {one['heap_bytes'] >> 20:,} |" for name, one in results.items()
-    ]
+    lines += ["", "| reader | peak memory of all processes, MB | of Python's alone | heap in use at the end |"]
+    lines += ["|---|---:|---:|---:|"]
+    for name, one in results.items():
+        sizes = (one["peak_bytes"], one["python_peak_bytes"], one["heap_bytes"])
+        lines.append(f"| {name} | {' | '.join(f'{size >> 20:,}' for size in sizes)} |")
     about = (
         f"{bundle['rows']:,} rows x 13 columns; a row counts as read whether or not it passes the filter. "
         f"`local[{cores}]`, {rounds} rounds after one that is not measured. The readers take turns, each in a session "

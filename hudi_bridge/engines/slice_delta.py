@@ -69,7 +69,7 @@ class SurvivingLogRecords:
 class SliceDelta:
     """What the logs of one file slice do to its base file; a context manager, which keeps the base file open.
 
-    Holds the log files of the slice, and a batch of the base file, in memory. Log records that exceed the memory for
+    Holds the log records of the slice, and a batch of the base file, in memory. Log records that exceed the memory for
     logs are merged a part at a time.
 
     Made by ``slice_delta``.

@@ -90,8 +90,7 @@ class LogScan:
 
         Those of which rows come late are held. ``ranges`` learn from all records.
         """
-        blocks = deque(self._blocks())
-        self._kept = None
+        blocks = self._released()
         if self._first is None:
             schema = self._decoder.schema
             decoded = list(self._decoder.in_order(blocks))
@@ -108,30 +107,32 @@ class LogScan:
     def records_of_part(self, part: int) -> LogRecordMap:
         """The surviving log records of one part of the record keys.
 
-        If there are several, all records are decoded once, into a temporary file from which each part is read.
+        If there are several, all records are decoded once, into a temporary file from which each part is read. A single
+        part is that of ``records``.
 
         Raises:
             OSError: the temporary file cannot be written.
         """
         if self.parts > 1:
             return self._record_map(self.on_disk.of_part(part), self._decoder.schema)
-        self._kept = self._blocks()
-        return self._record_map(self._decoder.in_order(deque(self._kept)), self._decoder.schema)
+        blocks = self._released()
+        return self._record_map(self._decoder.in_order(blocks), self._decoder.schema)
 
     @cached_property
     def on_disk(self) -> LogRecordsOnDisk:
         """All log records, in a temporary file, in the parts of ``records_of_part``; raises like that."""
         records = LogRecordsOnDisk(self.parts)
-        blocks = deque(self._blocks())
-        self._kept = None
+        blocks = self._released()
         for piece in self._decoder.in_order(blocks):
             records.add(piece)
         return records
 
-    def _blocks(self) -> tuple[LogBlock, ...]:
-        if self._kept is None:
-            return read_live_blocks(self._storage, self._split, on_disk=self._on_disk).blocks
-        return self._kept
+    def _released(self) -> deque[LogBlock]:
+        """The blocks, of which nothing else holds the log files; these are read again if this is called again."""
+        kept, self._kept = self._kept, None
+        if kept is None:
+            kept = read_live_blocks(self._storage, self._split, on_disk=self._on_disk).blocks
+        return deque(kept)
 
     def _record_map(self, decoded: Iterable[LogRecords], schema: pa.Schema) -> LogRecordMap:
         return build_record_map(list(decoded), self._rule, schema, self._split.context.defaults)

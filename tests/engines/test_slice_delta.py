@@ -81,6 +81,17 @@ def test_positions_are_those_of_rows_that_log_records_beat(table: TableWriter) -
         assert rows == [{"id": "a", "value": "log"}, {"id": "new", "value": "log"}]
 
 
+def test_log_files_do_not_stay_in_memory_once_their_records_are_decoded(table: TableWriter) -> None:
+    size = 1 << 20
+    table.log_file(at(3), [table.data_block(at(3), [{"id": "d", "ts": 9, "value": "x" * size}])], number=2)
+    table.commit(at(3))
+    with slice_delta(only_split(table), columns=["id"]) as delta:
+        before = pa.total_allocated_bytes()
+        rows = [row for batch in delta.rows() for row in batch.to_pylist()]
+        assert pa.total_allocated_bytes() - before < size
+        assert rows == [row for batch in delta.rows() for row in batch.to_pylist()]
+
+
 def test_base_rows_that_an_engine_has_to_compare_are_contested(table: TableWriter) -> None:
     with slice_delta(only_split(table)) as delta:
         log = delta.log_records()
