@@ -13,7 +13,6 @@ from hudi_bridge.connectors.spark.plan import Plan
 from hudi_bridge.connectors.spark.tasks import read_task
 from hudi_bridge.connectors.spark.types import spark_schema
 from hudi_bridge.connectors.spark.worker_imports import forgetting_zip_importers
-from hudi_bridge.connectors.spark.worker_memory import returning_memory
 
 T = TypeVar("T")
 
@@ -47,7 +46,7 @@ def map_one_per_task(
 def _run_numbered(
     run: Callable[[T], Iterator[pa.RecordBatch]], pickled: Sequence[bytes], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    with forgetting_zip_importers(), returning_memory():
+    with forgetting_zip_importers():
         for batch in batches:
             for number in map(int, batch.column(0).to_numpy()):
                 yield from run(pickle.loads(pickled[number]))  # noqa: S301 - from the driver of this job
@@ -56,7 +55,7 @@ def _run_numbered(
 def _run_each(
     run: Callable[[T], Iterator[pa.RecordBatch]], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    with forgetting_zip_importers(), returning_memory():
+    with forgetting_zip_importers():
         for batch in batches:
             for task in batch.column(0):
                 yield from run(pickle.loads(task.as_py()))  # noqa: S301 - from the driver of this job

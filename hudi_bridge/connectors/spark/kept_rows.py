@@ -31,7 +31,6 @@ from pyspark.sql.types import StructType
 from hudi_bridge.caching import BoundedCache
 from hudi_bridge.connectors.spark.java import java_class, static_method
 from hudi_bridge.connectors.spark.worker_imports import forgetting_zip_importers
-from hudi_bridge.connectors.spark.worker_memory import returning_memory
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -50,7 +49,7 @@ _KIND = struct.Struct(">q")
 _MOST_SESSIONS = 16
 _SESSIONS: "WeakKeyDictionary[SparkSession, BoundedCache]" = WeakKeyDictionary()
 
-_COLLECT_AFTER_BYTES = 1 << 26
+_COLLECT_AFTER_BYTES = 1 << 27
 _KEPT_BYTES: "WeakKeyDictionary[SparkContext, int]" = WeakKeyDictionary()
 """What has been kept since Python last collected its garbage for it."""
 
@@ -188,7 +187,7 @@ def _pieces(reports: Reports[R]) -> Iterator[tuple[Reports[R], bool]]:
 
 def _run(run: Callable[[T, Reports[R]], Iterator[Sent]], pickled: Iterable[bytes]) -> Iterator[object]:
     """Kinds and bytes in turn: of kept batches, of reports with the number of told batches that follow, of these."""
-    with forgetting_zip_importers(), returning_memory():
+    with forgetting_zip_importers():
         for task in pickled:
             reports: Reports[R] = {}
             told = []
