@@ -11,8 +11,8 @@ from pathlib import Path
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _PAUSE_SECONDS = 0.1
-# Places in ``stat``, after the name of the process.
-_PARENT, _TIMES, _PAGES = 1, slice(11, 15), 21
+# Places in ``stat``, from the name of the process on.
+_NAME, _PARENT, _TIMES, _PAGES = 0, 2, slice(12, 16), 22
 
 
 @dataclass(kw_only=True)
@@ -39,7 +39,7 @@ def usage(root: int) -> Usage:
             total.cpu_seconds += sum(map(int, fields[_TIMES])) / _TICKS_PER_SECOND
             resident = int(fields[_PAGES]) * _PAGE_BYTES
             total.resident_bytes += resident
-            total.bytes_beside_jvm += 0 if _is_jvm(process) else resident
+            total.bytes_beside_jvm += 0 if fields[_NAME] == "java" else resident
             read_bytes, read_calls = file_reads(process)
             total.read_bytes += read_bytes
             total.read_calls += read_calls
@@ -80,20 +80,14 @@ def own_peak_bytes() -> int:
     return int(line.split()[1]) << 10
 
 
-def _is_jvm(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/comm").read_text().strip() == "java"
-    except OSError:
-        return False
-
-
 def _stat(process: int) -> list[str] | None:
-    """The fields after the name, None if the process has ended."""
+    """The name and the fields after it, None if the process has ended."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text()
     except OSError:
         return None
-    return stat.rpartition(")")[2].split()
+    name, _, fields = stat.partition("(")[2].rpartition(")")
+    return [name, *fields.split()]
 
 
 def file_reads(process: int) -> tuple[int, int]:
@@ -108,7 +102,7 @@ def file_reads(process: int) -> tuple[int, int]:
 
 @contextmanager
 def peak_memory(root: int) -> Iterator[Usage]:
-    """Watches a process tree; both numbers of bytes of what it yields are peaks until the end."""
+    """Watches a process tree; both numbers of resident bytes of what it yields are peaks until the end."""
     peak, ended = Usage(), threading.Event()
 
     def watch() -> None:

@@ -37,7 +37,8 @@ _LOG = logging.getLogger(__name__)
 class LogScan:
     """The log blocks of a split that count, decoded on demand.
 
-    Holds the log files of the split in memory, or in copies on disk if they are larger than the memory for logs.
+    Holds the log files of the split in memory until they are decoded, or in copies on disk if they are larger than the
+    memory for logs.
     """
 
     def __init__(
@@ -115,15 +116,13 @@ class LogScan:
         """
         if self.parts > 1:
             return self._record_map(self.on_disk.of_part(part), self._decoder.schema)
-        blocks = self._released()
-        return self._record_map(self._decoder.in_order(blocks), self._decoder.schema)
+        return self._record_map(self._decoder.in_order(self._released()), self._decoder.schema)
 
     @cached_property
     def on_disk(self) -> LogRecordsOnDisk:
         """All log records, in a temporary file, in the parts of ``records_of_part``; raises like that."""
         records = LogRecordsOnDisk(self.parts)
-        blocks = self._released()
-        for piece in self._decoder.in_order(blocks):
+        for piece in self._decoder.in_order(self._released()):
             records.add(piece)
         return records
 
