@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_bridge import CorruptBaseFileError, CorruptLogFileError, DataFileGoneError, HudiTable, StorageError, engines
-from hudi_bridge.connectors.duckdb import Attached, ViewPlan, attach
+from hudi_bridge.connectors.duckdb import Attached, ViewPlan, attach, native_view
 from hudi_bridge.connectors.duckdb import native_scan as scans
 from hudi_bridge.connectors.duckdb.file_system import TableFiles
+from hudi_bridge.connectors.duckdb.merged_rows import MergedRows
 from hudi_bridge.connectors.duckdb.sources import Errors
 from hudi_bridge.engines import merged_slices
 from hudi_bridge.errors import HudiReadError
@@ -142,6 +143,8 @@ def test_a_partition_may_be_null(connection: duckdb.DuckDBPyConnection, tmp_path
 
 def test_a_slice_is_merged_once(connection: duckdb.DuckDBPyConnection, tmp_path: Path, merged: list[str]) -> None:
     table = partitioned(tmp_path / "t")
+    # One thread asks for rows before positions, which are merged with the columns of the query then.
+    connection.execute("SET threads = 1")
     attached = attach(connection, table.folder, "trips")
     assert merged == []
     for _ in range(2):
@@ -156,6 +159,23 @@ def test_a_slice_is_merged_once(connection: duckdb.DuckDBPyConnection, tmp_path:
     attached.refresh()
     assert_shows(connection, table.folder)
     assert sorted(merged) == ["f0-0", "f0-0", "f0-0", "f1-0", "f1-0"]
+
+
+def test_positions_that_are_asked_for_before_the_columns_share_the_merge(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, merged: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_views: list[MergedRows] = []
+
+    def spy(*arguments: Any) -> MergedRows:
+        of_views.append(MergedRows(*arguments))
+        return of_views[-1]
+
+    monkeypatch.setattr(native_view, "MergedRows", spy)
+    attach(connection, partitioned(tmp_path / "t").folder, "trips")
+    (of_view,) = (one for one in of_views if one.has_positions)
+    assert sum(batch.num_rows for batch in of_view.positions(of_view.positions_schema.names, None)) == 4
+    assert connection.execute("SELECT count(*), max(ts) FROM trips").fetchall() == [(6, 2)]
+    assert sorted(merged) == ["f0-0", "f1-0"]
 
 
 def test_threads_that_ask_at_the_same_time_share_a_merge(

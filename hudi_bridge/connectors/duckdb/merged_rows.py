@@ -19,8 +19,8 @@ FILE_NUMBER, POSITION = "__hudi_gone_file", "__hudi_gone_row"
 class MergedRows:
     """The rows that are not in the scan, and the positions of rows in the scan that are gone; read for each query.
 
-    Log files are merged once, with the columns of the first query that needs them. DuckDB starts to read the rows
-    before the positions, so ``asked`` has the columns of the query by the time that positions are read.
+    Log files are merged once, with the columns of the first query that needs them. DuckDB asks for rows and positions
+    in two threads. Where positions come first in the first query, nothing tells its columns yet, and all are merged.
     """
 
     def __init__(self, storage: Storage, dataset: HudiDataset, scan: NativeScan, merges: MergedSlices) -> None:
@@ -28,7 +28,7 @@ class MergedRows:
         self._dataset = dataset
         self._scan = scan
         self._merges = merges
-        self._asked: tuple[str, ...] = ()
+        self._asked: Sequence[str] = dataset.schema.names
         self._merged = tuple(split for split in scan.splits if split.log_paths and scan.reads(split))
         self._has_rows = bool(self._merged) or not all(map(scan.reads, scan.splits))
 
@@ -64,7 +64,7 @@ class MergedRows:
 
     def announce(self, columns: Sequence[str]) -> None:
         """Says which columns of the rows a query needs."""
-        self._asked = tuple(columns)
+        self._asked = columns
 
     def rows(self, columns: Sequence[str], row_filter: pc.Expression | None) -> Iterator[pa.RecordBatch]:
         """The rows that are not in the scan, of those that pass a condition."""

@@ -35,7 +35,7 @@ def native_view(
         # DuckDB turns this into an anti-join. Unlike one, it passes conditions on the columns on to the positions.
         base = base.join(gone, _is_gone(merged), how="left").filter(f"{POSITION} IS NULL")
     base = base.project(names)
-    # DuckDB starts to read the rows before the positions: see ``MergedRows``.
+    # In this order, DuckDB mostly starts to read the rows before the positions: see ``MergedRows``.
     return rows.union(base) if merged.has_rows else base
 
 

@@ -38,7 +38,7 @@ class Source(ds.Dataset):
         errors: Errors,
         announce: Callable[[Sequence[str]], None] | None = None,
     ) -> None:
-        """A dataset; ``announce`` is called with the columns of a query before any source is asked for its rows."""
+        """A dataset; ``announce`` is called with the columns of a query before the source is asked for its rows."""
         self._schema = schema
         self._read = read
         self._errors = errors
