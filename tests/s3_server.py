@@ -20,12 +20,22 @@ _DATE = "Thu, 01 Jan 2026 00:00:00 GMT"
 
 @dataclass(slots=True)
 class Traffic:
-    """What was asked for: requests by kind (``LIST``, ``HEAD``, ``GET``), those by file name, and bytes sent."""
+    """What was asked for: requests by kind (``LIST``, ``HEAD``, ``GET``), those by file name, and bytes sent.
+
+    ``request_seconds`` are those of all requests together, ``busy_seconds`` those in which there was at least one.
+    """
 
     requests: Counter[str] = field(default_factory=Counter)
     by_file: Counter[str] = field(default_factory=Counter)
     sent_bytes: int = 0
     most_at_once: int = 0
+    request_seconds: float = 0.0
+    busy_seconds: float = 0.0
+
+    @property
+    def mean_at_once(self) -> float:
+        """The number of requests at the same time, as long as there are any."""
+        return self.request_seconds / self.busy_seconds
 
 
 class S3Server:
@@ -49,6 +59,7 @@ class S3Server:
         self.port = 0
         self._free_at = 0.0
         self._at_once = 0
+        self._busy_since = 0.0
         self._loop = asyncio.new_event_loop()
         self._started = threading.Event()
 
@@ -93,15 +104,28 @@ class S3Server:
                 first, *rest = head.split("\r\n")
                 method, target, _ = first.split(" ")
                 headers = {name.lower(): text.strip() for name, _, text in (line.partition(":") for line in rest)}
-                self._at_once += 1
-                self.traffic.most_at_once = max(self.traffic.most_at_once, self._at_once)
-                try:
+                with self._counting():
                     await asyncio.sleep(self.latency)
                     if not await self._answer(writer, method, target, headers):
                         break
-                finally:
-                    self._at_once -= 1
         writer.close()
+
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        """A context for one request, which counts among those at the same time."""
+        begun = self._loop.time()
+        if not self._at_once:
+            self._busy_since = begun
+        self._at_once += 1
+        self.traffic.most_at_once = max(self.traffic.most_at_once, self._at_once)
+        try:
+            yield
+        finally:
+            self._at_once -= 1
+            ended = self._loop.time()
+            self.traffic.request_seconds += ended - begun
+            if not self._at_once:
+                self.traffic.busy_seconds += ended - self._busy_since
 
     async def _answer(self, writer: asyncio.StreamWriter, method: str, target: str, headers: dict[str, str]) -> bool:
         """Answer one request; False if the connection is to be cut."""

@@ -266,11 +266,9 @@ def test_the_wait_for_requests_is_hidden(store: S3Server) -> None:
     assert len(list(table.snapshot().splits())) == SLICES
     store.latency = 0.1
     traffic = store.reset()
-    started = time.perf_counter()
     assert values(table) == EXPECTED
-    # One after the other, the requests would take 4.8 seconds.
-    assert time.perf_counter() - started < 2.4
-    assert traffic.most_at_once > SLICES // 2
+    # All base and log files can be asked for at the same time.
+    assert traffic.mean_at_once > SLICES // 2
 
 
 def test_bytes_and_slices_in_flight_are_limited(store: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
