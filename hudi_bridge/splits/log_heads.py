@@ -1,6 +1,7 @@
 """The blocks of a log file without their contents: it is read in parts, as far as headers and footers need it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
 
@@ -25,12 +26,8 @@ def scan_heads(storage: Storage, path: str, size_bytes: int) -> ScanResult:
         UnsupportedTableError: a block is of an unknown version or type.
         StorageError: the file cannot be read.
     """
-    with storage.open_input(path, size_bytes or None) as file:
-        size = file.size()
-        parts = _Parts(lambda start, length: storage.read_range(file, path, start, length).to_pybytes(), size)
-        if is_native_name(path):
-            return ScanResult(blocks=(native_block(pa.py_buffer(parts.at(0, size)), path),), corrupt=())
-        return scan_source(parts, path)
+    with _opened(storage, path, size_bytes) as parts:
+        return _heads(parts, path)
 
 
 def newest_schema(storage: Storage, path: str) -> str | None:
@@ -38,19 +35,31 @@ def newest_schema(storage: Storage, path: str) -> str | None:
 
     Raises like ``scan_heads``. Source: ``HoodieLogFileReader.prev``, ``TableSchemaResolver.readSchemaFromLogFile``.
     """
-    with storage.open_input(path) as file:
-        size = file.size()
-        parts = _Parts(lambda start, length: storage.read_range(file, path, start, length).to_pybytes(), size)
+    with _opened(storage, path) as parts:
+        end = parts.size
         if not is_native_name(path):
-            while size and (block := block_before(parts, size, path)) is not None:
+            while end and (block := block_before(parts, end, path)) is not None:
                 if block.is_data and block.schema_text:
                     return block.schema_text
-                size = block.offset
-            if not size:
+                end = block.offset
+            if not end:
                 return None
-    # It has no such blocks, or is damaged at its end.
-    blocks = scan_heads(storage, path, 0).blocks
-    return next((block.schema_text for block in reversed(blocks) if block.is_data and block.schema_text), None)
+        # It has no such blocks, or is damaged at its end.
+        blocks = _heads(parts, path).blocks
+        return next((block.schema_text for block in reversed(blocks) if block.is_data and block.schema_text), None)
+
+
+@contextmanager
+def _opened(storage: Storage, path: str, size_bytes: int = 0) -> "Iterator[_Parts]":
+    """A context with the bytes of a log file; its size is asked for if it is not given."""
+    with storage.open_input(path, size_bytes or None) as file:
+        yield _Parts(lambda start, length: storage.read_range(file, path, start, length).to_pybytes(), file.size())
+
+
+def _heads(parts: "_Parts", path: str) -> ScanResult:
+    if is_native_name(path):
+        return ScanResult(blocks=(native_block(pa.py_buffer(parts.at(0, parts.size)), path),), corrupt=())
+    return scan_source(parts, path)
 
 
 class _Parts:
