@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hudi_bridge.config import TableType
+from hudi_bridge.splits.file_system_view import ViewFiles
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.table_files import FolderListings
 from hudi_bridge.timeline.commit_metadata import read_commit_metadata
@@ -17,7 +18,7 @@ from hudi_bridge.timeline.table_state import TableState
 
 
 class EarlierStates:
-    """Planners of the states around the commits of a range; each folder is listed once for all of them."""
+    """Planners of the states around the commits of a range; what they have in common is read and listed once."""
 
     def __init__(self, newest: TableState, archived: tuple[Instant, ...], listings: FolderListings) -> None:
         """The states before ``newest``; ``archived`` are the archived commits after the earliest of them.
@@ -27,6 +28,7 @@ class EarlierStates:
         self._newest = newest
         self._archived = archived
         self._listings = listings
+        self._view_files = ViewFiles()
         self._planners: dict[tuple[str, frozenset[str]], SplitPlanner] = {}
         self._actions: dict[str, Action] = {}
 
@@ -54,7 +56,7 @@ class EarlierStates:
         if key not in self._planners:
             timeline = self._newest.timeline.without(hidden) if hidden else self._newest.timeline
             state = replace(self._newest, timeline=timeline, instant=instant)
-            self._planners[key] = SplitPlanner(state, self._listings)
+            self._planners[key] = SplitPlanner(state, self._listings, view_files=self._view_files)
         return self._planners[key]
 
     def _pending_action(self, commit: Instant) -> Action:

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.changes.commit_writes import CommitWrites, range_writes
 from hudi_bridge.changes.earlier_states import EarlierStates
-from hudi_bridge.changes.retention import CommitWrites, FilesOfChanges, range_writes
+from hudi_bridge.changes.kept_files import whole_groups
+from hudi_bridge.changes.retention import FilesOfChanges
 from hudi_bridge.changes.split import INSTANT, ChangeFormat, ChangeSplit, GroupChange, change_schema
 from hudi_bridge.config import UNRELEASED_VERSION, CdcMode, QueryType
 from hudi_bridge.splits.current_files import CurrentFiles
@@ -148,9 +150,10 @@ class _Planning:
         compared = [group for group in commit.touched if group not in logged]
         before_of = [*compared, *(logged if self.newest.state.config.cdc_mode is CdcMode.OP_KEY_ONLY else ())]
         after_of = [*compared, *(logged if self.newest.state.config.cdc_mode is not CdcMode.DATA_BEFORE_AFTER else ())]
-        before = self._slices(self.states.before(commit.ordering_time), before_of) if before_of else {}
-        after = self._slices(self.states.up_to(commit.ordering_time), after_of) if after_of else {}
-        self.files.require_state_before(commit, before_of, before)
+        earlier, later = self.states.before(commit.ordering_time), self.states.up_to(commit.ordering_time)
+        before = self._slices(earlier, before_of) if before_of else {}
+        after = self._slices(later, after_of) if after_of else {}
+        self.files.require_state_before(commit, before_of, earlier.files, before)
         self.files.require_files(commit, [path for group in after_of for path in commit.paths(group)])
         for group in commit.touched:
             change = GroupChange(
@@ -167,13 +170,13 @@ class _Planning:
         touched = _touched_groups(writes)
         if not touched:
             return
-        self.files.require_end()
-        before = self._slices(self.states.up_to(self.instants.after), touched)
-        after = self._slices(self.states.up_to(self.instants.next_after), touched)
+        earlier, later = self.states.up_to(self.instants.after), self.states.up_to(self.instants.next_after)
+        before, after = self._slices(earlier, touched), self._slices(later, touched)
+        self.files.require_end(later.files, after, touched)
         seen: set[GroupId] = set()
         for commit in writes:
             new = [group for group in commit.touched if group in touched and group not in seen]
-            self.files.require_state_before(commit, new, before)
+            self.files.require_state_before(commit, new, earlier.files, before)
             seen.update(new)
         changing = [commit for commit in writes if commit.changes_records]
         instants = dict.fromkeys(touched, changing[-1].time)
@@ -189,19 +192,19 @@ class _Planning:
         """The changes of a range that begins with the table: every row at its end is an insert."""
         if not self.instants.commits:
             return
-        self.files.require_end()
         planner = self.states.up_to(self.instants.next_after)
         last = self.instants.commits[-1].requested_time
         context = self._context(planner)
-        groups = (
-            GroupChange(instant=last, before=None, after=planner.split(piece, context))
-            for piece in planner.file_slices(QueryType.SNAPSHOT)
-        )
+        slices = list(planner.file_slices(QueryType.SNAPSHOT))
+        self.files.require_end(planner.files, whole_groups(planner.files, slices))
+        groups = (GroupChange(instant=last, before=None, after=planner.split(piece, context)) for piece in slices)
         yield from self._by_partition(groups, self.instants.commit_times)
 
     def _slices(self, planner: SplitPlanner, groups: Iterable[GroupId]) -> Mapping[GroupId, RealtimeFileSplit]:
         context = self._context(planner)
-        splits = {group: planner.split(piece, context) for group, piece in planner.files.slices_of(groups).items()}
+        slices = planner.files.slices_of(groups)
+        whole = whole_groups(planner.files, slices.values())
+        splits = {group: planner.split(slices[group], context) for group in slices if group in whole}
         return {group: split for group, split in splits.items() if split.base_path or split.log_paths}
 
     def _context(self, planner: SplitPlanner) -> ReadContext:

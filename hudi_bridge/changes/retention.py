@@ -1,85 +1,23 @@
-"""The writes of a range's commits, and checks that the files with its changes still exist.
+"""Checks that the files with the changes of a range, and those of the states around it, still exist.
 
-A cleaner keeps the slices of retained commits and the newest slice before them in each file group.
+A cleaner keeps the slices of retained commits and the newest slice before them in each file group. One that counts file
+versions does not say which commits it has retained.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from functools import partial
 
 from hudi_bridge.caching import cached_property
+from hudi_bridge.changes.commit_writes import CommitWrites, later_writes
+from hudi_bridge.changes.kept_files import KeptFiles
 from hudi_bridge.errors import InstantNotReadableError
 from hudi_bridge.splits.current_files import CurrentFiles
-from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat
+from hudi_bridge.splits.table_files import TableFiles
 from hudi_bridge.timeline.instant import Instant
-from hudi_bridge.timeline.instant_range import InstantRange, ordering_time, read_range_metadata
+from hudi_bridge.timeline.instant_range import InstantRange, ordering_time
 from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.table_state import TableState
-from hudi_bridge.timeline.time_travel import earliest_readable_instant
-
-_CLUSTERING = "CLUSTER"
-_TABLE_SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "INDEX", "ALTER_SCHEMA", _CLUSTERING})
-"""The operations that change no record."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CommitWrites:
-    """The writes of one commit: its requested time, ordering time and metadata."""
-
-    time: str
-    ordering_time: str
-    metadata: CommitMetadata
-
-    @property
-    def is_clustering(self) -> bool:
-        """Whether the commit is a clustering, which only moves records between file groups."""
-        return self.metadata.operation_type == _CLUSTERING
-
-    @property
-    def changes_records(self) -> bool:
-        """Whether the commit is by a writer rather than a table service."""
-        return not (self.metadata.is_compaction or self.metadata.operation_type in _TABLE_SERVICES)
-
-    @cached_property
-    def groups(self) -> Mapping[GroupId, tuple[WriteStat, ...]]:
-        """The file groups that the commit has written to."""
-        groups: dict[GroupId, tuple[WriteStat, ...]] = defaultdict(tuple)
-        for stat in self.metadata.write_stats:
-            groups[stat.partition_path, stat.file_id] += (stat,)
-        return dict(groups)
-
-    @cached_property
-    def touched(self) -> tuple[GroupId, ...]:
-        """The file groups that the commit has written to or replaced."""
-        replaced = ((path, file_id) for path, file_ids in self.metadata.replaced_file_ids for file_id in file_ids)
-        return tuple(dict.fromkeys((*self.groups, *replaced)))
-
-    def paths(self, group: GroupId) -> tuple[str, ...]:
-        """The base and log files that the commit has written in a file group."""
-        return tuple(stat.path for stat in self.groups.get(group, ()) if stat.path)
-
-    def cdc_paths(self, group: GroupId) -> tuple[str, ...]:
-        """The change data files that the commit has written in a file group."""
-        return tuple(path for stat in self.groups.get(group, ()) for path, _ in stat.cdc_stats)
-
-
-def range_writes(state: TableState, instants: InstantRange) -> tuple[CommitWrites, ...]:
-    """The writes of a range's commits, in the order of the range, without commits whose metadata is lost.
-
-    Raises:
-        CorruptTableError: a file of the active or archived timeline is missing or damaged.
-    """
-    metadata = read_range_metadata(state, instants)
-    return tuple(
-        CommitWrites(
-            time=commit.requested_time,
-            ordering_time=ordering_time(commit, state.config),
-            metadata=metadata[commit.requested_time],
-        )
-        for commit in instants.commits
-        if commit.requested_time in metadata
-    )
+from hudi_bridge.timeline.time_travel import earliest_readable_instant, keeps_file_versions
 
 
 class FilesOfChanges:
@@ -115,43 +53,41 @@ class FilesOfChanges:
         wanted = tuple(paths)
         self._files.expect(wanted)
         for path in wanted:
-            if not self._exists(path):
+            if self._files.get(path) is None:
                 raise self._not_readable(f"files of the commit {commit.time} have been cleaned", commit.ordering_time)
 
-    def require_end(self) -> None:
-        """Raises unless the state at the end of the range can be read.
+    def require_end(
+        self, state: TableFiles, whole: Collection[GroupId], groups: Collection[GroupId] | None = None
+    ) -> None:
+        """Raises unless ``whole`` are all file groups of the state at the end of the range, of ``groups`` if given.
 
         Raises:
             InstantNotReadableError: some of it has been cleaned.
         """
-        end = self._instants.next_after
+        end, reason = self._instants.next_after, "files of that time have been cleaned"
         if end < self._first_state:
-            raise InstantNotReadableError(end, "files of that time have been cleaned", self._first_state, "up_to")
+            raise InstantNotReadableError(end, reason, self._first_state, "up_to")
+        time_of = partial(ordering_time, config=self._state.config)
+        later = sorted((one for one in self._state.timeline.commits() if time_of(one) > end), key=time_of)
+        if not later or not keeps_file_versions(self._state):
+            return
+        missing = KeptFiles(state, whole, self._files).first_that_misses(later_writes(self._state, later), groups)
+        if missing is not None:
+            raise InstantNotReadableError(end, reason, missing.ordering_time, "up_to")
 
     def require_state_before(
-        self, commit: CommitWrites, groups: Iterable[GroupId], slices: Mapping[GroupId, RealtimeFileSplit]
+        self, commit: CommitWrites, groups: Iterable[GroupId], state: TableFiles, whole: Collection[GroupId]
     ) -> None:
-        """Raises unless ``slices`` are the complete state of the file groups before a commit.
+        """Raises unless the file groups are ``whole`` in the state before a commit.
 
         Raises:
             InstantNotReadableError: some of it has been cleaned.
         """
-        wanted = tuple(groups)
-        written = (stat for group in wanted for stat in commit.groups.get(group, ()) if stat.base_file)
-        self._files.expect(_base_path(stat) for stat in written)
-        for group in wanted:
-            stats = commit.groups.get(group, ())
-            if stats and not any(stat.prev_commit for stat in stats):
-                continue
-            if commit.ordering_time <= self._first_state:
-                raise self._cleaned_before(commit, self._first_state)
-            # In a file group of logs alone, every write is recorded as the first.
-            if stats and all(stat.prev_commit == commit.time for stat in stats):
-                continue
-            # Slices are cleaned as a whole, so the logs exist if the base file does.
-            bases = [_base_path(stat) for stat in stats if stat.base_file]
-            if not all(map(self._exists, bases)) or (stats and group not in slices):
-                raise self._cleaned_before(commit, commit.ordering_time)
+        earlier = [group for group in groups if not commit.creates(group)]
+        if earlier and commit.ordering_time <= self._first_state:
+            raise self._cleaned_before(commit, self._first_state)
+        if KeptFiles(state, whole, self._files).are_missed(commit, earlier):
+            raise self._cleaned_before(commit, commit.ordering_time)
 
     @cached_property
     def _first_state(self) -> str:
@@ -163,15 +99,8 @@ class FilesOfChanges:
         )
         return max(times, default="")
 
-    def _exists(self, path: str) -> bool:
-        return self._files.get(path) is not None
-
     def _cleaned_before(self, commit: CommitWrites, earliest: str) -> InstantNotReadableError:
         return self._not_readable(f"files before the commit {commit.time} have been cleaned", earliest)
 
     def _not_readable(self, reason: str, earliest: str) -> InstantNotReadableError:
         return InstantNotReadableError(self._instants.after, reason, earliest, "after")
-
-
-def _base_path(stat: WriteStat) -> str:
-    return f"{stat.partition_path}/{stat.base_file}".lstrip("/")

@@ -4,14 +4,18 @@ A file group that has the same files in both states has the same rows, unless a 
 its logs: log files of older releases grow, and a slice may have log files of which a state sees no block.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 
 from hudi_bridge.caching import cached_property
+from hudi_bridge.changes.commit_writes import later_writes
+from hudi_bridge.changes.kept_files import KeptFiles, whole_groups
 from hudi_bridge.changes.split import GroupChange
 from hudi_bridge.config import QueryType
+from hudi_bridge.errors import InstantNotReadableError
+from hudi_bridge.splits.current_files import CurrentFiles
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.read_context import build_read_context
@@ -21,6 +25,7 @@ from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.commit_metadata import read_commit_metadata
 from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.time_travel import keeps_file_versions
 
 _READING_THREADS = 16
 
@@ -42,6 +47,7 @@ def plan_difference(listings: FolderListings, first: TableState, second: TableSt
     """Plans the comparison of two states of one table; ``listings`` have the files of its newest state.
 
     Raises:
+        InstantNotReadableError: files of one of the states have been cleaned.
         UnsupportedTableError: the table's records cannot be merged correctly.
         CorruptTableError: a file of the timeline is missing or damaged.
     """
@@ -50,6 +56,8 @@ def plan_difference(listings: FolderListings, first: TableState, second: TableSt
     context_of = partial(build_read_context, newer.state, newer.query_schema, QueryType.SNAPSHOT)
     contexts = [context_of(visible=planner.state) for planner in planners]
     slices = [{(one.partition_path, one.file_id): one for one in _slices(planner)} for planner in planners]
+    for planner, known in zip(planners, slices, strict=True):
+        _require_all_files(planner, whole_groups(planner.files, known.values()))
     written = _WrittenBetween(older.state, newer.state)
     groups, unchanged = [], 0
     for group in sorted(slices[0].keys() | slices[1].keys()):
@@ -68,6 +76,18 @@ def plan_difference(listings: FolderListings, first: TableState, second: TableSt
 
 def _slices(planner: SplitPlanner) -> Iterator[FileSlice]:
     return planner.file_slices(QueryType.SNAPSHOT)
+
+
+def _require_all_files(planner: SplitPlanner, whole: Collection[GroupId]) -> None:
+    """Raises unless ``whole`` are all file groups of a state."""
+    state = planner.state
+    later = [commit for commit in state.timeline.commits() if commit.requested_time > state.instant]
+    if not later or not keeps_file_versions(state):
+        return
+    kept = KeptFiles(planner.files, whole, CurrentFiles(planner.files.listings))
+    missing = kept.first_that_misses(later_writes(state, later))
+    if missing is not None:
+        raise InstantNotReadableError(state.instant, "files of that time have been cleaned", missing.time)
 
 
 def _split(planner: SplitPlanner, piece: FileSlice | None, context: ReadContext) -> RealtimeFileSplit | None:

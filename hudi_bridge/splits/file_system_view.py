@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.config import FIRST_VERSION_OF_1X, UNRELEASED_VERSION
@@ -21,14 +21,16 @@ from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_n
 from hudi_bridge.splits.file_slice import BaseFile, FileGroup, FileSlice, LogFile
 from hudi_bridge.splits.plan_warnings import warn_of_log_of_compaction
 from hudi_bridge.storage import FileInfo
+from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.archived import load_archived_instants
-from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_metadata
+from hudi_bridge.timeline.commit_metadata import CommitMetadata, ReplacedFileIds, read_commit_metadata
 from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.plans import GroupId, read_pending_compactions
 from hudi_bridge.timeline.table_state import TableState
 
 # Of a million files, each asks for the instant in its name.
 _KNOWN_INSTANTS = 4096
+_READING_THREADS = 16
 _FORMATS = {"parquet": "Parquet", "orc": "ORC", "hfile": "HFile", "lance": "Lance"}
 
 
@@ -51,24 +53,52 @@ class TimelineView:
     has_native_logs: bool = False
 
 
-def view_timeline(state: TableState) -> TimelineView:
+class ViewFiles:
+    """The replace commits and plans of compactions of a table, each read once for all states that share this."""
+
+    def __init__(self) -> None:
+        self._replaced: dict[str, ReplacedFileIds] = {}
+        self._compacted: dict[str, tuple[GroupId, ...]] = {}
+
+    def replaced(self, state: TableState) -> Mapping[GroupId, str]:
+        """The instant that replaced each file group.
+
+        Raises:
+            CorruptTableError: a replace commit is missing or damaged.
+        """
+        # If several commits replaced a group, the first one counts.
+        replacing = [one for one in reversed(state.timeline.commits()) if one.action is Action.REPLACE_COMMIT]
+        unknown = [one for one in replacing if one.requested_time not in self._replaced]
+        for instant, metadata in zip(
+            unknown, map_in_threads(partial(read_commit_metadata, state), unknown, _READING_THREADS), strict=True
+        ):
+            self._replaced[instant.requested_time] = metadata.replaced_file_ids
+        return _replaced_groups({one.requested_time: self._replaced[one.requested_time] for one in replacing})
+
+    def pending_compactions(self, state: TableState) -> Mapping[GroupId, str]:
+        """The instant of the pending compaction by file group.
+
+        Raises:
+            CorruptTableError: a plan is missing or damaged.
+        """
+        return read_pending_compactions(state, self._compacted)
+
+
+def view_timeline(state: TableState, files: ViewFiles | None = None) -> TimelineView:
     """The timeline up to the state's instant; reads the plans of pending compactions and the replace commits.
 
     Raises:
         CorruptTableError: one of those files is missing or damaged.
     """
-    # If several commits replaced a group, the first one counts.
-    replacing = (instant for instant in reversed(state.timeline.commits()) if instant.action is Action.REPLACE_COMMIT)
+    files = files or ViewFiles()
     return TimelineView(
         logs_name_their_own_instant=state.config.table_version >= FIRST_VERSION_OF_1X,
         has_native_logs=state.config.table_version >= UNRELEASED_VERSION,
         query_instant=state.instant,
         is_committed=lru_cache(_KNOWN_INSTANTS)(state.timeline.is_committed),
         completion_time_of=_CompletionTimes(state).of,
-        pending_compactions=read_pending_compactions(state),
-        replaced=_replaced_groups(
-            {instant.requested_time: read_commit_metadata(state, instant) for instant in replacing}
-        ),
+        pending_compactions=files.pending_compactions(state),
+        replaced=files.replaced(state),
         base_extension=state.config.base_file_format.lower(),
     )
 
@@ -91,17 +121,17 @@ def view_range(
         is_committed=state.timeline.is_committed,
         completion_time_of=completion_times.get,
         pending_compactions=read_pending_compactions(state),
-        replaced=_replaced_groups(metadata),
+        replaced=_replaced_groups({time: one.replaced_file_ids for time, one in metadata.items()}),
         base_extension=state.config.base_file_format.lower(),
     )
 
 
-def _replaced_groups(metadata: Mapping[str, CommitMetadata]) -> dict[GroupId, str]:
-    """The instant that replaced each file group; of several, the last in ``metadata``."""
+def _replaced_groups(replaced: Mapping[str, ReplacedFileIds]) -> dict[GroupId, str]:
+    """The instant that replaced each file group; of several, the last in ``replaced``."""
     return {
         (partition_path, file_id): time
-        for time, commit in metadata.items()
-        for partition_path, file_ids in commit.replaced_file_ids
+        for time, by_partition in replaced.items()
+        for partition_path, file_ids in by_partition
         for file_id in file_ids
     }
 

@@ -14,6 +14,7 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.splits.bootstrap import BootstrapSources
 from hudi_bridge.splits.file_slice import FileSlice
+from hudi_bridge.splits.file_system_view import ViewFiles
 from hudi_bridge.splits.partition_pruning import matching_partitions
 from hudi_bridge.splits.partition_values import PartitionValues, partition_values
 from hudi_bridge.splits.plan_notes import PARTITION_CONDITION, PARTITIONS, PlanNotes
@@ -44,10 +45,11 @@ class SplitPlanner:
         state: TableState,
         listings: FolderListings | None = None,
         partition_index: PartitionIndex | None = None,
+        view_files: ViewFiles | None = None,
     ) -> None:
-        """A planner of a state; planners with the same ``listings`` list each folder once."""
+        """A planner of a state; planners with the same ``listings`` and ``view_files`` read them once."""
         self.state = state
-        self.files = TableFiles(state, listings)
+        self.files = TableFiles(state, listings, view_files)
         self._partition_index = partition_index
         self._contexts: dict[QueryType, ReadContext] = {}
         self._kept: dict[QueryType, tuple[RealtimeFileSplit, ...]] = {}

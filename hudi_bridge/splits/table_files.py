@@ -22,6 +22,7 @@ from hudi_bridge.splits.file_names import is_data_file
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import (
     TimelineView,
+    ViewFiles,
     build_file_groups,
     latest_read_optimized_slice,
     latest_snapshot_slice,
@@ -93,11 +94,23 @@ class FolderListings:
         self._packed: dict[str, bytes] = {}
         self._plain: dict[str, tuple[FileInfo, ...]] = {}
         self._plain_entries = 0
+        self._later: tuple[int, TableState] | None = None
 
     @property
     def count(self) -> int:
         """The number of folders that have been listed."""
         return len(self._packed) + len(self._plain)
+
+    def state_after(self, state: TableState) -> TableState:
+        """A state of the same table, loaded after all folders were listed.
+
+        Raises:
+            StorageError: the folder of the timeline cannot be listed.
+        """
+        count, later = self.count, self._later
+        if later is None or later[0] != count:
+            later = self._later = count, TableState.load(state.storage, state.config, state.options)
+        return later[1]
 
     def anew(self) -> "FolderListings":
         """Listings without any folder yet, and with the same index."""
@@ -184,9 +197,12 @@ def _is_partition(entries: Iterable[FileInfo]) -> bool:
 class TableFiles:
     """The data files of a table in one state."""
 
-    def __init__(self, state: TableState, listings: FolderListings | None = None) -> None:
+    def __init__(
+        self, state: TableState, listings: FolderListings | None = None, view_files: ViewFiles | None = None
+    ) -> None:
         """The files of a state; states of one table with the same ``listings`` list each folder once."""
         self._state = state
+        self._view_files = view_files
         self._listings = FolderListings(state.storage) if listings is None else listings
         self._slices: dict[tuple[bool, str], Sequence[FileSlice]] = {}
         self._made = 0
@@ -282,6 +298,16 @@ class TableFiles:
             if (path, piece.file_id) in wanted
         }
 
+    def has_input(self, piece: FileSlice) -> bool:
+        """Whether a slice has files from before the pending compaction of its file group, if there is one."""
+        group = (piece.partition_path, piece.file_id)
+        return self._timeline.pending_compactions.get(group) != piece.base_instant_time
+
+    def is_replaced(self, group: GroupId) -> bool:
+        """Whether a commit of the active timeline had replaced a file group by the state's instant."""
+        replaced = self._timeline.replaced.get(group)
+        return replaced is not None and replaced <= self._state.instant
+
     def _slices_in(
         self, paths: Sequence[str], *, of_base_files: bool, are_named: bool
     ) -> Iterator[tuple[str, Sequence[FileSlice]]]:
@@ -293,7 +319,7 @@ class TableFiles:
         self._lists_named = are_named and index is None
         must_exist = not are_named
         if not paths and not are_named and self._listings.count != self._checked_listings:
-            self._require_nothing_removed()
+            self._require_nothing_removed(by_index=False)
         for part in _in_growing_parts(paths):
             missing = [path for path in part if (of_base_files, path) not in self._slices]
             indexed = index.files(missing) if index is not None and missing else None
@@ -302,7 +328,7 @@ class TableFiles:
             else:
                 self._listings.fetch(missing, must_exist=must_exist)
             if indexed is not None or self._listings.count != self._checked_listings:
-                self._require_nothing_removed()
+                self._require_nothing_removed(by_index=indexed is not None)
             for path in part:
                 pieces = self._slices.get((of_base_files, path))
                 if pieces is None:
@@ -317,13 +343,17 @@ class TableFiles:
                     self._keep((of_base_files, path), pieces)
                 yield path, pieces
 
-    def _require_nothing_removed(self) -> None:
+    def _require_nothing_removed(self, *, by_index: bool) -> None:
         """Raises if files that have just been listed may lack some that the state needs.
 
         What was removed between the listing of the timeline and those of folders would go unnoticed.
         """
         state, listings = self._state, self._listings.count
-        validate_not_cleaned(state, TableState.load(state.storage, state.config, state.options))
+        if by_index:
+            now = TableState.load(state.storage, state.config, state.options)
+        else:
+            now = self._listings.state_after(state)
+        validate_not_cleaned(state, now)
         # Only now: after a failure, the next query must not take the same listings for complete.
         self._checked_listings = listings
 
@@ -356,4 +386,4 @@ class TableFiles:
 
     @cached_property
     def _timeline(self) -> TimelineView:
-        return view_timeline(self._state)
+        return view_timeline(self._state, self._view_files)

@@ -25,6 +25,10 @@ from hudi_bridge.timeline.table_state import TableState
 _STAT_OF_1X = "prevBaseFile"
 
 
+ReplacedFileIds = tuple[tuple[str, tuple[str, ...]], ...]
+"""Partition paths with the ids of file groups that were replaced in them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteStat:
     """What a commit did to one file of one file group.
@@ -65,7 +69,7 @@ class CommitMetadata:
     latest_schema: str | None
     extra: tuple[tuple[str, str], ...]
     write_stats: tuple[WriteStat, ...]
-    replaced_file_ids: tuple[tuple[str, tuple[str, ...]], ...]
+    replaced_file_ids: ReplacedFileIds
     written_by_1x: bool | None
 
 

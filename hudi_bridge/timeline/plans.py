@@ -4,7 +4,7 @@ Source: ``HoodieCompactionPlan``, ``HoodieRequestedReplaceMetadata``, ``HoodieIn
 ``HoodieCleanMetadata``, all Avro.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, replace
 
 from hudi_bridge.timeline.commit_metadata import read_timeline_file
@@ -69,17 +69,23 @@ def read_compaction_plan(state: TableState, instant: Instant) -> tuple[Compactio
     )
 
 
-def read_pending_compactions(state: TableState) -> dict[GroupId, str]:
+def read_pending_compactions(
+    state: TableState, known: MutableMapping[str, tuple[GroupId, ...]] | None = None
+) -> dict[GroupId, str]:
     """The instant of the pending compaction by file group; reads every pending plan.
+
+    ``known`` has the file groups of plans that were read before, by instant, and is given those of the others.
 
     Raises:
         CorruptTimelineError: a plan is missing or damaged.
     """
-    return {
-        (operation.partition_path, operation.file_id): instant.requested_time
-        for instant in state.timeline.pending(Action.COMPACTION)
-        for operation in read_compaction_plan(state, instant)
-    }
+    known = {} if known is None else known
+    pending = state.timeline.pending(Action.COMPACTION)
+    for instant in pending:
+        if instant.requested_time not in known:
+            plan = read_compaction_plan(state, instant)
+            known[instant.requested_time] = tuple((one.partition_path, one.file_id) for one in plan)
+    return {group: instant.requested_time for instant in pending for group in known[instant.requested_time]}
 
 
 def read_clustering_plan(state: TableState, instant: Instant) -> tuple[GroupId, ...] | None:

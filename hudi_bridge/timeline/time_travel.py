@@ -5,7 +5,7 @@ Source: ``TimelineUtils.validateTimestampAsOf`` of Hudi 0.15 to 1.2.
 
 from hudi_bridge.errors import InstantNotReadableError
 from hudi_bridge.timeline.instant import Action, Instant
-from hudi_bridge.timeline.plans import read_clean_metadata, read_clean_plan, read_clustering_plan
+from hudi_bridge.timeline.plans import CleanMetadata, read_clean_metadata, read_clean_plan, read_clustering_plan
 from hudi_bridge.timeline.table_state import TableState
 
 
@@ -37,14 +37,30 @@ def earliest_readable_instant(state: TableState) -> str | None:
     Raises:
         CorruptTimelineError: the file of the clean is missing or damaged.
     """
-    clean = state.timeline.latest_completed(Action.CLEAN)
+    clean = _newest_clean(state)
     if clean is None:
         return None
-    retained = read_clean_metadata(state, clean).earliest_commit_to_retain
-    if retained is not None:
-        return retained
+    if clean.earliest_commit_to_retain is not None:
+        return clean.earliest_commit_to_retain
     commits = state.timeline.commits()
     return commits[0].requested_time if commits else None
+
+
+def keeps_file_versions(state: TableState) -> bool:
+    """Whether the table is cleaned by the number of file versions; reads the last clean.
+
+    Files of any instant but the newest may be gone then, those of replaced file groups at once.
+
+    Raises:
+        CorruptTimelineError: the file of the clean is missing or damaged.
+    """
+    clean = _newest_clean(state)
+    return clean is not None and clean.earliest_commit_to_retain is None
+
+
+def _newest_clean(state: TableState) -> CleanMetadata | None:
+    clean = state.timeline.latest_completed(Action.CLEAN)
+    return None if clean is None else read_clean_metadata(state, clean)
 
 
 def validate_not_cleaned(then: TableState, now: TableState) -> None:
@@ -69,7 +85,7 @@ def validate_not_cleaned(then: TableState, now: TableState) -> None:
 def _removals_since(then: TableState, now: TableState) -> list[Instant]:
     """The cleans and restores that may have removed files since a state was loaded, completed or under way."""
     newest = then.timeline.latest_commit()
-    is_newest = newest is None or then.instant >= newest.requested_time
+    is_newest = not then.timeline.is_earlier and (newest is None or then.instant >= newest.requested_time)
     # A clean that was planned before keeps what the newest commit needs.
     known = {
         (instant.requested_time, instant.action)

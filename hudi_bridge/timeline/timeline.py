@@ -29,13 +29,15 @@ class Timeline:
     """The active instants of a table, each once in its latest state, ordered by requested time.
 
     ``start`` is the first completed write that is not kept on the timeline by a savepoint; everything before it is
-    archived. It is None if no write has completed.
+    archived. It is None if no write has completed. ``is_earlier`` says that completed writes were made pending, to show
+    the timeline as it was.
 
     Made by ``HudiTable.timeline``.
     """
 
     instants: tuple[Instant, ...]
     start: str | None = field(init=False)
+    is_earlier: bool = field(init=False, default=False, compare=False)
     _commits: tuple[Instant, ...] = field(init=False, repr=False, compare=False)
     _completion_times: dict[str, str | None] = field(init=False, repr=False, compare=False)
     _pending_times: frozenset[str] = field(init=False, repr=False, compare=False)
@@ -123,6 +125,7 @@ class Timeline:
         )
         earlier = Timeline(instants=latest_states((*others, *pending)))
         object.__setattr__(earlier, "start", self.start)
+        object.__setattr__(earlier, "is_earlier", bool(hidden))
         return earlier
 
     def _active_time(self, requested_time: str) -> str:

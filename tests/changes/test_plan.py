@@ -1,5 +1,6 @@
 import json
 import pickle
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from hudi_bridge import HudiDataset, HudiTable, InstantNotReadableError, QueryError, QueryType, open_reader
 from hudi_bridge.changes.split import ChangeSplit
+from hudi_bridge.storage import Storage
 from tests.golden_cases import golden_history, golden_table
 from tests.table_writer import Row, TableWriter, at, completion_of
 from tests.timeline.timeline_files import TEXT, container
@@ -304,3 +306,28 @@ def test_a_table_without_commits_has_no_changes() -> None:
     dataset = table.changes("earliest")
     assert dataset.to_table().num_rows == 0
     assert dataset.schema.names == ["op", "ts_ms", "before", "after"]
+
+
+def test_each_file_of_the_timeline_is_read_once_for_its_replaced_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"hoodie.table.type": "COPY_ON_WRITE", "hoodie.table.cdc.enabled": "true"}
+    table = TableWriter(folder=tmp_path / "t", options=options).create()
+    for number in range(1, 9):
+        base = table.base_file(at(number), [row("a", f"a{number}")], file_id=f"f{number}-0")
+        replaced = {"": [f"f{number - 1}-0"]} if number > 1 else {}
+        action = "replacecommit" if number > 1 else "commit"
+        table.commit(at(number), action=action, wrote=[base], replaced=replaced, operation="INSERT_OVERWRITE")
+    opened = table.open()
+    read: list[str] = []
+    read_bytes = Storage.read_bytes
+
+    def spy(storage: Storage, path: str) -> bytes:
+        read.append(path.rpartition("/")[2])
+        return read_bytes(storage, path)
+
+    monkeypatch.setattr(Storage, "read_bytes", spy)
+    assert opened.changes(completion_of(at(6))).count_rows() == 4
+    # Those of the range also for what they have written, and the newest for the columns.
+    counts = Counter(name.partition("_")[0] for name in read if name.endswith(".replacecommit"))
+    assert counts == {at(number): 1 for number in range(2, 7)} | {at(7): 2, at(8): 3}
