@@ -5,7 +5,7 @@ pushed down is skipped: Spark evaluates the whole condition again.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -16,6 +16,8 @@ from hudi_bridge.connectors.spark.filters import Condition
 
 Node: TypeAlias = dict[str, Any]
 
+_COLUMN = "AttributeReference"
+_OTHER_COLUMN = "column of another table"
 _COMPARISONS = ("EqualTo", "EqualNullSafe", "GreaterThan", "GreaterThanOrEqual", "LessThan", "LessThanOrEqual")
 _TEXT = {"StartsWith": "StringStartsWith", "EndsWith": "StringEndsWith", "Contains": "StringContains"}
 _MIRRORED = {
@@ -50,16 +52,20 @@ def parse_filter(spark: SparkSession, schema: StructType, text: str) -> ParsedFi
         pyspark.errors.AnalysisException: the text is not a condition over these columns.
     """
     empty = spark.createDataFrame(spark.sparkContext.emptyRDD(), schema)
-    execution = empty.where(text)._jdf.queryExecution()  # noqa: SLF001 - the only access to Spark's parser
+    # The only access to Spark's parser.
+    output = empty._jdf.queryExecution().analyzed().output()  # noqa: SLF001
+    execution = empty.where(text)._jdf.queryExecution()  # noqa: SLF001
+    # A subquery has columns of other tables, which may have the same names.
+    own = {output.apply(number).exprId().id(): name for number, name in enumerate(schema.names)}
     named = {
-        node["name"]
-        for tree in _conditions(execution.analyzed())
-        for node in _nodes(tree)
-        if _kind(node) == "AttributeReference"
+        tree.node["name"]
+        for condition in _conditions(execution.analyzed(), own)
+        for tree in _trees(condition)
+        if tree.kind == _COLUMN
     }
     conditions = tuple(
         condition
-        for tree in _conditions(execution.optimizedPlan())
+        for tree in _conditions(execution.optimizedPlan(), own)
         for part in _conjuncts(tree)
         if (condition := _condition(part)) is not None
     )
@@ -67,25 +73,30 @@ def parse_filter(spark: SparkSession, schema: StructType, text: str) -> ParsedFi
     return ParsedFilter(columns=columns, conditions=conditions)
 
 
-def _conditions(plan: Any) -> Iterator[_Tree]:  # noqa: ANN401 - an object of the JVM
+def _conditions(plan: Any, own: Mapping[int, str]) -> Iterator[_Tree]:  # noqa: ANN401 - an object of the JVM
     for node in json.loads(plan.toJSON()):
         if _kind(node) == "Filter":
-            yield _tree(iter(node["condition"]))
+            yield _tree(iter(node["condition"]), own)
 
 
 def _kind(node: Node) -> str:
     return str(node["class"]).rpartition(".")[2]
 
 
-def _tree(nodes: Iterator[Node]) -> _Tree:
+def _tree(nodes: Iterator[Node], own: Mapping[int, str]) -> _Tree:
+    """An expression; columns have the names of ``own``, whatever the spelling in the text, or are of another kind."""
     node = next(nodes)
-    return _Tree(_kind(node), node, tuple(_tree(nodes) for _ in range(node["num-children"])))
+    kind = _kind(node)
+    if kind == _COLUMN:
+        name = own.get(node["exprId"]["id"])
+        kind, node = (_OTHER_COLUMN, node) if name is None else (kind, node | {"name": name})
+    return _Tree(kind, node, tuple(_tree(nodes, own) for _ in range(node["num-children"])))
 
 
-def _nodes(tree: _Tree) -> Iterator[Node]:
-    yield tree.node
+def _trees(tree: _Tree) -> Iterator[_Tree]:
+    yield tree
     for child in tree.children:
-        yield from _nodes(child)
+        yield from _trees(child)
 
 
 def _conjuncts(tree: _Tree) -> Iterator[_Tree]:
@@ -102,7 +113,7 @@ def _condition(tree: _Tree) -> Condition | None:
         if inner is None or inner.is_negated:
             return None
         return Condition(name=inner.name, path=inner.path, values=inner.values, is_negated=True)
-    if tree.kind in ("AttributeReference", "GetStructField") and _is_boolean(tree):
+    if tree.kind in (_COLUMN, "GetStructField") and _is_boolean(tree):
         path = _path(tree)
         return None if path is None else Condition(name="EqualTo", path=path, values=("true",))
     path = _path(tree.children[0]) if tree.children else None
@@ -127,11 +138,11 @@ def _compared(name: str, path: tuple[str, ...] | None, values: tuple[str | None,
 
 
 def _is_boolean(tree: _Tree) -> bool:
-    return tree.kind == "AttributeReference" and tree.node["dataType"] == "boolean"
+    return tree.kind == _COLUMN and tree.node["dataType"] == "boolean"
 
 
 def _path(tree: _Tree) -> tuple[str, ...] | None:
-    if tree.kind == "AttributeReference":
+    if tree.kind == _COLUMN:
         return (tree.node["name"],)
     if tree.kind == "GetStructField" and tree.node.get("name"):
         outer = _path(tree.children[0])

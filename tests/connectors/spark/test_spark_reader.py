@@ -91,6 +91,29 @@ def test_a_filter_may_name_columns_that_are_not_returned(spark: SparkSession, tm
     assert [tuple(row) for row in frame.collect()] == [("y",)]
 
 
+def test_a_filter_may_spell_columns_in_any_case(spark: SparkSession, tmp_path: Path) -> None:
+    frame = read(spark, str(two_partitions(tmp_path).folder), columns=["value"], filter="ID = 'b'")
+    assert [tuple(row) for row in frame.collect()] == [("y",)]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "id IN (SELECT id FROM returned WHERE part = 'q')",
+        "id NOT IN (SELECT id FROM returned WHERE part = 'q')",
+        "NOT EXISTS (SELECT 1 FROM returned WHERE returned.id = value AND part = 'q')",
+        "EXISTS (SELECT 1 FROM returned WHERE returned.other = value)",
+        "value > (SELECT min(other) FROM returned WHERE part = 'q')",
+    ],
+)
+def test_a_condition_of_a_subquery_is_none_of_the_table(spark: SparkSession, tmp_path: Path, condition: str) -> None:
+    path = str(two_partitions(tmp_path).folder)
+    rows = [("a", "q", "x"), ("b", "p", "z")]
+    spark.createDataFrame(rows, "id string, part string, other string").createOrReplaceTempView("returned")
+    expected = ids(read(spark, path).where(condition))
+    assert ids(read(spark, path, columns=["id"], filter=condition)) == expected != []
+
+
 def test_partitions_that_a_filter_rules_out_are_not_read(spark: SparkSession, tmp_path: Path) -> None:
     writer = two_partitions(tmp_path)
     for file in (writer.folder / "p").glob("*.parquet"):
