@@ -27,6 +27,8 @@ _OPTIONS = {
     # No columns from folder names.
     "recursiveFileLookup": "true",
     "mergeSchema": "false",
+    # Hadoop's setting may leave out files, such as older ones of a file group. This filter accepts their names.
+    "mapreduce.input.pathFilter.class": "org.apache.parquet.hadoop.util.HiddenFileFilter",
     "parquet.page.verify-checksum.enabled": "true",
 }
 # Spark looks for more files than this in a job of its own (``parallelPartitionDiscovery.threshold``).

@@ -323,6 +323,17 @@ def test_settings_of_the_session_change_nothing(spark: SparkSession, turn: int) 
         assert differences(expected.select(wanted), flat.toArrow()) == []
 
 
+def test_a_filter_of_files_in_the_settings_of_hadoop_leaves_none_out(spark: SparkSession, tmp_path: Path) -> None:
+    # Hudi's own leaves out all but the newest base file of a file group, this one all files.
+    path = str(written(tmp_path).folder)
+    accepts_none = "org.apache.hadoop.mapreduce.lib.input.CombineFileInputFormat$MultiPathFilter"
+    with setting(spark, "mapreduce.input.pathFilter.class", accepts_none):
+        assert spark.read.schema("id string").parquet(f"{path}/p").count() == 0
+        frame = read(spark, path)
+        assert values(frame) == MERGED
+        assert slice_routes(frame).others == {}
+
+
 def test_a_session_without_the_files_that_can_be_read_so(spark: SparkSession, tmp_path: Path) -> None:
     path = str(written(tmp_path).folder)
     with setting(spark, "spark.sql.sources.useV1SourceList", ""):
