@@ -415,3 +415,30 @@ def handed_over(predicate: pl.Expr) -> pl.Expr:
     register_io_source(source, schema=columns_of(COLUMNS)).filter(predicate).collect()
     [found] = given
     return pl.lit(True) if found is None else found
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda rows: rows.with_row_index().select("index"),
+        lambda rows: rows.with_row_index().filter(pl.col("index") < 3).select(pl.len()),
+        lambda rows: rows.join(pl.LazyFrame({"k": [1, 2]}), how="cross").select("k"),
+        lambda rows: rows.select(pl.int_range(pl.len())),
+        lambda rows: rows.select(pl.len()),
+    ],
+)
+def test_rows_count_where_no_column_is_needed(ask: Callable[[pl.LazyFrame], pl.LazyFrame], engine: Engine) -> None:
+    rows = scan(golden_table(STORY))
+    in_memory = rows.collect().lazy()
+    found = ask(rows).collect(engine=engine)
+    assert found.height > 0
+    assert sorted(found.rows()) == sorted(ask(in_memory).collect().rows())
+
+
+def test_a_condition_after_the_first_rows_is_not_before_them(engine: Engine) -> None:
+    rows = scan(golden_table(STORY))
+    first = rows.head(20).select("id", "ts").collect(engine="in-memory")
+    middle = sorted(first["id"])[10]
+    found = rows.head(20).filter(pl.col("id") > middle).select("id").collect(engine=engine)
+    assert sorted(found["id"]) == sorted(one for one in first["id"] if one > middle) != []
+    assert rows.filter(pl.col("id") > middle).head(20).collect(engine=engine).height == 20

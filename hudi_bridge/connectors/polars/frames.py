@@ -87,20 +87,23 @@ def _frames(
     names = dataset.schema.names if with_columns is None else with_columns
     used = () if predicate is None else predicate.meta.root_names()
     needed = list(dict.fromkeys((*names, *used)))
-    condition = None if predicate is None else condition_of(predicate, dataset.schema)
+    # Polars asks for the first rows, of which it wants those that pass.
+    condition = None if predicate is None or n_rows is not None else condition_of(predicate, dataset.schema)
     missing = n_rows
     if missing == 0:
         return
     # Closed by the end of this generator, which ends the threads that read ahead.
     with dataset.scanner(needed, condition).to_reader() as batches:
         for batch in batches:
-            frame = frame_of(batch)
+            first = batch.slice(0, missing)
+            frame = frame_of(first)
             # The condition may let more rows pass.
-            passed = (frame if predicate is None else frame.filter(predicate)).select(names)
+            passed = frame if predicate is None else frame.filter(predicate)
+            if names:
+                yield from passed.select(names).iter_slices(batch_size or max(1, passed.height))
+            else:
+                yield pl.DataFrame(height=passed.height)
             if missing is not None:
-                # Polars counts on exactly that many.
-                passed = passed.head(missing)
-                missing -= passed.height
-            yield from passed.iter_slices(batch_size or max(1, passed.height))
+                missing -= first.num_rows
             if missing == 0:
                 return

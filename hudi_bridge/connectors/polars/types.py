@@ -30,7 +30,9 @@ def columns_of(schema: pa.Schema) -> pl.Schema:
 
 
 def frame_of(batch: pa.RecordBatch) -> pl.DataFrame:
-    """A batch as a frame with the types of ``columns_of``."""
+    """A batch as a frame with the types of ``columns_of``, and with its rows if it has no columns."""
+    if not batch.num_columns:
+        return pl.DataFrame(height=batch.num_rows)
     return pl.DataFrame(pa.RecordBatch.from_arrays(batch.columns, schema=_unlabelled(batch.schema)))
 
 
