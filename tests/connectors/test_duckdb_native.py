@@ -291,6 +291,27 @@ def test_columns_that_duckdb_adds_may_be_in_the_table(
     assert_shows(connection, table.folder)
 
 
+@pytest.mark.parametrize("is_set_first", [False, True])
+def test_bytes_are_no_text_whatever_is_set(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, *, is_set_first: bool
+) -> None:
+    table = TableWriter(folder=tmp_path / "t", fields=(*KEY_AND_VALUE, ("raw", "bytes"))).create()
+    rows: list[Row] = [
+        {"id": f"k{n}", "ts": 1, "value": "base", "raw": raw} for n, raw in enumerate((b"\\x41", b"\xff"))
+    ]
+    log = [{"id": "k2", "ts": 2, "value": "log", "raw": b"\\x42"}]
+    wrote = [table.base_file(at(1), rows), table.log_file(at(2), [table.data_block(at(2), log)], base_instant=at(1))]
+    for number, path in enumerate(wrote, 1):
+        table.commit(at(number), wrote=[path])
+    if is_set_first:
+        connection.execute("SET binary_as_string = true")
+    attached = attach(connection, table.folder, "trips")
+    connection.execute("SET binary_as_string = true")
+    assert attached.plan()["trips"].is_native
+    assert_shows(connection, table.folder)
+    assert connection.execute("SELECT id FROM trips WHERE raw = '\\x5Cx41'::BLOB").fetchall() == [("k0",)]
+
+
 def test_a_connection_that_must_not_read_files_reads_through_hudi_bridge(tmp_path: Path) -> None:
     table = partitioned(tmp_path / "t")
     for setting in ("enable_external_access = false", "disabled_filesystems = 'LocalFileSystem'"):

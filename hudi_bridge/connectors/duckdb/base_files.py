@@ -104,8 +104,9 @@ def stored_types(connection: duckdb.DuckDBPyConnection, path: str) -> dict[str, 
 
 def read_parquet(paths: Sequence[str]) -> str:
     """A table function that scans base files; ``file_row_number`` and ``filename`` come with it."""
-    # Statistics leave NaN out, which is the greatest number to DuckDB.
-    return f"read_parquet({list_of_texts(paths)}, hive_partitioning = false, can_have_nan = true)"
+    # Statistics leave NaN out, which is the greatest number to DuckDB. The others would be settings of the connection.
+    options = "hive_partitioning = false, binary_as_string = false, can_have_nan = true"
+    return f"read_parquet({list_of_texts(paths)}, {options})"
 
 
 def expressions(
