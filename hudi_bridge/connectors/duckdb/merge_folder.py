@@ -21,6 +21,7 @@ from hudi_bridge.engines import MemoryStore, MergedSlice, MergeStore
 from hudi_bridge.storage import PathLike
 
 _SUFFIX = ".arrow"
+_LEAST_MAPPED = 8
 _COUNTED, _POSITIONS = b"hudi-bridge.counted", b"hudi-bridge.deleted_positions"
 _UNREADABLE = (OSError, pa.ArrowException, ValueError, KeyError, AttributeError)
 
@@ -36,6 +37,7 @@ class FolderStore:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._mapped: dict[Path, MergedSlice] = {}
+        self._most_mapped = _LEAST_MAPPED
         self._size_bytes = sum(size for _, size, _ in self._files())
 
     def find(self, key: str) -> Iterator[MergedSlice]:
@@ -43,7 +45,7 @@ class FolderStore:
         for path in _files_in(self._folder_of(key)):
             merged = self._mapped.get(path) or _read(path)
             if merged is not None:
-                self._mapped[path] = merged
+                self._map(path, merged)
                 with suppress(OSError):
                     os.utime(path)
                 yield merged
@@ -53,21 +55,29 @@ class FolderStore:
         counted = json.dumps(dict(merged.counted), sort_keys=True)
         path = self._folder_of(key) / f"{hashlib.sha256(counted.encode()).hexdigest()[:16]}{_SUFFIX}"
         while True:
-            with suppress(FileExistsError):
-                path.parent.mkdir(mode=0o700)
+            for folder in (self._folder, path.parent):
+                with suppress(FileExistsError):
+                    folder.mkdir(mode=0o700, parents=True)
             # Whoever empties the folder removes it.
             with suppress(FileNotFoundError):
                 _write(path, merged, counted)
                 break
         mapped = _read(path)
         if mapped is not None:
-            self._mapped[path] = mapped
+            self._map(path, mapped)
         with self._lock:
             with suppress(FileNotFoundError):
                 self._size_bytes += path.stat().st_size
             if self._size_bytes > self.max_bytes:
                 self._make_room()
         return mapped or merged
+
+    def _map(self, path: Path, merged: MergedSlice) -> None:
+        """Keeps a file mapped. Those that other processes have removed go, since they take room as long as they are."""
+        self._mapped[path] = merged
+        if len(self._mapped) > self._most_mapped:
+            self._mapped = {path: merged for path, merged in tuple(self._mapped.items()) if path.exists()}
+            self._most_mapped = max(_LEAST_MAPPED, 2 * len(self._mapped))
 
     def _folder_of(self, key: str) -> Path:
         return self._folder / key
