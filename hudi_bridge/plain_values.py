@@ -4,10 +4,10 @@ Times become text such as ``2026-01-31 12:00:00.000000``, with a ``Z`` if the ty
 all digits, bytes hexadecimal text, maps objects.
 """
 
-import datetime as dt
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,22 +18,33 @@ from pyarrow import types
 Array: TypeAlias = "pa.Array[Any]"
 ArrowType: TypeAlias = Any
 
-_Convert = Callable[[Any], Any]
+_DAYS_OF_CYCLE = 146_097
+"""The Gregorian calendar is the same again after 400 years."""
+_YEARS_OF_CYCLE = 400
+_FURTHEST_DAY = 365 * 30_000
+"""Arrow writes years of 16 bits."""
+_PER_DAY: dict[str, int] = {unit: 86_400 * 1000**power for power, unit in enumerate(("s", "ms", "us", "ns"))}
 
 
 def values_as_text(column: Array) -> list[Any]:
     """The values of a column as JSON types; NaN and infinities stay floats."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
-        storage: Array = column.cast(kind.storage_type)
-        return values_as_text(storage)
-    if types.is_decimal(kind) or _is_cast_to_text(kind):
-        return pc.cast(column, pa.string()).to_pylist()
-    if types.is_float32(kind):
-        return [None if text is None else float(text) for text in pc.cast(column, pa.string()).to_pylist()]
-    convert = _converter(kind)
-    values = column.to_pylist()
-    return values if convert is None else [None if value is None else convert(value) for value in values]
+        return values_as_text(column.cast(kind.storage_type))
+    if types.is_dictionary(kind):
+        return values_as_text(column.cast(kind.value_type))
+    if types.is_struct(kind):
+        return list(_objects(column))
+    if types.is_map(kind):
+        return list(_maps(column))
+    if is_nested(kind) and not types.is_union(kind):
+        return list(_lists(column))
+    return _flat_values(column)
+
+
+def is_far(column: Array) -> bool:
+    """Whether a column of dates or timestamps has years of more than 16 bits, which Arrow does not write."""
+    return bool(np.any(np.abs(_days(column)) > _FURTHEST_DAY))
 
 
 def to_json(value: object) -> str:
@@ -49,53 +60,88 @@ def is_nested(kind: ArrowType) -> bool:
     return types.is_nested(kind)
 
 
-def _is_cast_to_text(kind: ArrowType) -> bool:
-    if types.is_timestamp(kind):
-        return kind.tz in (None, "UTC")
-    return types.is_date(kind) or types.is_time(kind)
-
-
-def _converter(kind: ArrowType) -> _Convert | None:
-    """The function that converts values of a type; None if they need no conversion."""
-    if types.is_dictionary(kind):
-        return _converter(kind.value_type)
-    if types.is_map(kind):
-        return _map_converter(kind)
-    if types.is_struct(kind):
-        return _struct_converter(kind)
-    if is_nested(kind):
-        inner = _converter(kind.value_type)
-        return None if inner is None else lambda values: [None if one is None else inner(one) for one in values]
-    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind) or _is_view(kind):
-        return bytes.hex
-    if types.is_timestamp(kind):
-        return _timestamp_text
+def _flat_values(column: Array) -> list[Any]:
+    kind = column.type
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return _days_as_text(column)
+    if types.is_decimal(kind) or types.is_time(kind):
+        return pc.cast(column, pa.string()).to_pylist()
     if types.is_float32(kind):
-        return _shortest_float32
+        # The number with the fewest digits that rounds to the same single-precision float.
+        return [None if text is None else float(text) for text in pc.cast(column, pa.string()).to_pylist()]
+    values = column.to_pylist()
     if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or _is_text(kind):
-        return None
-    return str
+        return values
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind) or _is_view(kind):
+        return [None if value is None else value.hex() for value in values]
+    return [None if value is None else str(value) for value in values]
 
 
-def _struct_converter(kind: ArrowType) -> _Convert:
-    fields = [(field.name, _converter(field.type) or _same) for field in kind]
-    return lambda row: {name: None if row[name] is None else convert(row[name]) for name, convert in fields}
+def _objects(column: Any) -> Iterator[dict[str, Any] | None]:  # noqa: ANN401 - a struct array
+    names = [field.name for field in column.type]
+    fields = [values_as_text(field) for field in column.flatten()]
+    rows = zip(*fields, strict=True) if fields else iter([()] * len(column))
+    for row, is_valid in zip(rows, column.is_valid().to_pylist(), strict=True):
+        yield dict(zip(names, row, strict=True)) if is_valid else None
 
 
-def _map_converter(kind: ArrowType) -> _Convert:
-    key, item = _converter(kind.key_type) or _same, _converter(kind.item_type) or _same
-    return lambda pairs: {str(key(name)): None if value is None else item(value) for name, value in pairs}
+def _lists(column: Any) -> Iterator[list[Any] | None]:  # noqa: ANN401 - an array of lists of any kind
+    lengths = pc.list_value_length(column).to_pylist()
+    items = values_as_text(column.flatten())
+    ends = accumulate((length or 0 for length in lengths), initial=0)
+    for length, (start, end) in zip(lengths, pairwise(ends), strict=True):
+        yield None if length is None else items[start:end]
 
 
-def _timestamp_text(moment: dt.datetime) -> str:
-    if moment.tzinfo is None:
-        return moment.isoformat(" ", "microseconds")
-    return moment.astimezone(dt.UTC).replace(tzinfo=None).isoformat(" ", "microseconds") + "Z"
+def _maps(column: Array) -> Iterator[dict[str, Any] | None]:
+    kind = column.type
+    entry = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
+    for entries in _lists(column.cast(pa.list_(entry))):
+        yield None if entries is None else {_name(one["key"]): one["value"] for one in entries}
 
 
-def _shortest_float32(value: float) -> float:
-    """The number with the fewest digits that rounds to the same single-precision float."""
-    return float(str(np.float32(value)))
+def _name(key: object) -> str:
+    return key if isinstance(key, str) else to_json(key)
+
+
+def _days_as_text(column: Array) -> list[str | None]:
+    kind = column.type
+    if types.is_timestamp(kind) and kind.tz not in (None, "UTC"):
+        column = column.cast(pa.timestamp(kind.unit, "UTC"))
+    if not is_far(column):
+        return pc.cast(column, pa.string()).to_pylist()
+    days = _days(column)
+    cycles = np.where(np.abs(days) > _FURTHEST_DAY, days // _DAYS_OF_CYCLE, 0)
+    near = _numbers(column) - cycles * _DAYS_OF_CYCLE * _per_day(column.type)
+    moved = pa.array(near, mask=column.is_null().to_numpy(zero_copy_only=False))
+    texts = pc.cast(moved.cast(_stored(column.type)).view(column.type), pa.string()).to_pylist()
+    return [
+        f"{int(text[:4]) + _YEARS_OF_CYCLE * cycle}{text[4:]}" if text is not None and cycle else text
+        for text, cycle in zip(texts, cycles.tolist(), strict=True)
+    ]
+
+
+def _days(column: Array) -> "np.ndarray[Any, np.dtype[np.int64]]":
+    return _numbers(column) // _per_day(column.type)
+
+
+def _numbers(column: Array) -> "np.ndarray[Any, np.dtype[np.int64]]":
+    """The stored numbers of a column of dates or timestamps, 0 for null."""
+    integers: Any = column.view(_stored(column.type))
+    found: np.ndarray[Any, np.dtype[Any]] = pc.fill_null(integers, 0).to_numpy()
+    return found.astype(np.int64, copy=False)
+
+
+def _stored(kind: ArrowType) -> pa.DataType:
+    return pa.int32() if types.is_date32(kind) else pa.int64()
+
+
+def _per_day(kind: ArrowType) -> int:
+    """The number that is stored for a day."""
+    if types.is_date32(kind):
+        return 1
+    unit: str = "ms" if types.is_date64(kind) else kind.unit
+    return _PER_DAY[unit]
 
 
 def _is_view(kind: ArrowType) -> bool:
@@ -104,10 +150,6 @@ def _is_view(kind: ArrowType) -> bool:
 
 def _is_text(kind: ArrowType) -> bool:
     return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind)
-
-
-def _same(value: object) -> object:
-    return value
 
 
 def _finite(value: object) -> object:

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from hudi_bridge.errors import InstantNotReadableError, QueryError
 from hudi_bridge.waiting import has_abandoned_call
@@ -38,7 +39,7 @@ _allocate_sparingly()
 try:
     from hudi_bridge.cli import terminal
     from hudi_bridge.cli.app import app
-    from hudi_bridge.cli.sinks import OutputClosedError
+    from hudi_bridge.cli.sinks import OutputClosedError, noticing_closed_pipe
 except ModuleNotFoundError as error:
     _exit_if_of_extra(error)
     raise
@@ -57,7 +58,12 @@ _NOT_USAGE_ERRORS = ("table", "publication")
 
 def main() -> None:
     """Runs the command line of this process and exits."""
+    if sys.stdout is None:
+        # It was closed (``>&-``).
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - for the whole process
     code = run(sys.argv[1:])
+    with suppress(OutputClosedError), noticing_closed_pipe():
+        sys.stdout.flush()
     # DuckDB complains at exit about a connection that a reference cycle of an error and its frames keeps alive.
     gc.collect()
     if has_abandoned_call():
@@ -74,6 +80,9 @@ def run(arguments: Sequence[str]) -> int:
     try:
         app(_options_of_all_first([one for one in arguments if one != _DEBUG]), prog_name="hudi-bridge")
     except SystemExit as ending:
+        # Typer and Rich exit with 1 if the reader of the output has gone.
+        if isinstance(ending.__context__, BrokenPipeError):
+            return 0
         # Typer exits after every command, with 2 for a usage error.
         return ending.code if isinstance(ending.code, int) else FAILED
     except OutputClosedError:

@@ -5,7 +5,8 @@ the stream format.
 """
 
 import sys
-from collections.abc import Generator
+from collections import Counter
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,7 +21,7 @@ from hudi_bridge.cli.grid import Look, print_grid
 from hudi_bridge.cli.sinks import Sink, open_sink
 from hudi_bridge.cli.terminal import counting_rows
 from hudi_bridge.errors import QueryError
-from hudi_bridge.plain_values import Array, ArrowType, is_nested, to_json, values_as_text
+from hudi_bridge.plain_values import Array, ArrowType, is_far, is_nested, to_json, values_as_text
 
 ROWS_IN_TABLE = 50
 _DEFAULT_LOOK = Look()
@@ -84,7 +85,13 @@ class Destination:
 def write(
     reader: pa.RecordBatchReader, destination: Destination, *, limit: int | None = None, look: Look = _DEFAULT_LOOK
 ) -> None:
-    """Writes the first ``limit`` rows, or all; ``look`` applies to a table on the screen."""
+    """Writes the first ``limit`` rows, or all; ``look`` applies to a table on the screen.
+
+    Raises:
+        QueryError: an object of JSON would have two values of one name.
+    """
+    if destination.format is Format.JSON:
+        _require_distinct(reader.schema.names)
     with closing(_head(reader, limit)) as batches:
         if destination.format is Format.TABLE:
             print_grid(pa.Table.from_batches(batches, reader.schema), look=look)
@@ -121,6 +128,12 @@ def write_stream(
         _WRITERS[output_format](batches, schema, sink)
 
 
+def _require_distinct(names: Sequence[str]) -> None:
+    repeated = sorted(name for name, times in Counter(names).items() if times > 1)
+    if repeated:
+        raise QueryError("--format", f"json for several columns named {', '.join(repeated)}", "names that differ")
+
+
 def _head(reader: pa.RecordBatchReader, limit: int | None) -> Batches:
     if limit is None:
         yield from reader
@@ -136,7 +149,11 @@ def _write_csv(batches: Batches, schema: pa.Schema, sink: Sink, *, with_header: 
     with csv.CSVWriter(sink, flat, write_options=csv.WriteOptions(include_header=with_header)) as writer:
         for batch in batches:
             columns = [_csv_column(column, field.type) for column, field in zip(batch.columns, flat, strict=True)]
-            writer.write_batch(pa.record_batch(columns, schema=flat))
+            given = pa.record_batch(columns, names=flat.names)
+            if given.schema.equals(flat):
+                writer.write_batch(given)
+            else:
+                csv.write_csv(given, sink, csv.WriteOptions(include_header=False))
 
 
 def _csv_type(kind: ArrowType) -> pa.DataType:
@@ -145,12 +162,14 @@ def _csv_type(kind: ArrowType) -> pa.DataType:
 
 
 def _csv_column(column: Array, kind: ArrowType) -> Array:
-    if column.type.equals(kind):
+    """A column as it is written: of this type, but dates that Arrow does not write are text."""
+    is_text = types.is_date(kind) and is_far(column)
+    if column.type.equals(kind) and not is_text:
         return column
     values = values_as_text(column)
     if is_nested(column.type):
         values = [None if value is None else to_json(value) for value in values]
-    return pa.array([None if value is None else str(value) for value in values], kind)
+    return pa.array([None if value is None else str(value) for value in values], pa.string() if is_text else kind)
 
 
 def _write_json(batches: Batches, schema: pa.Schema, sink: Sink) -> None:

@@ -19,7 +19,7 @@ from hudi_bridge.cli.sinks import UnwritableFileError, open_sink
 from tests.cli.conftest import COMMAND, ROOT, Counters, Outcome
 from tests.compare import differences
 from tests.golden_cases import golden_case, golden_table
-from tests.table_writer import TableWriter, at
+from tests.table_writer import KEY_AND_VALUE, Row, TableWriter, at
 from tests.test_golden import QUERIES, answer_of
 from tests.test_replanning import Compacted
 
@@ -93,6 +93,29 @@ def test_json_is_one_object_a_line(hudi_bridge: Call) -> None:
             "ast": [{"k": "日本語テキスト", "v": 434914065751}, {"k": 'line\nbreak\t"q"', "v": 132536593525}],
         }
     ]
+
+
+def test_json_does_not_lose_columns_of_one_name(hudi_bridge: Call, story: str) -> None:
+    query = "SELECT a.id, b.id FROM t a JOIN t b ON a.id = b.id LIMIT 1"
+    for command in (("read", story, "--columns", "id,id"), ("sql", story, query)):
+        outcome = hudi_bridge(*command, "-f", "json")
+        assert (outcome.code, outcome.text) == (2, "")
+        assert "several columns named id" in outcome.err
+
+
+def test_years_that_arrow_does_not_write(hudi_bridge: Call, tmp_path: Path) -> None:
+    fields = (*KEY_AND_VALUE, ("d", {"type": "int", "logicalType": "date"}))
+    table = TableWriter(folder=tmp_path / "t", fields=fields).create()
+    rows: list[Row] = [{"id": key, "ts": 1, "value": "", "d": days} for key, days in (("a", 1), ("b", 20454000))]
+    table.commit(at(1), wrote=[table.base_file(at(1), rows)])
+    query = ("read", str(table.folder), "--columns", "id,d", "-f")
+    assert hudi_bridge(*query, "csv").text.splitlines() == ['"id","d"', '"a","1970-01-02"', '"b","57971-02-25"']
+    assert [json.loads(line)["d"] for line in hudi_bridge(*query, "json").text.splitlines()] == [
+        "1970-01-02",
+        "57971-02-25",
+    ]
+    near = hudi_bridge(*query, "csv", "--where", "id = 'a'")
+    assert near.text.splitlines() == ['"id","d"', '"a",1970-01-02']
 
 
 def test_columns_conditions_and_limit(hudi_bridge: Call, story: str) -> None:
@@ -272,8 +295,9 @@ def test_a_key_that_is_long_is_cut_in_the_middle_and_prose_at_its_end(
 
 def test_a_reader_that_has_had_enough_ends_it_quietly() -> None:
     table = str(golden_table("h_column_stats_120"))
-    for extra in ([], ["--where", "true"], ["-f", "json"]):
-        command = [*COMMAND, "read", table, *extra]
+    commands = [["read", table, *extra] for extra in ([], ["--where", "true"], ["-f", "json"], ["-f", "table"])]
+    for arguments in (*commands, ["info", table], ["slices", table, "-f", "table"], ["--help"], ["read", "--help"]):
+        command = [*COMMAND, *arguments]
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             assert process.stdout is not None
             assert process.stderr is not None
