@@ -75,9 +75,11 @@ def get(
 def _lines(path: str) -> list[str]:
     try:
         text = sys.stdin.read() if path == _STANDARD_INPUT else Path(path).read_text(encoding="utf-8")
+        # Some programs begin a text with a byte order mark.
+        lines = text.removeprefix("\ufeff").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise QueryError("--keys-from", f"{path}: {error}", "a file of text in UTF-8") from error
-    return [line for line in text.splitlines() if line]
+    return [key for line in lines if (key := line.removesuffix("\r"))]
 
 
 def _counted(keys: int) -> str:

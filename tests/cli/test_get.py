@@ -9,7 +9,7 @@ import pytest
 from hudi_bridge import HudiDataset
 from tests.cli.conftest import Outcome
 from tests.golden_cases import golden_table
-from tests.table_writer import at
+from tests.table_writer import Row, TableWriter, at
 from tests.test_replanning import Compacted
 
 Call = Callable[..., Outcome]
@@ -34,6 +34,17 @@ def test_keys_from_a_file(hudi_bridge: Call, indexed: str, tmp_path: Path) -> No
     keys.write_text("k00610\n\nk00001\n")
     outcome = hudi_bridge("get", indexed, "--keys-from", str(keys), "--columns", "id", "--format", "csv")
     assert sorted(outcome.text.split()) == ['"id"', '"k00001"', '"k00610"']
+
+
+def test_keys_are_lines_whatever_program_wrote_them(hudi_bridge: Call, tmp_path: Path) -> None:
+    table = TableWriter(folder=tmp_path / "t").create()
+    keys = ["k1", "k\u2028 2", "k\x0b3"]
+    rows: list[Row] = [{"id": key, "ts": 1, "value": key} for key in keys]
+    table.commit(at(1), wrote=[table.base_file(at(1), rows)])
+    lines = tmp_path / "keys.txt"
+    lines.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(keys).encode())
+    outcome = hudi_bridge("get", str(table.folder), "--keys-from", str(lines), "--columns", "id", "--format", "json")
+    assert sorted(json.loads(line)["id"] for line in outcome.text.strip().split("\n")) == sorted(keys)
 
 
 def test_no_row(hudi_bridge: Call, indexed: str) -> None:
