@@ -7,13 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
-import duckdb
-import pyarrow as pa
-
 from hudi_bridge.cli.session import Session
-from hudi_bridge.cli.sinks import UnwritableFileError
+from hudi_bridge.cli.sinks import OutputClosedError
 from hudi_bridge.cli.terminal import print_error, print_note
-from hudi_bridge.errors import HudiReadError
 
 readline: ModuleType | None
 try:
@@ -104,10 +100,12 @@ class Prompt:
         elif command:
             try:
                 self._execute("SHOW TABLES" if command == ".tables" else text)
-            except (HudiReadError, UnwritableFileError, duckdb.Error, pa.ArrowException, OSError) as error:
-                print_error(error)
             except KeyboardInterrupt:
                 print_note("interrupted")
+            except OutputClosedError:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it is, it ends the statement and not the prompt
+                print_error(error)
 
 
 def _advice(command: str, describe: str) -> str:

@@ -95,7 +95,8 @@ class StateDifferences:
         self._tested = tested
         context = plan.image
         of_keys = (RECORD_KEY_COLUMN,) if context.populates_meta_fields else context.key_columns
-        self._read = tuple(dict.fromkeys((*of_keys, *columns, *tested)))
+        # A table without a commit has no columns and no rows.
+        self._read = tuple(dict.fromkeys((*of_keys, *columns, *tested))) if context.schema.names else ()
         self._rows_schema = pa.schema([context.schema.field(name) for name in self._read])
         self._image = pa.schema([context.schema.field(name) for name in columns])
         self._at_once = most_at_once(len(plan.groups))

@@ -77,7 +77,7 @@ def test_a_last_statement_needs_no_semicolon() -> None:
 
 
 def test_errors_do_not_end_the_prompt(in_terminal: Callable[..., str], story: str) -> None:
-    typed = "SELECT nope;\nSELECT count(*)\n  AS rows FROM t;\n.tables\n.what\n.quit\n"
+    typed = "SELECT nope;\nSELECT union_value(k := 1);\nSELECT count(*)\n  AS rows FROM t;\n.tables\n.what\n.quit\n"
     seen = in_terminal("sql", story, typed=typed)
     assert "a_story_v9_120 as of 20261121133045879" in seen
     assert 'Referenced column "nope"' in seen

@@ -284,6 +284,8 @@ def test_before_the_first_commit_there_is_nothing(writer: TableWriter) -> None:
     table = writer.open()
     assert {one[:2] for one in short(table.diff("2020-01-01"))} == {("insert", key) for key in "abc"}
     assert {one[:2] for one in short(table.diff(at(1), "2020-01-01"))} == {("delete", key) for key in "abc"}
+    without_commit = HudiTable.open(str(golden_table("i_only_inflight_120")))
+    assert list(without_commit.diff("2026-01-01").batches()) == []
     empty = HudiTable.open(str(golden_table("i_empty_120")))
     assert empty.diff("2020-01-01").to_table().num_rows == 0
 
