@@ -3,11 +3,9 @@
 An expression does not list its columns: they are found by binding it to the schema without each column in its text.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import and_
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -62,7 +60,7 @@ class RowRequest:
         except pa.ArrowException as error:
             raise _unbound(row_filter, error) from error
         if _IF_ELSE in text:
-            row_filter = _with_listed_values(row_filter, filter_columns)
+            row_filter = _with_listed_values(row_filter, [schema.field(name) for name in filter_columns])
         return cls(columns=wanted, row_filter=row_filter, filter_columns=filter_columns)
 
     @property
@@ -112,11 +110,17 @@ class RowRequest:
         return rows.select(list(self.columns))
 
 
-def _with_listed_values(row_filter: pc.Expression, columns: Sequence[str]) -> pc.Expression:
-    """The same filter, which also says in a form that Arrow prunes by which values it lists of columns."""
-    listed = {name: allowed_values(row_filter, name) for name in columns}
-    conditions = (pc.field(name).isin(values) for name, values in listed.items() if values is not None)
-    return reduce(and_, conditions, row_filter)
+def _with_listed_values(row_filter: pc.Expression, columns: "Iterable[pa.Field[Any]]") -> pc.Expression:
+    """The same filter, which also says in a form that Arrow prunes by which values it lists of columns.
+
+    The rows that pass are the same. So values of another type than the column's are left out, as ``is_in`` casts them,
+    and floats, of which it tells -0.0 from 0.0.
+    """
+    for column in columns:
+        values = allowed_values(row_filter, column.name)
+        if values is not None and values.type == column.type and not pa.types.is_floating(column.type):
+            row_filter &= pc.field(column.name).isin(values)
+    return row_filter
 
 
 def column_names(columns: Sequence[str]) -> tuple[str, ...]:

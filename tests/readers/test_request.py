@@ -1,6 +1,7 @@
 """What is asked of a split: which columns a filter refers to, and what does not fit."""
 
 import operator
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -104,6 +105,36 @@ def test_rows_that_pass() -> None:
     request = RowRequest.of(schema, ["b"], pc.field("a") >= 1)
     assert request.passes(rows).tolist() == [True, False, True]
     assert request.apply(rows).to_pydict() == {"b": [1, 3]}
+
+
+FLOATS = pa.array([0.0, -0.0, 7.0, 1.0, float("nan"), None])
+DECIMALS = pa.array([*map(Decimal, ("1.55", "1.50", "7.00", "99999999.99")), None, None], pa.decimal128(10, 2))
+INTEGERS = pa.array([0, 2**20, 7, 1, -1, None], pa.int32())
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        (pc.field("d") == 0.0) | pc.field("d").isin([7.0]),
+        (pc.field("d") == -0.0) | (pc.field("d") == pa.scalar(float("nan"))),
+        pc.field("d").isin([-0.0, float("nan")]),
+        pc.field("d") == pa.scalar(0.0, pa.float32()),
+        pc.field("m") == Decimal("1.555"),
+        pc.field("m") == Decimal("1.5"),
+        pc.field("m") == pa.scalar(Decimal("99999999.99"), pa.decimal128(38, 2)),
+        pc.field("i") == pa.scalar(2**40),
+        pc.field("i") == 7.0,
+        pc.field("i").isin(pa.array([0, 7], pa.int32())),
+    ],
+    ids=str,
+)
+def test_what_an_if_else_lists_of_a_column_passes_as_in_arrow(condition: pc.Expression) -> None:
+    rows = pa.record_batch({"d": FLOATS, "m": DECIMALS, "i": INTEGERS})
+    for name in rows.schema.names:
+        row_filter = pc.if_else(pc.field(name).is_valid(), condition, pa.scalar(None, pa.bool_()))
+        found = RowRequest.of(rows.schema, None, row_filter).apply(rows)
+        expected = pa.table(rows).filter(row_filter)
+        assert str(found.to_pylist()) == str(expected.to_pylist())
 
 
 COMPARISONS: tuple[Any, ...] = (operator.eq, operator.ne, operator.lt, operator.ge)
