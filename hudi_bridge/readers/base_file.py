@@ -147,8 +147,11 @@ class BaseFileColumns:
         )
 
     def matching_row_groups(self, request: RowRequest) -> list[int]:
-        """The row groups that may hold rows passing the filter, as far as statistics tell."""
-        if request.row_filter is None:
+        """The row groups that may hold rows passing the filter, as far as statistics tell.
+
+        Positions in a filter are those of the table's schema; Arrow would look them up in the file's.
+        """
+        if request.row_filter is None or request.has_positions:
             return list(self._base.row_groups)
         unchanged = {
             column.field.name

@@ -20,20 +20,23 @@ from hudi_bridge.splits.split import ReadContext
 
 _IF_ELSE = "if_else("
 """Below it, Arrow does not see what a filter says of a column that may be null; DuckDB writes IN with it."""
+_POSITION = "FieldPath("
+"""In the text of a filter that refers to columns, or to the fields of one, by position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRequest:
     """The columns to return, in this order, and the filter that every returned row passes.
 
-    ``filter_columns`` are those that the filter refers to. If ``record_keys`` are given, only rows of these keys are
-    returned, and of them those that pass the filter. ``is_held`` if whoever asks holds all rows in the end: more may be
-    read ahead than of a stream.
+    ``filter_columns`` are those that the filter refers to; all, in the order of the schema, if it ``has_positions``. If
+    ``record_keys`` are given, only rows of these keys are returned, and of them those that pass the filter. ``is_held``
+    if whoever asks holds all rows in the end: more may be read ahead than of a stream.
     """
 
     columns: tuple[str, ...]
     row_filter: pc.Expression | None
     filter_columns: tuple[str, ...]
+    has_positions: bool = False
     record_keys: "Column | None" = None
     is_held: bool = False
 
@@ -61,7 +64,9 @@ class RowRequest:
             raise _unbound(row_filter, error) from error
         if _IF_ELSE in text:
             row_filter = _with_listed_values(row_filter, [schema.field(name) for name in filter_columns])
-        return cls(columns=wanted, row_filter=row_filter, filter_columns=filter_columns)
+        return cls(
+            columns=wanted, row_filter=row_filter, filter_columns=filter_columns, has_positions=_POSITION in text
+        )
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -159,7 +164,7 @@ def _columns_in(expression: pc.Expression, text: str, schema: pa.Schema) -> tupl
         _bind(expression, schema)
     except (pa.ArrowException, KeyError, TypeError) as error:
         raise _unbound(expression, error) from error
-    if "FieldPath(" in text:
+    if _POSITION in text:
         return tuple(schema.names)
     return tuple(
         name
