@@ -1,6 +1,6 @@
 """Ordering fields: columns, or fields of structs with dotted names (``o.a.ts``).
 
-The field of a null struct is null.
+The field of a null struct is null. Record key fields have such names too, where keys are built from them.
 
 Source: ``HoodieAvroUtils.getNestedFieldVal``, by which Hudi finds ordering values.
 """

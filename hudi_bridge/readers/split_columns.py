@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.merge.arrays import Column
+from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.schema.evolve import Evolution, FloatsByText, plan_evolution
 from hudi_bridge.schema.internal import (
     SCHEMA_FOLDER,
@@ -17,6 +18,7 @@ from hudi_bridge.schema.internal import (
     parse_schema_history,
     schema_for_instant,
 )
+from hudi_bridge.schema.java_text import value_text
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.splits.split import FloatWidening, ReadContext, RealtimeFileSplit
 
@@ -105,16 +107,17 @@ def with_path_columns(rows: pa.RecordBatch, schema: pa.Schema, split: RealtimeFi
 def record_keys(rows: pa.RecordBatch, context: ReadContext) -> Column:
     """The record key of each row, as text; built from the key fields in a table without meta columns.
 
-    Source: ``KeyGenUtils`` of Hudi.
+    Source: ``RecordContext.virtualKeyExtractor`` and ``KeyGenerator.constructRecordKey`` of Hudi. A delete block has
+    the key that the writer's key generator made, which is another one for dates: there, the delete finds no row.
     """
-    names = context.key_columns
     if context.populates_meta_fields:
         return rows.column(RECORD_KEY_COLUMN)
-    if len(names) == 1:
-        return rows.column(names[0]).cast(pa.string())
+    texts = {name: value_text(ordering_values(name, rows)) for name in context.record_key_fields}
+    if len(texts) == 1:
+        return next(iter(texts.values()))
     parts = []
-    for name in names:
-        value = rows.column(name).cast(pa.string()).fill_null(_NULL_PART)
+    for name, text in texts.items():
+        value = text.fill_null(_NULL_PART)
         value = pc.if_else(pc.equal(value, pa.scalar("")), _EMPTY_PART, value)
         parts.append(pc.binary_join_element_wise(name, value, ":"))
     keys: Column = pc.binary_join_element_wise(*parts, ",")

@@ -1,4 +1,4 @@
-"""The text of floating-point values, as ``Float.toString`` and ``Double.toString`` of Java 17 give it.
+"""The text of values as Java's ``toString`` gives it, above all that of floating-point values in Java 17.
 
 Hudi turns floats into text, and by way of text into decimals. Before Java 19 the text is not always the shortest that
 reads back as the same value (JDK-4511638): 2^-44 is ``5.6843418860808015E-14``, one digit more than needed.
@@ -29,6 +29,8 @@ _EXACT_FIVES = 27
 _SHORTEST_FROM = {pa.float64(): 0.1, pa.float32(): 1.0}
 _SHORTEST_TO = 1e7
 
+_TIMES = ("ms", "us")
+
 
 def double_text(value: float) -> str:
     """The result of ``Double.toString`` of Java 17."""
@@ -53,6 +55,37 @@ def floating_text(array: "pa.Array[Any]") -> pa.StringArray:
     rare_texts = [None if value is None else text_of(value) for value in array.filter(rare).to_pylist()]
     all_texts: pa.StringArray = pc.replace_with_mask(texts, rare, pa.array(rare_texts, pa.string()))
     return all_texts
+
+
+def has_value_text(kind: pa.DataType) -> bool:
+    """Whether ``value_text`` takes values of a type: the ``toString`` of others tells nothing of the value."""
+    is_time = pa.types.is_timestamp(kind) and kind.unit in _TIMES
+    is_number = pa.types.is_integer(kind) or pa.types.is_decimal(kind) or _is_float(kind)
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return is_text or is_number or is_time or pa.types.is_date32(kind) or pa.types.is_boolean(kind)
+
+
+def value_text(array: "pa.Array[Any]") -> pa.StringArray:
+    """The ``toString`` of each value as Spark holds it within itself; null for null.
+
+    Dates are numbers of days since 1970, and times, of milliseconds or microseconds, numbers of microseconds.
+
+    Source: ``UTF8String``, ``Decimal`` and the boxed numbers of Spark's ``InternalRow``.
+    """
+    kind = array.type
+    if _is_float(kind):
+        return floating_text(array)
+    values: Any = array
+    if pa.types.is_date32(kind):
+        values = array.cast(pa.int32())
+    elif pa.types.is_timestamp(kind):
+        values = array.cast(pa.timestamp("us", kind.tz)).cast(pa.int64())
+    texts: pa.StringArray = values.cast(pa.string())
+    return texts
+
+
+def _is_float(kind: pa.DataType) -> bool:
+    return pa.types.is_float32(kind) or pa.types.is_float64(kind)
 
 
 def _is_shortest(array: "pa.Array[Any]") -> npt.NDArray[np.bool_]:

@@ -46,7 +46,7 @@ def build_read_context(
     schema = schema_of_query(query_schema, config, query_type)
     rule = _merge_rule(state, query_schema, query_type)
     path_columns = columns_from_path(config, query_type)
-    return ReadContext(
+    context = ReadContext(
         table_path=state.storage.table_path,
         query_type=query_type,
         latest_instant=shown.instant,
@@ -76,6 +76,10 @@ def build_read_context(
         blob_sources=options.blob_sources,
         storage_options=state.storage.options,
     )
+    if rule is not None and config.record_key_fields:
+        # Log records are matched by key, so that a key of unknown text is refused before the first row.
+        _ = context.key_columns
+    return context
 
 
 def _fields_spell_keys(config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...]) -> bool:

@@ -15,13 +15,16 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.merge.arrays import Value
 from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.merge.ordering_fields import ordering_path, ordering_type
 from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.schema.java_text import has_value_text
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.splits.partition_values import PartitionValues
 from hudi_bridge.storage import Storage, StorageOptions
 
 _FORMAT = 1
 _KIND = "split"
+_KEY_FIELDS = "texts, numbers, booleans, dates and times of milliseconds or microseconds"
 
 
 class FloatWidening(StrEnum):
@@ -106,13 +109,26 @@ class ReadContext:
         """The columns of which record keys are built.
 
         Raises:
-            UnsupportedTableError: the table has neither key columns nor meta columns.
+            UnsupportedTableError: the table has neither key columns nor meta columns, or keys are made of values whose
+                text in Java is not known.
         """
         if self.populates_meta_fields:
             return (RECORD_KEY_COLUMN,)
         if not self.record_key_fields:
             raise UnsupportedTableError("record key", "no meta columns and no record key fields", "one or the other")
-        return self.record_key_fields
+        for name in self.record_key_fields:
+            found = self._what_has_no_text(name)
+            if found is not None:
+                raise UnsupportedTableError("record key", f"no meta columns, and {found}", _KEY_FIELDS)
+        return tuple(dict.fromkeys(ordering_path(name)[0] for name in self.record_key_fields))
+
+    def _what_has_no_text(self, name: str) -> str | None:
+        """A record key field and why its values are no parts of a key; None if they are."""
+        try:
+            kind = ordering_type(name, self.schema)
+        except KeyError:
+            return f"no column {name}"
+        return None if has_value_text(kind) else f"{name} of type {kind}"
 
     @property
     def defaults(self) -> Mapping[str, Value]:

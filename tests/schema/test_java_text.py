@@ -1,9 +1,11 @@
 import struct
+from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from hudi_bridge.schema.java_text import double_text, float_text, floating_text
+from hudi_bridge.schema.java_text import double_text, float_text, floating_text, has_value_text, value_text
 
 # Printed by Double.toString of OpenJDK 17.
 DOUBLES = [
@@ -66,3 +68,45 @@ def test_a_float_reads_as_java_writes_it(bits: int, text: str) -> None:
 def test_an_array_keeps_its_nulls_and_its_width() -> None:
     assert floating_text(pa.array([0.1, None], pa.float32())).to_pylist() == ["0.1", None]
     assert floating_text(pa.array([0.1, None]).slice(0, 1)).to_pylist() == ["0.1"]
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        (pa.array(["a", "", None]), ["a", "", None]),
+        (pa.array(["a", "b", None, "a"]).dictionary_encode(), ["a", "b", None, "a"]),
+        (pa.array([True, False, None]), ["true", "false", None]),
+        (pa.array([-1, None], pa.int32()), ["-1", None]),
+        (pa.array([1.0, 1e7, None]), ["1.0", "1.0E7", None]),
+        (pa.array([0.1, None], pa.float32()), ["0.1", None]),
+        (pa.array([-1, None], pa.int32()).cast(pa.date32()), ["-1", None]),
+        (pa.array([-1, None], pa.timestamp("us", "UTC")), ["-1", None]),
+        (pa.array([-1, None], pa.timestamp("ms")), ["-1000", None]),
+        # As BigDecimal.toString has them.
+        (
+            pa.array([0, 100, 12345, None], pa.decimal128(20, 0)).cast(pa.decimal128(30, 2)),
+            ["0.00", "100.00", "12345.00", None],
+        ),
+        (pa.array([0, None], pa.decimal128(10, 7)), ["0E-7", None]),
+        (pa.array([Decimal("0.0000001"), Decimal("-0.0000012")], pa.decimal128(10, 7)), ["1E-7", "-0.0000012"]),
+        (pa.array([], pa.float64()), []),
+    ],
+    ids=str,
+)
+def test_the_text_of_what_spark_holds(values: "pa.Array[Any]", texts: list[str | None]) -> None:
+    found = value_text(values)
+    assert found.type == pa.string()
+    assert found.to_pylist() == texts
+    assert has_value_text(values.type) or pa.types.is_dictionary(values.type)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(pa.binary(), pa.binary(4), pa.list_(pa.int64()), pa.struct([("a", pa.int64())]), pa.null()),
+        *(pa.time32("ms"), pa.time64("us"), pa.timestamp("ns"), pa.float16()),
+    ],
+    ids=str,
+)
+def test_other_types_have_no_text(kind: pa.DataType) -> None:
+    assert not has_value_text(kind)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_bridge.connectors.trino.compatibility import why_keys_unreadable
 from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.sql_text import Dialect, identifier, literal
 from hudi_bridge.connectors.trino.sql_types import ArrowType, stored_type
@@ -55,6 +56,9 @@ def key_of(context: ReadContext, values: Mapping[str, str]) -> str:
     names = context.key_columns
     if context.populates_meta_fields:
         return values[names[0]]
+    if why_keys_unreadable(context) is not None:
+        # Slices with logs are published whole, or not at all.
+        return "CAST(NULL AS varchar)"
     texts = [f"CAST({values[name]} AS varchar)" for name in names]
     if len(names) == 1:
         return texts[0]

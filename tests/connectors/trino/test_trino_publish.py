@@ -8,6 +8,7 @@ from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.connectors.trino.publication import CURRENT, Publication, PublishedSlice, read_slices
 from hudi_bridge.connectors.trino.publish import publish_log_records
+from hudi_bridge.connectors.trino.views import statements
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.table import HudiTable
 from tests.golden_cases import golden_table
@@ -167,6 +168,25 @@ def test_a_key_that_is_twice_in_a_base_file_is_published_whole(tmp_path: Path) -
     table.commit(at(2))
     done = publish_log_records(table.open(), str(tmp_path / "own"))
     assert done.publication.why_whole == "its base file has several rows of one record key"
+
+
+@pytest.mark.parametrize(
+    ("keys", "column"),
+    [("k", "k of type double"), ("id,k", "k of type double"), ("n.id", "n of type struct<id: string>")],
+)
+def test_slices_whose_keys_sql_cannot_build_are_published_whole(keys: str, column: str, tmp_path: Path) -> None:
+    struct = {"type": "record", "name": "n", "fields": [{"name": "id", "type": "string"}]}
+    fields = (("id", "string"), ("ts", "long"), ("k", "double"), ("n", struct))
+    options = {"hoodie.populate.meta.fields": "false", "hoodie.table.recordkey.fields": keys}
+    table = TableWriter(folder=tmp_path / "table", fields=fields, options=options).create()
+    table.base_file(at(1), [{"id": key, "ts": 1, "k": 1.0, "n": {"id": key}} for key in "ab"])
+    table.log_file(at(2), [table.delete_block(at(2), [("a", 2)])])
+    table.commit(at(1))
+    table.commit(at(2))
+    done = publish_log_records(table.open(), str(tmp_path / "own"))
+    assert done.publication.why_whole == f"record keys are made of column {column}"
+    *_, view = statements(done.publication, catalog="hive", schema="lake", view="v")
+    assert "CAST(NULL AS varchar) AS record_key" in view
 
 
 def test_a_table_without_columns_is_refused(tmp_path: Path) -> None:
