@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from hudi_bridge import HudiTable, UnsupportedTableError
 from hudi_bridge.logformat.layout import MAGIC, BlockType, HeaderKey
 from hudi_bridge.options import BLOB_SOURCE_KEY
@@ -157,6 +159,16 @@ def _blob_elsewhere(folder: Path) -> object:
     return _rows(HudiTable.open(folder, options={BLOB_SOURCE_KEY: "/other"}))
 
 
+def _time_of_no_zone(folder: Path) -> object:
+    time = {"type": "long", "logicalType": "timestamp-micros"}
+    fields = (("id", "string"), ("ts", "long"), ("value", time))
+    writer = _table(folder, fields=fields, row={"id": "a", "ts": 1, "value": -(10**16)})
+    (path,) = folder.glob("*.parquet")
+    stored = pq.read_table(path)
+    pq.write_table(stored.replace_schema_metadata({"org.apache.spark.version": "2.4.8"}), path)
+    return _rows(writer.open())
+
+
 def _incremental_without_meta_columns(folder: Path) -> object:
     writer = _table(folder, hoodie_populate_meta_fields="false")
     return writer.open().incremental("earliest").to_table()
@@ -220,6 +232,11 @@ REFUSALS = (
         what="Times in ORC",
         why="their values depend on the writer's time zone, which PyArrow does not tell",
         read=_golden(_ORC_TIMES),
+    ),
+    Refusal(
+        what="Times before 1900 in the calendar of Spark 2, whose time zone is not known",
+        why="Spark takes that of the machine; [others are read](#dates-before-1582)",
+        read=_time_of_no_zone,
     ),
     Refusal(
         what="Payload that Hudi does not ship",

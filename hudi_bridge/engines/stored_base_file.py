@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.blobs import blob_columns
+from hudi_bridge.readers.legacy_dates import LegacyDates
 from hudi_bridge.readers.split_columns import internal_schemas
 from hudi_bridge.schema.difference import child_path
 from hudi_bridge.schema.file_columns import ColumnMapping, Outcome, map_columns
@@ -76,6 +77,8 @@ class StoredBaseFile:
             )
         if any(self.footer.schema.column(one).physical_type == "INT96" for one in range(self.footer.num_columns)):
             return "it has times of 96 bits"
+        if LegacyDates.of(self.footer, self.schema, self.path) is not None:
+            return "it has dates in the calendar of Spark 2"
         return None
 
     def reason_incompatible(

@@ -24,6 +24,7 @@ from hudi_bridge.metadata.column_statistics import VALUE_TYPES
 from hudi_bridge.metadata.index_ids import column_id, file_id, partition_id
 from hudi_bridge.metadata.record_kinds import COLUMN_STATS, KEY, PARTITION_STATS
 from hudi_bridge.metadata.table import MetadataTable
+from hudi_bridge.schema.julian import widened
 from hudi_bridge.schema.meta_columns import META_COLUMNS, RECORD_KEY_COLUMN
 from hudi_bridge.splits.partition_pruning import paths_that_may_pass, range_guarantee
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
@@ -267,6 +268,9 @@ def _ranges(stats: pa.Table, kind: pa.DataType) -> "list[_Range | None]":
             found.append(_Range(None, None, bool(values or nulls)) if has_none else None)
         elif isinstance(low, str) and max(low + high, default="") >= _FIRST_THAT_DIFFERS:
             found.append(None)
+        elif pa.types.is_date32(kind) or pa.types.is_timestamp(kind):
+            # They are of the values as stored, and do not tell of which calendar these are.
+            found.append(_Range(*widened(low, high, kind), nulls != 0))
         else:
             found.append(_Range(low, high, nulls != 0))
     return found

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from hudi_bridge.merge.log_records import LogRecords
 from hudi_bridge.readers.filter_ranges import Range, Ranges, has_ranges, hull
 from hudi_bridge.readers.footers import BaseFooter, kept_footer
+from hudi_bridge.readers.legacy_dates import LegacyDates
 from hudi_bridge.readers.split_columns import plan_file_evolution
 from hudi_bridge.schema.meta_columns import META_COLUMNS
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
@@ -48,11 +49,9 @@ def ranges_of_row_groups(
         SchemaEvolutionError: the column has a type that cannot become that of the query.
     """
     context = split.context
-    unknown = [False] * footer.num_row_groups
+    unknown, path = [False] * footer.num_row_groups, split.base_path or ""
     wanted = pa.schema([context.schema.field(column)])
-    plan = plan_file_evolution(
-        file_schema, wanted, split.base_instant_time, context, split.base_path or "", is_parquet=True
-    )
+    plan = plan_file_evolution(file_schema, wanted, split.base_instant_time, context, path, is_parquet=True)
     (found,) = plan.columns
     is_same = found.step is None or (
         found.source_type is not None
@@ -60,6 +59,9 @@ def ranges_of_row_groups(
         and pa.types.is_signed_integer(found.field.type)
     )
     if found.source != column or not is_same or not footer.num_row_groups:
+        return unknown
+    legacy_dates = LegacyDates.of(footer, file_schema, path)
+    if legacy_dates is not None and column in legacy_dates.columns:
         return unknown
     group = footer.row_group(0)
     places = (place for place in range(group.num_columns) if group.column(place).path_in_schema == column)

@@ -13,7 +13,7 @@ from hudi_bridge import HudiTable, QueryType, RealtimeFileSplit, open_reader
 from hudi_bridge.engines import Outcome, SurvivingLogRecords, slice_delta, slice_delta_in
 from hudi_bridge.errors import DataFileGoneError, QueryError
 from tests.compare import differences
-from tests.table_writer import TableWriter, at
+from tests.table_writer import KEY_AND_VALUE, TableWriter, at
 from tests.test_golden import ANSWERED, QUERIES, Key, parametrize_keys
 
 CASES_PER_GROUP = 1
@@ -163,6 +163,20 @@ def test_a_base_file_is_read_as_it_is_unless_a_column_would_be_misread(tmp_path:
     with slice_delta(only_split(table)) as delta:
         assert delta.base_file is not None
         assert {one.outcome for one in delta.base_file.columns} == {Outcome.READ}
+
+
+@pytest.mark.parametrize(("day", "is_read"), [(-141_428, False), (-141_427, True)])
+def test_a_base_file_with_dates_in_the_calendar_of_spark_2_is_not_read_as_it_is(
+    tmp_path: Path, day: int, is_read: bool
+) -> None:
+    fields = (*KEY_AND_VALUE, ("d", {"type": "int", "logicalType": "date"}))
+    table = TableWriter(folder=tmp_path / "t", fields=fields).create()
+    path = table.base_file(at(1), [{"id": "a", "ts": 1, "value": "x", "d": day}])
+    table.commit(at(1))
+    stored = pq.read_table(path)
+    facts = {"org.apache.spark.version": "3.5.9", "org.apache.spark.legacyDateTime": ""}
+    pq.write_table(stored.replace_schema_metadata(facts), path)
+    assert why_not(table) == (None if is_read else "it has dates in the calendar of Spark 2")
 
 
 def why_not(table: TableWriter, **engine: object) -> str | None:

@@ -164,6 +164,25 @@ def test_values_of_another_type_than_the_column_give_no_range() -> None:
     assert data_skipping._ends(pa.chunked_array([with_text]), pa.int64(), max) == [None, None, None]
 
 
+def test_ranges_of_early_dates_hold_them_in_both_calendars() -> None:
+    def range_of(kind: pa.DataType, member: str, low: int, high: int) -> tuple[int, int]:
+        ends = {"min_value": pa.array([{member: low}], VALUE), "max_value": pa.array([{member: high}], VALUE)}
+        stats = pa.table({**ends, "value_count": [3], "null_count": [0]})
+        ((least, greatest, _),) = data_skipping._ranges(stats, kind)  # type: ignore[misc]
+        return least, greatest
+
+    # 0001-01-01 to 1582-10-04 of the Julian calendar.
+    assert range_of(pa.date32(), "date", -719_164, -141_428) == (-719_164, -141_428)
+    assert range_of(pa.date32(), "date", -171_595, -171_595) == (-171_605, -171_595)
+    assert range_of(pa.date32(), "date", -719_164, -719_164) == (-719_164, -719_162)
+    assert range_of(pa.date32(), "date", -141_427, 0) == (-141_427, 0)
+    day, times = 86_400_000_000, pa.timestamp("us", "UTC")
+    low, high = range_of(times, "timestamp_micros", -171_595 * day, -171_595 * day)
+    assert low <= -171_606 * day
+    assert high >= -171_594 * day
+    assert range_of(times, "timestamp_micros", -25_567 * day, 0) == (-25_567 * day, 0)
+
+
 def test_columns_that_ranges_say_nothing_of_are_left_out() -> None:
     context = HudiTable.open(golden_table(WITH_STATS[2])).snapshot().context
     assert skippable_columns(context.schema.names, context) == ("id", "ts", "name", "qty")

@@ -3,7 +3,7 @@
 It finds columns by name, so that a file is read otherwise if its columns were renamed or have changed types since. The
 reasons are for users.
 
-Source: ``ParquetReadSupport``, ``ParquetFilters`` and ``DataSourceUtils`` of Spark.
+Source: ``ParquetReadSupport`` and ``ParquetFilters`` of Spark.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,8 +31,6 @@ _MILLISECONDS = (pa.timestamp("ms"), pa.timestamp("ms", "UTC"))
 _NAMES_OF_SPARK = ("_metadata", "_tmp_metadata_row_index")
 _NULL_IN_BOTH = (Outcome.ADDED_LATER, Outcome.MISSING)
 _WRITTEN_BY_JAVA = "parquet-mr"
-_OLD_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
-_VERSION_OF_SPARK = b"org.apache.spark.version"
 
 
 def why_none_is_native(needed: pa.Schema) -> str | None:
@@ -79,10 +77,6 @@ def _why_misread(base: StoredBaseFile, needed: pa.Schema) -> str | None:
     if any(has_floats(field.type) for field in stored) and not _is_by_java(base):
         # Spark skips row groups by bounds that leave NaN out, although NaN is above all numbers.
         return "bounds of its floating-point columns may leave NaN out"
-    facts = base.footer.metadata or {}
-    is_old = facts.get(_VERSION_OF_SPARK, b"3").split(b".")[0] in (b"1", b"2")
-    if is_old or any(key in facts for key in _OLD_CALENDAR):
-        return "its dates may be those of the Julian calendar"
     return None
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hudi_bridge.caching import cached_property
 from hudi_bridge.imported_later import ds
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.ranges import FileOfRanges
@@ -19,6 +20,8 @@ from hudi_bridge.readers.column_ranges import ranges_of_row_groups
 from hudi_bridge.readers.dictionaries import DICTIONARY_COLUMNS, decoded_schema
 from hudi_bridge.readers.filter_ranges import Range
 from hudi_bridge.readers.footers import BaseFooter, base_fragment, chunks_of, kept_footer, text_range
+from hudi_bridge.readers.legacy_dates import LegacyDates
+from hudi_bridge.readers.request import referenced_columns
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -126,8 +129,15 @@ class ParquetBaseFile(OpenBaseFile):
     def _footer(self) -> pq.FileMetaData:
         return self._known.fragment.metadata
 
+    @cached_property
+    def _legacy_dates(self) -> LegacyDates | None:
+        return LegacyDates.of(self._footer, self.arrow_schema, self.path)
+
     def matching_row_groups(self, row_filter: pc.Expression, schema: pa.Schema) -> list[int]:
         """The row groups that may hold rows passing a filter, by their statistics."""
+        dates = self._legacy_dates
+        if dates is not None and not dates.columns.isdisjoint(referenced_columns(row_filter, schema)):
+            return list(self.row_groups)
         return [group.id for group in self._known.fragment.subset(row_filter, schema=schema).row_groups]  # type: ignore[attr-defined]
 
     def ranges(self, column: str) -> Sequence[Range | bool]:
@@ -156,8 +166,15 @@ class ParquetBaseFile(OpenBaseFile):
     def batches(
         self, row_group: int, columns: Sequence[str], rows_per_batch: int, then: int | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of one row group, in top-level columns of the file."""
-        names = list(columns)
+        """The rows of one row group, in top-level columns of the file, with dates of the Gregorian calendar.
+
+        Raises:
+            CorruptBaseFileError: the data cannot be decoded.
+            UnsupportedTableError: times are of a time zone that is not known.
+        """
+        names, legacy_dates = list(columns), self._legacy_dates
+        if legacy_dates is not None:
+            legacy_dates.require_known(names)
         if self.rows_of(row_group) <= min(rows_per_batch, ROWS_PER_BATCH):
             # Readers of small row groups are the same.
             rows_per_batch = ROWS_PER_BATCH
@@ -170,7 +187,8 @@ class ParquetBaseFile(OpenBaseFile):
         file = self._reader(rows_per_batch, row_group, names)
         try:
             with self._fetched(row_group, names, then):
-                yield from batches(file)
+                found = batches(file)
+                yield from found if legacy_dates is None else map(legacy_dates.rebased, found)
         except PARQUET_ERRORS as error:
             raise cause_of(
                 self._storage,

@@ -13,6 +13,7 @@ from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.logformat.parquet import footer_mismatch
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.footers import chunks_of
+from hudi_bridge.readers.legacy_dates import LegacyDates
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -51,6 +52,7 @@ class SmallParquetFile(OpenBaseFile):
             raise CorruptBaseFileError(path, None, *wrong)
         groups = [self.footer.row_group(number) for number in range(self.footer.num_row_groups)]
         super().__init__(split, path, self._file.schema_arrow, [group.num_rows for group in groups])
+        self._legacy_dates = LegacyDates.of(self.footer, self.arrow_schema, path)
         self.num_rows = self.footer.num_rows
         self.size_bytes = sum(group.total_byte_size for group in groups)
         """The bytes of all columns, decompressed."""
@@ -74,22 +76,26 @@ class SmallParquetFile(OpenBaseFile):
         rows_per_batch: int,
         then: int | None = None,  # noqa: ARG002 - all is in memory
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of one row group; PARQUET_ERRORS if they cannot be decoded."""
-        return self._file.iter_batches(rows_per_batch, row_groups=[row_group], columns=list(columns), use_threads=False)
+        """The rows of one row group; raises like ``rows``."""
+        found = self._file.iter_batches(
+            rows_per_batch, row_groups=[row_group], columns=list(columns), use_threads=False
+        )
+        return found if self._legacy_dates is None else map(self._legacy_dates.rebased, found)
 
     def rows(self, columns: Sequence[str]) -> list[pa.RecordBatch]:
-        """All rows with some of the top-level columns, as stored.
+        """All rows with some of the top-level columns, with dates of the Gregorian calendar.
 
         Raises:
             CorruptBaseFileError: the number of rows is not that of the footer.
             PARQUET_ERRORS: the data cannot be decoded.
+            UnsupportedTableError: times are of a time zone that is not known.
         """
         found = list(self._file.iter_batches(max(1, self.num_rows), columns=list(columns), use_threads=False))
         rows = sum(batch.num_rows for batch in found)
         # A damaged page may end a column early without an error.
         if rows != self.num_rows:
             raise CorruptBaseFileError(self.path, None, f"{rows} rows", f"{self.num_rows}, as the footer says")
-        return found
+        return found if self._legacy_dates is None else list(map(self._legacy_dates.rebased, found))
 
 
 def _content(storage: Storage, path: str) -> bytes:

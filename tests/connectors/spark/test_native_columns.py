@@ -1,12 +1,17 @@
 """Which base files of the golden tables Spark reads itself; no session is needed to decide that."""
 
 from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
 
 from hudi_bridge import HudiTable
 from hudi_bridge.connectors.spark.native_columns import why_none_is_native, why_not_native
 from hudi_bridge.engines import slice_delta
 from hudi_bridge.splits.split import RealtimeFileSplit
-from tests.golden_cases import GoldenQuery, golden_queries
+from tests.golden_cases import golden_queries
+from tests.table_writer import KEY_AND_VALUE, TableWriter, at
 
 REASONS = {
     "its value is only in the path": ("e_drop_part_cols_", "e_null_part_", "n_merge_every_"),
@@ -23,18 +28,29 @@ REASONS = {
 
 def test_all_slices_that_have_not_evolved_are_read_by_spark() -> None:
     queries = [query for query in golden_queries() if query.kind == "snapshot"]
-    found = [(query.case, reason) for query in queries for reason in reasons(query)]
+    found = [(query.case, reason) for query in queries for reason in reasons(query.table)]
     others = [(case, reason) for case, reason in found if reason is not None]
     assert [one for one in others if not is_expected(*one)] == []
     assert 0 < len(others) < len(found) / 10
+
+
+@pytest.mark.parametrize(("day", "expected"), [(-141_428, "it has dates in the calendar of Spark 2"), (-141_427, None)])
+def test_dates_that_calendars_agree_on_are_read_by_spark(tmp_path: Path, day: int, expected: str | None) -> None:
+    fields = (*KEY_AND_VALUE, ("d", {"type": "int", "logicalType": "date"}))
+    table = TableWriter(folder=tmp_path / "t", fields=fields).create()
+    path = table.base_file(at(1), [{"id": "a", "ts": 1, "value": "x", "d": day}])
+    facts = {"org.apache.spark.version": "2.4.8"}
+    pq.write_table(pq.read_table(path).replace_schema_metadata(facts), path)
+    table.commit(at(1))
+    assert list(reasons(table.folder)) == [expected]
 
 
 def is_expected(case: str, reason: str) -> bool:
     return any(kind in reason and case.startswith(cases) for kind, cases in REASONS.items())
 
 
-def reasons(query: GoldenQuery) -> Iterator[str | None]:
-    dataset = HudiTable.open(str(query.table)).snapshot()
+def reasons(table: Path) -> Iterator[str | None]:
+    dataset = HudiTable.open(str(table)).snapshot()
     for split in dataset.splits():
         assert isinstance(split, RealtimeFileSplit)
         with slice_delta(split) as delta:
