@@ -23,6 +23,7 @@ from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mis
 from hudi_bridge.logformat.scan import ScanResult
 from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.readers.footers import text_range
+from hudi_bridge.readers.legacy_dates import LegacyDates
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from hudi_bridge.splits.file_names import BaseFileName, LogFileName, parse_base_file_name, parse_log_file_name
 from hudi_bridge.splits.file_slice import FileSlice
@@ -367,7 +368,7 @@ def _read_footer(storage: Storage, path: str, size_bytes: int, *, with_ranges: b
                 schema=schema.remove_metadata(),
                 entries=entries,
                 newest_commit=_newest_commit(metadata),
-                ranges=_ranges(metadata) if with_ranges else {},
+                ranges=_ranges(metadata, LegacyDates.of(metadata, schema, path)) if with_ranges else {},
             )
     except FileNotFoundError:
         raise
@@ -381,16 +382,27 @@ def _newest_commit(metadata: pq.FileMetaData) -> str | None:
     return max((greatest for _, greatest in filter(None, ranges)), default=None)
 
 
-def _ranges(metadata: pq.FileMetaData) -> Mapping[str, Range]:
-    """The ranges of the columns that have statistics."""
+def _ranges(metadata: pq.FileMetaData, legacy_dates: LegacyDates | None) -> Mapping[str, Range]:
+    """The ranges of the columns that have statistics, which are those of their values and can be told in Python."""
     found: dict[str, Range] = {}
+    left_out = set() if legacy_dates is None else set(legacy_dates.columns)
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         for chunk in map(group.column, range(group.num_columns)):
-            statistics = chunk.statistics
-            if statistics is None or not statistics.has_min_max:
+            statistics, path = chunk.statistics, chunk.path_in_schema
+            if (
+                statistics is None
+                or not statistics.has_min_max
+                or left_out.intersection((path, path.partition(".")[0]))
+            ):
                 continue
-            least, greatest = statistics.min, statistics.max
-            earlier = found.get(chunk.path_in_schema, (least, greatest))
-            found[chunk.path_in_schema] = (min(least, earlier[0]), max(greatest, earlier[1]))
+            try:
+                least, greatest = statistics.min, statistics.max
+            except OverflowError:
+                # A date that Python does not have.
+                left_out.add(path)
+                found.pop(path, None)
+                continue
+            earlier = found.get(path, (least, greatest))
+            found[path] = (min(least, earlier[0]), max(greatest, earlier[1]))
     return found

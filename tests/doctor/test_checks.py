@@ -19,7 +19,7 @@ from hudi_bridge import HudiTable, TableNotFoundError
 from hudi_bridge.doctor import CHECKS, Diagnosis, Limits, Severity, examine
 from hudi_bridge.logformat.layout import HeaderKey
 from tests.golden_cases import golden_table
-from tests.table_writer import TableWriter, at, record_positions
+from tests.table_writer import KEY_AND_VALUE, TableWriter, at, record_positions
 from tests.timeline.timeline_files import container, list_of
 
 NOW = at(9)
@@ -444,6 +444,15 @@ def test_nothing_is_wrong_with_a_healthy_table(version: int, tmp_path: Path) -> 
     (cost,) = diagnosis.slices
     assert (cost.base_bytes, cost.log_bytes, cost.log_files) == (base.stat().st_size, log.stat().st_size, 1)
     assert (cost.delta_commits, cost.is_overdue) == (1, False)
+
+
+@pytest.mark.parametrize("facts", [{}, {"org.apache.spark.version": "2.4.8"}])
+def test_nothing_is_wrong_with_dates_that_python_does_not_have(tmp_path: Path, facts: dict[str, str]) -> None:
+    writer = TableWriter(folder=tmp_path / "t", fields=(*KEY_AND_VALUE, ("d", {"type": "int", "logicalType": "date"})))
+    base = writer.create().base_file(at(1), [{"id": "a", "ts": 1, "value": "x", "d": -719_164}])
+    pq.write_table(pq.read_table(base).replace_schema_metadata(facts), base)
+    writer.commit(at(1), wrote=[base])
+    assert examine(writer.folder, now=NOW, deep=True).worst is Severity.INFO
 
 
 def test_rows_that_cannot_be_read_are_found_deep_alone(tmp_path: Path) -> None:
