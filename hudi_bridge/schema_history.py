@@ -21,6 +21,7 @@ from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, parquet_bl
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.schema.difference import SchemaChange, schema_changes
+from hudi_bridge.schema.evolve import StoredAs
 from hudi_bridge.schema.file_columns import ColumnMapping, map_columns
 from hudi_bridge.schema.infer import SchemaProposal, infer_schema_history
 from hudi_bridge.schema.internal import (
@@ -85,6 +86,7 @@ class _StoredSchema:
     offset: int | None
     instant_time: str
     arrow: pa.Schema
+    stored_as: StoredAs
 
 
 def read_schema_history(state: TableState) -> tuple[SchemaVersion, ...]:
@@ -154,6 +156,7 @@ def read_file_columns(state: TableState, path: str) -> tuple[FileColumns, ...]:
                 file_ids=schema_for_instant(history, stored.instant_time),
                 query_ids=query_ids,
                 path_columns=path_columns,
+                stored_as=stored.stored_as,
             ),
         )
         for stored in _read_stored_schemas(storage, path)
@@ -237,10 +240,18 @@ def _read_stored_schemas(storage: Storage, path: str) -> tuple[_StoredSchema, ..
         if base is not None and base.extension != "parquet":
             raise QueryError("file", path, "a Parquet base file or a log file")
         if base is not None:
-            return (_StoredSchema(offset=None, instant_time=base.instant_time, arrow=_base_schema(file, path)),)
+            arrow = _base_schema(file, path)
+            return (
+                _StoredSchema(offset=None, instant_time=base.instant_time, arrow=arrow, stored_as=StoredAs.PARQUET),
+            )
         blocks = scan_blocks(file.read_buffer(), path).blocks
     return tuple(
-        _StoredSchema(offset=block.offset, instant_time=block.instant_time or "", arrow=_block_schema(block))
+        _StoredSchema(
+            offset=block.offset,
+            instant_time=block.instant_time or "",
+            arrow=_block_schema(block),
+            stored_as=StoredAs.PARQUET if block.block_type is BlockType.PARQUET_DATA else StoredAs.AVRO,
+        )
         for block in blocks
         if block.is_data
     )

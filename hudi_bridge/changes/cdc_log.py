@@ -43,6 +43,7 @@ from hudi_bridge.readers.missing_files import data_file_gone
 from hudi_bridge.readers.split_columns import plan_file_evolution
 from hudi_bridge.schema.avro import AvroRecord, parse_avro_schema
 from hudi_bridge.schema.avro_types import AvroType, AvroUnion, arrow_schema
+from hudi_bridge.schema.evolve import StoredAs
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -148,8 +149,9 @@ class ChangeLog:
         """Stored images converted to the table's columns."""
         schema = self._image.schema
         fields = pa.schema(list(stored.type)) if avro is None else arrow_schema(avro)
+        stored_as = StoredAs.PARQUET if avro is None else StoredAs.AVRO
         evolution = plan_file_evolution(
-            fields, schema, self._group.instant, self._image, logged.path, is_parquet=avro is None
+            fields, schema, self._group.instant, self._image, logged.path, stored_as=stored_as
         )
         batch = pa.RecordBatch.from_arrays(stored.flatten(), schema=fields)
         return structs(evolution.apply(batch).columns, schema.names, stored.is_null())

@@ -1,6 +1,6 @@
 """Checks of the schema history: it can be read, and the columns of every file can be read as those of the table."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 import pyarrow as pa
 
@@ -9,6 +9,7 @@ from hudi_bridge.doctor.examined import Examined, Footer
 from hudi_bridge.doctor.findings import Finding, Severity, quoted
 from hudi_bridge.errors import CorruptTableError, HudiReadError
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
+from hudi_bridge.schema.evolve import StoredAs, key_of_schema
 from hudi_bridge.schema.file_columns import Outcome, map_columns
 from hudi_bridge.schema.internal import SCHEMA_FOLDER, parse_internal_schema, parse_schema_history, schema_for_instant
 from hudi_bridge.splits.partition_values import columns_from_path
@@ -56,12 +57,20 @@ def file_schemas(examined: Examined) -> Iterator[Finding]:
     path_columns = columns_from_path(examined.config, QueryType.SNAPSHOT)
     history = parse_schema_history(query.history, SCHEMA_FOLDER) if query.history is not None else ()
     query_ids = parse_internal_schema(query.ids, SCHEMA_FOLDER) if query.ids is not None else None
-    known: dict[tuple[pa.Schema, str], list[str]] = {}
+    known: dict[Hashable, list[str]] = {}
     for path, offset, instant, stored in _stored_schemas(examined):
         file_ids = schema_for_instant(history, instant)
-        key = (stored, "" if file_ids is None else str(file_ids.version_id))
+        stored_as = StoredAs.PARQUET if offset is None else StoredAs.AVRO
+        key = (key_of_schema(stored), stored_as, "" if file_ids is None else str(file_ids.version_id))
         if key not in known:
-            mapped = map_columns(stored, columns, file_ids=file_ids, query_ids=query_ids, path_columns=path_columns)
+            mapped = map_columns(
+                stored,
+                columns,
+                file_ids=file_ids,
+                query_ids=query_ids,
+                path_columns=path_columns,
+                stored_as=stored_as,
+            )
             known[key] = [
                 f"the column {quoted(one.file_column)} as {one.file_type}, which cannot be read as {one.query_type}"
                 for one in mapped

@@ -28,6 +28,7 @@ from hudi_bridge.schema.avro import (
     arrow_schema,
     parse_avro_schema,
 )
+from hudi_bridge.schema.evolve import StoredAs
 from hudi_bridge.schema.file_columns import Outcome, map_columns
 from hudi_bridge.schema.meta_columns import META_COLUMNS
 from hudi_bridge.splits.split import RealtimeFileSplit
@@ -64,7 +65,14 @@ def _why_not_by_name(split: RealtimeFileSplit, block: StoredLogBlock, stored: pa
     context = split.context
     file_ids, query_ids = internal_schemas(block.instant_time or "", context)
     path_columns = tuple(name for name in context.path_columns if name in split.path_values)
-    columns = map_columns(stored, context.schema, file_ids=file_ids, query_ids=query_ids, path_columns=path_columns)
+    columns = map_columns(
+        stored,
+        context.schema,
+        file_ids=file_ids,
+        query_ids=query_ids,
+        path_columns=path_columns,
+        stored_as=StoredAs.AVRO,
+    )
     for one in columns:
         if one.outcome in _NOT_IN_RESULT or one.outcome is Outcome.FROM_PATH:
             continue

@@ -114,7 +114,14 @@ def stored_base_file(split: RealtimeFileSplit, base: OpenBaseFile) -> StoredBase
     """Describes the open base file of a split."""
     context = split.context
     file_ids, query_ids = internal_schemas(split.base_instant_time, context)
-    columns = map_columns(base.arrow_schema, context.schema, file_ids=file_ids, query_ids=query_ids, path_columns=())
+    columns = map_columns(
+        base.arrow_schema,
+        context.schema,
+        file_ids=file_ids,
+        query_ids=query_ids,
+        path_columns=(),
+        stored_as=base.stored_as,
+    )
     return StoredBaseFile(
         path=base.path,
         rows=int(base.row_group_starts[-1]),

@@ -20,7 +20,7 @@ from hudi_bridge.readers.dictionaries import PlainColumns
 from hudi_bridge.readers.filter_ranges import Range, may_pass
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.split_columns import plan_file_evolution, with_path_columns, without_path_columns
-from hudi_bridge.schema.evolve import Evolution
+from hudi_bridge.schema.evolve import Evolution, StoredAs
 from hudi_bridge.splits.split import RealtimeFileSplit
 
 ROWS_PER_BATCH = 131_072
@@ -41,8 +41,8 @@ class OpenBaseFile(ABC):
     methods about them as they are here.
     """
 
-    is_parquet = True
-    """Whether values are converted to other types as those of Parquet, or as those of Avro."""
+    stored_as = StoredAs.PARQUET
+    """The format of the values, which says how they are converted to other types."""
 
     def __init__(self, split: RealtimeFileSplit, path: str, arrow_schema: pa.Schema, rows: Sequence[int]) -> None:
         """A base file with the numbers of ``rows`` of its row groups.
@@ -143,7 +143,7 @@ class BaseFileColumns:
             split.base_instant_time,
             context,
             base.path,
-            is_parquet=base.is_parquet,
+            stored_as=base.stored_as,
         )
 
     def matching_row_groups(self, request: RowRequest) -> list[int]:

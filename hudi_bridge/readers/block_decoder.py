@@ -26,7 +26,7 @@ from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.block_runs import runs
 from hudi_bridge.readers.split_columns import plan_file_evolution, record_keys, with_path_columns, without_path_columns
 from hudi_bridge.schema.avro import AvroRecord, arrow_schema, parse_avro_schema
-from hudi_bridge.schema.evolve import Evolution
+from hudi_bridge.schema.evolve import Evolution, StoredAs
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 from hudi_bridge.splits.split import RealtimeFileSplit
 
@@ -315,7 +315,7 @@ class BlockDecoder:
                 instant,
                 self._split.context,
                 block.path,
-                is_parquet=block.block_type is BlockType.PARQUET_DATA,
+                stored_as=StoredAs.PARQUET if block.block_type is BlockType.PARQUET_DATA else StoredAs.AVRO,
             )
         return self._evolutions[known]
 

@@ -16,6 +16,7 @@ from hudi_bridge.readers.filter_ranges import Range, Ranges, has_ranges, hull
 from hudi_bridge.readers.footers import BaseFooter, kept_footer
 from hudi_bridge.readers.legacy_dates import LegacyDates
 from hudi_bridge.readers.split_columns import plan_file_evolution
+from hudi_bridge.schema.evolve import StoredAs
 from hudi_bridge.schema.meta_columns import META_COLUMNS
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
@@ -51,7 +52,7 @@ def ranges_of_row_groups(
     context = split.context
     unknown, path = [False] * footer.num_row_groups, split.base_path or ""
     wanted = pa.schema([context.schema.field(column)])
-    plan = plan_file_evolution(file_schema, wanted, split.base_instant_time, context, path, is_parquet=True)
+    plan = plan_file_evolution(file_schema, wanted, split.base_instant_time, context, path, stored_as=StoredAs.PARQUET)
     (found,) = plan.columns
     is_same = found.step is None or (
         found.source_type is not None

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.merge.ordering_fields import ordering_values
-from hudi_bridge.schema.evolve import Evolution, FloatsByText, plan_evolution
+from hudi_bridge.schema.evolve import Evolution, FloatsByText, StoredAs, plan_evolution
 from hudi_bridge.schema.internal import (
     SCHEMA_FOLDER,
     InternalSchema,
@@ -24,6 +24,8 @@ from hudi_bridge.splits.split import FloatWidening, ReadContext, RealtimeFileSpl
 
 _NULL_PART = "__null__"
 _EMPTY_PART = "__empty__"
+# The formats of which floats become doubles as those of Parquet do.
+_AS_PARQUET = (StoredAs.PARQUET, StoredAs.LANCE)
 
 
 def plan_file_evolution(
@@ -33,11 +35,11 @@ def plan_file_evolution(
     context: ReadContext,
     path: str,
     *,
-    is_parquet: bool,
+    stored_as: StoredAs,
 ) -> Evolution:
     """Plans the evolution of a file or log block written at an instant to the columns of the query.
 
-    ``is_parquet`` says whether the values are stored as Parquet or as Avro.
+    ``stored_as`` is the format that the values are stored in.
 
     Raises:
         SchemaEvolutionError: a column's type cannot become the query's.
@@ -49,14 +51,15 @@ def plan_file_evolution(
         file_ids=file_ids,
         query_ids=query_ids,
         path=path,
-        floats_by_text=_floats_by_text(context.float_widening, is_parquet=is_parquet),
+        stored_as=stored_as,
+        floats_by_text=_floats_by_text(context.float_widening, stored_as),
     )
 
 
-def _floats_by_text(widening: FloatWidening, *, is_parquet: bool) -> FloatsByText:
+def _floats_by_text(widening: FloatWidening, stored_as: StoredAs) -> FloatsByText:
     if widening is FloatWidening.BY_TEXT:
         return FloatsByText.EVERYWHERE
-    if widening is FloatWidening.BY_TEXT_IN_PARQUET_COLUMNS and is_parquet:
+    if widening is FloatWidening.BY_TEXT_IN_PARQUET_COLUMNS and stored_as in _AS_PARQUET:
         return FloatsByText.COLUMNS
     return FloatsByText.NOWHERE
 

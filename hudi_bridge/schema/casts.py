@@ -81,6 +81,12 @@ def plan_cast(source: ArrowType, target: ArrowType, *, float_to_double_by_text: 
     return cast and partial(cast, target)
 
 
+def as_milliseconds(target: ArrowType, array: Array) -> Array:
+    """Timestamps of which the numbers are milliseconds, whatever unit their type has; none is copied."""
+    milliseconds: Array = array.view(target)
+    return milliseconds
+
+
 def _kind(type_: ArrowType) -> str | None:
     return next((kind for kind, matches in _KINDS if matches(type_)), None)
 

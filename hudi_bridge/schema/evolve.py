@@ -2,6 +2,11 @@
 
 With column ids, columns and fields of records are matched by id (``InternalSchemaMerger``), otherwise by name. If the
 file has a column of the same name but another id (dropped, then added again), the values are null, not the old ones.
+
+From 0.14 to 1.0, writers labelled timestamps of milliseconds as microseconds, in files and in log blocks. Since 1.1,
+the schema of the table says milliseconds again, and readers take the numbers for that.
+
+Source: ``SchemaRepair`` and ``HoodieSchemaRepair`` of Hudi 1.2 for those timestamps.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,9 +18,11 @@ import pyarrow as pa
 
 from hudi_bridge.caching import BoundedCache
 from hudi_bridge.errors import SchemaEvolutionError, UnsupportedTableError
-from hudi_bridge.schema.casts import Array, ArrowType, plan_cast
+from hudi_bridge.schema.casts import Array, ArrowType, as_milliseconds, plan_cast
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
 from hudi_bridge.schema.nested import rebuild_list, rebuild_map, rebuild_struct, vectors_from_bytes
+
+_ELEMENT_OF_TWO_LEVELS = "array"
 
 # The conversion of an array; None if it needs none.
 _Step = Callable[[Array], Array] | None
@@ -34,6 +41,18 @@ class FloatsByText(StrEnum):
     NOWHERE = "nowhere"
     COLUMNS = "columns"  # but not the fields within them
     EVERYWHERE = "everywhere"
+
+
+class StoredAs(StrEnum):
+    """The format that the values of a file or log block are stored in."""
+
+    PARQUET = "Parquet"
+    AVRO = "Avro"  # in HFiles, too
+    ORC = "ORC"
+    LANCE = "Lance"
+
+
+_LABELLED_BY_HUDI = (StoredAs.PARQUET, StoredAs.AVRO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +114,7 @@ def plan_evolution(
     file_ids: InternalSchema | None,
     query_ids: InternalSchema | None,
     path: str,
+    stored_as: StoredAs,
     floats_by_text: FloatsByText,
 ) -> Evolution:
     """The conversion of a file's batches to those of a query.
@@ -105,6 +125,7 @@ def plan_evolution(
         file_ids: the ids of the file's columns, under the file's names; None to match by name.
         query_ids: the ids of the table's columns; None to match by name.
         path: the file, for errors.
+        stored_as: the format of the file's values.
         floats_by_text: which floats ``plan_cast`` converts by way of their text.
 
     Raises:
@@ -116,10 +137,12 @@ def plan_evolution(
         ids = RecordType(fields=file_ids.fields), RecordType(fields=query_ids.fields)
     planner = _Planner(
         path=path,
+        stored_as=stored_as,
         by_text=floats_by_text is not FloatsByText.NOWHERE,
         by_text_inside=floats_by_text is FloatsByText.EVERYWHERE,
+        table_has_ids=query_ids is not None,
     )
-    known = (file_schema.remove_metadata(), query_schema.remove_metadata(), floats_by_text)
+    known = (*key_of_schema(file_schema), *key_of_schema(query_schema), stored_as, floats_by_text, query_ids is None)
     columns: tuple[_Column, ...] | None = _KNOWN_COLUMNS.get(known) if ids is None else None
     if columns is None:
         columns = tuple(planner.column(file_schema, field, ids) for field in query_schema)
@@ -137,18 +160,22 @@ def plan_evolution(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Planner:
     path: str
+    stored_as: StoredAs
     by_text: bool
     by_text_inside: bool
+    table_has_ids: bool
+    has_names_of_table: bool = True
+    """Whether the file has the names of the table down to here."""
 
     def column(self, file_schema: pa.Schema, field: "pa.Field[ArrowType]", ids: _Ids) -> _Column:
         position, inner = self._locate(list(file_schema), field, ids, field.name)
         if position is None:
             return _Column(field=field, source=None, source_type=None, step=None)
         source = file_schema.field(position)
-        step = self._step(source.type, field.type, inner, field.name)
+        step = self._named(source, field).step(source.type, field.type, inner, field.name)
         return _Column(field=field, source=source.name, source_type=source.type, step=step)
 
-    def _step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
+    def step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
         """The conversion of arrays from the source type to the target type."""
         inside = replace(self, by_text=self.by_text_inside)
         if pa.types.is_struct(source) and pa.types.is_struct(target):
@@ -163,10 +190,24 @@ class _Planner:
             raise self._error(column, source, target)
         if source == target:
             return None
+        if takes_micros_for_millis(source, target, self.stored_as):
+            return self._millis_step(source, target, column)
         cast = plan_cast(source, target, float_to_double_by_text=self.by_text)
         if cast is None:
             raise self._error(column, source, target)
         return cast
+
+    def _millis_step(self, source: ArrowType, target: ArrowType, column: str) -> _Step:
+        """The conversion of microseconds that Hudi takes for milliseconds; others have no room in the query's type."""
+        is_taken = not self.table_has_ids
+        if self.stored_as is StoredAs.PARQUET:
+            is_taken = self.has_names_of_table and source.tz is not None and target.tz is not None
+        if not is_taken:
+            raise self._error(column, source, target)
+        return partial(as_milliseconds, target)
+
+    def _named(self, source: "pa.Field[ArrowType]", field: "pa.Field[ArrowType]") -> "_Planner":
+        return self if source.name == field.name else replace(self, has_names_of_table=False)
 
     def _vector_step(self, source: ArrowType, target: ArrowType, column: str) -> _Step:
         """The conversion of a VECTOR, which Parquet files store as bytes; its type never changes."""
@@ -185,11 +226,15 @@ class _Planner:
             raise UnsupportedTableError("VARIANT", found, "metadata and value alone")
         file_fields = [source.field(i) for i in range(source.num_fields)]
         query_fields = [target.field(i) for i in range(target.num_fields)]
-        children = []
+        children: list[tuple[int | None, _Step]] = []
         for field in query_fields:
             name = f"{column}.{field.name}"
             position, inner = self._locate(file_fields, field, ids, name)
-            step = None if position is None else self._step(file_fields[position].type, field.type, inner, name)
+            if position is None:
+                children.append((None, None))
+                continue
+            source_field = file_fields[position]
+            step = self._named(source_field, field).step(source_field.type, field.type, inner, name)
             children.append((position, step))
         unchanged = [(i, None) for i in range(len(file_fields))]
         if children == unchanged and _same_names_and_nullability(file_fields, query_fields):
@@ -203,7 +248,8 @@ class _Planner:
             if not (isinstance(file_type, ArrayType) and isinstance(query_type, ArrayType)):
                 raise self._error(column, source, target)
             inner = file_type.element, query_type.element
-        step = self._step(source.value_type, target.value_type, inner, f"{column}.element")
+        inside = replace(self, has_names_of_table=self.has_names_of_table and has_two_levels(source))
+        step = inside.step(source.value_type, target.value_type, inner, f"{column}.element")
         if (
             step is None
             and pa.types.is_list(source)
@@ -220,8 +266,8 @@ class _Planner:
             if not (isinstance(file_type, MapType) and isinstance(query_type, MapType)):
                 raise self._error(column, source, target)
             key_ids, item_ids = (file_type.key, query_type.key), (file_type.value, query_type.value)
-        key_step = self._step(source.key_type, target.key_type, key_ids, f"{column}.key")
-        item_step = self._step(source.item_type, target.item_type, item_ids, f"{column}.value")
+        key_step = self.step(source.key_type, target.key_type, key_ids, f"{column}.key")
+        item_step = self.step(source.item_type, target.item_type, item_ids, f"{column}.value")
         labels = ([type_.field(0), type_.key_field, type_.item_field] for type_ in (source, target))
         if key_step is None and item_step is None and _same_names_and_nullability(*labels):
             return None
@@ -248,6 +294,27 @@ class _Planner:
 
     def _error(self, column: str, source: ArrowType, target: ArrowType) -> SchemaEvolutionError:
         return SchemaEvolutionError(column, str(source), str(target), self.path)
+
+
+def key_of_schema(schema: pa.Schema) -> tuple[pa.Schema, str]:
+    """A key by which the columns of a schema are told from others, by the names within lists too."""
+    # Arrow takes lists for equal whose elements have other names.
+    names = schema.to_string(show_field_metadata=False, show_schema_metadata=False)
+    return schema.remove_metadata(), names
+
+
+def has_two_levels(kind: ArrowType) -> bool:
+    """Whether a list of a Parquet file has no group around its elements, as Hudi has them in the table's schema.
+
+    Elements without a group are never null.
+    """
+    return kind.value_field.name == _ELEMENT_OF_TWO_LEVELS and not kind.value_field.nullable
+
+
+def takes_micros_for_millis(source: ArrowType, target: ArrowType, stored_as: StoredAs) -> bool:
+    """Whether Hudi takes timestamps of a file for milliseconds, although the file says microseconds."""
+    are_timestamps = pa.types.is_timestamp(source) and pa.types.is_timestamp(target)
+    return are_timestamps and stored_as in _LABELLED_BY_HUDI and (source.unit, target.unit) == ("us", "ms")
 
 
 def _is_shredded(source: ArrowType, target: ArrowType) -> bool:

@@ -4,7 +4,7 @@ The answers come from ``plan_evolution``, asked for one level of nesting at a ti
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -14,7 +14,13 @@ from hudi_bridge.caching import BoundedCache
 from hudi_bridge.errors import SchemaEvolutionError
 from hudi_bridge.schema.casts import ArrowType
 from hudi_bridge.schema.difference import child_path, primitive_name
-from hudi_bridge.schema.evolve import FloatsByText, plan_evolution
+from hudi_bridge.schema.evolve import (
+    FloatsByText,
+    StoredAs,
+    key_of_schema,
+    plan_evolution,
+    takes_micros_for_millis,
+)
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
 
 _KNOWN_BY_NAME = BoundedCache(64)
@@ -25,6 +31,7 @@ class Outcome(StrEnum):
 
     READ = "as is"
     CAST = "cast"
+    MILLISECONDS = "milliseconds, labelled as microseconds"
     CHANGED_INSIDE = "changed inside"
     ADDED_LATER = "null: added later"
     ANOTHER_COLUMN = "null: same name, but another column (dropped and added again)"
@@ -83,19 +90,22 @@ def map_columns(
     file_ids: InternalSchema | None,
     query_ids: InternalSchema | None,
     path_columns: Sequence[str],
+    stored_as: StoredAs,
 ) -> tuple[ColumnMapping, ...]:
     """The mappings of the query's columns, in their order, each followed by its fields; then the columns not read.
 
-    Ids are as for ``plan_evolution``. ``path_columns`` come from the partition path, not from files.
+    Ids and ``stored_as`` are as for ``plan_evolution``. ``path_columns`` come from the partition path, not from files.
     """
+    has_ids = query_ids is not None
+    top = _Scope(file_path="", path="", ids=None, table_has_ids=has_ids, stored_as=stored_as)
     if file_ids is not None and query_ids is not None:
         ids = RecordType(fields=file_ids.fields), RecordType(fields=query_ids.fields)
-        return _mappings(file_schema, query_schema, ids, path_columns)
+        return tuple(_iter_mappings(list(file_schema), list(query_schema), replace(top, ids=ids), path_columns))
     # Most files of a table have the same columns.
-    key = file_schema.remove_metadata(), query_schema.remove_metadata(), tuple(path_columns)
+    key = *key_of_schema(file_schema), *key_of_schema(query_schema), tuple(path_columns), stored_as, has_ids
     known: tuple[ColumnMapping, ...] | None = _KNOWN_BY_NAME.get(key)
     if known is None:
-        known = _mappings(file_schema, query_schema, None, path_columns)
+        known = tuple(_iter_mappings(list(file_schema), list(query_schema), top, path_columns))
         _KNOWN_BY_NAME.put(key, known, 1)
     return known
 
@@ -105,6 +115,8 @@ _Ids: TypeAlias = tuple[RecordType, RecordType] | None
 
 _Fields: TypeAlias = "Sequence[pa.Field[ArrowType]]"
 
+_NO_IDS = InternalSchema(version_id=0, max_column_id=0, fields=())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scope:
@@ -113,13 +125,8 @@ class _Scope:
     file_path: str
     path: str
     ids: _Ids
-
-
-def _mappings(
-    file_schema: pa.Schema, query_schema: pa.Schema, ids: _Ids, path_columns: Sequence[str]
-) -> tuple[ColumnMapping, ...]:
-    top = _Scope(file_path="", path="", ids=ids)
-    return tuple(_iter_mappings(list(file_schema), list(query_schema), top, path_columns))
+    table_has_ids: bool
+    stored_as: StoredAs
 
 
 def _iter_mappings(
@@ -134,7 +141,7 @@ def _iter_mappings(
             yield _not_in_file(column, id_, field, Outcome.FROM_PATH)
             continue
         try:
-            source, is_same = _plan(file_fields, field, scope.ids)
+            source, is_same = _plan(file_fields, field, scope)
         except SchemaEvolutionError as error:
             read.add(in_file.name if in_file else field.name)
             yield _refused(scope, id_, in_file, error)
@@ -144,24 +151,29 @@ def _iter_mappings(
             continue
         read.add(source.name)
         ids = _inner_ids(in_file.type, in_query.type) if in_file and in_query else None
-        inside = _Scope(file_path=child_path(scope.file_path, source.name), path=column, ids=ids)
+        file_path = child_path(scope.file_path, source.name)
+        inside = replace(scope, file_path=file_path, path=column, ids=ids)
         inner = tuple(_iter_mappings(_inner_fields(source.type), _inner_fields(field.type), inside))
-        yield _read(source.type, field.type, id_, inside, _outcome(source.type, field.type, inner, is_same=is_same))
+        outcome = _outcome(source.type, field.type, inner, scope.stored_as, is_same=is_same)
+        yield _read(source.type, field.type, id_, inside, outcome)
         yield from inner
     yield from (_not_read(scope, field) for field in file_fields if field.name not in read)
 
 
 def _plan(
-    file_fields: _Fields, query_field: "pa.Field[ArrowType]", ids: _Ids
+    file_fields: _Fields, query_field: "pa.Field[ArrowType]", scope: _Scope
 ) -> "tuple[pa.Field[ArrowType] | None, bool]":
     """The file's field for a field of the query, None without one, and whether it needs no conversion."""
-    file_ids, query_ids = map(_as_schema, ids) if ids is not None else (None, None)
+    file_ids, query_ids = None, _NO_IDS if scope.table_has_ids else None
+    if scope.ids is not None:
+        file_ids, query_ids = map(_as_schema, scope.ids)
     evolution = plan_evolution(
         pa.schema(file_fields),
         pa.schema([query_field]),
         file_ids=file_ids,
         query_ids=query_ids,
         path="",
+        stored_as=scope.stored_as,
         floats_by_text=FloatsByText.EVERYWHERE,
     )
     (column,) = evolution.columns
@@ -222,11 +234,15 @@ def _why_null(file_fields: _Fields, name: str, in_query: Field | None) -> Outcom
     return Outcome.ANOTHER_COLUMN if any(field.name == name for field in file_fields) else Outcome.ADDED_LATER
 
 
-def _outcome(source: ArrowType, target: ArrowType, inner: Sequence[ColumnMapping], *, is_same: bool) -> Outcome:
+def _outcome(
+    source: ArrowType, target: ArrowType, inner: Sequence[ColumnMapping], stored_as: StoredAs, *, is_same: bool
+) -> Outcome:
     if pa.types.is_nested(target) and not pa.types.is_fixed_size_list(target):
         # List types of Arrow may differ in the name of their elements alone, which means nothing here.
         is_unchanged = all(mapping.outcome is Outcome.READ and not mapping.is_renamed for mapping in inner)
         return Outcome.READ if is_unchanged else Outcome.CHANGED_INSIDE
+    if takes_micros_for_millis(source, target, stored_as):
+        return Outcome.MILLISECONDS
     return Outcome.READ if is_same or _shallow_name(source) == _shallow_name(target) else Outcome.CAST
 
 

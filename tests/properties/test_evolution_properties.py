@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hudi_bridge.schema.difference import SchemaChangeKind, schema_changes
-from hudi_bridge.schema.evolve import Evolution, FloatsByText, plan_evolution
+from hudi_bridge.schema.evolve import Evolution, FloatsByText, StoredAs, plan_evolution
 from hudi_bridge.schema.file_columns import map_columns
 from hudi_bridge.schema.internal import (
     ArrayType,
@@ -227,6 +227,7 @@ def plan(file_ids: InternalSchema, query_ids: InternalSchema) -> Evolution:
         file_ids=file_ids,
         query_ids=query_ids,
         path="file",
+        stored_as=StoredAs.PARQUET,
         floats_by_text=FloatsByText.EVERYWHERE,
     )
 
@@ -268,7 +269,12 @@ def test_the_columns_of_a_file_are_said_to_come_from_where_they_are_read(version
     for written in versions:
         evolution = plan(written, versions[-1])
         mappings = map_columns(
-            to_arrow(written), to_arrow(versions[-1]), file_ids=written, query_ids=versions[-1], path_columns=()
+            to_arrow(written),
+            to_arrow(versions[-1]),
+            file_ids=written,
+            query_ids=versions[-1],
+            path_columns=(),
+            stored_as=StoredAs.PARQUET,
         )
         top = [one for one in mappings if one.column is not None and "." not in one.column]
         assert [(one.column, one.file_column) for one in top] == [(c.field.name, c.source) for c in evolution.columns]

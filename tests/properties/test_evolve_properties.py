@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_bridge.schema.evolve import FloatsByText, plan_evolution
+from hudi_bridge.schema.evolve import FloatsByText, StoredAs, plan_evolution
 from hudi_bridge.schema.internal import internal_from_arrow
 from hudi_bridge.schema.java_text import double_text, float_text, floating_text
 
@@ -106,6 +106,7 @@ def evolve(batch: pa.RecordBatch, query: pa.Schema, *, by_id: bool = False) -> p
         file_ids=internal_from_arrow(batch.schema) if by_id else None,
         query_ids=internal_from_arrow(query) if by_id else None,
         path="file",
+        stored_as=StoredAs.AVRO,
         floats_by_text=FloatsByText.EVERYWHERE,
     )
     result = evolution.apply(batch)

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_bridge.errors import SchemaEvolutionError, UnsupportedTableError
-from hudi_bridge.schema.evolve import Evolution, FloatsByText, plan_evolution
+from hudi_bridge.schema.evolve import Evolution, FloatsByText, StoredAs, plan_evolution
 from hudi_bridge.schema.internal import (
     ArrayType,
     Field,
@@ -28,14 +28,23 @@ def plan(
     query: pa.Schema,
     file_ids: InternalSchema | None = None,
     query_ids: InternalSchema | None = None,
+    stored_as: StoredAs = StoredAs.AVRO,
 ) -> Evolution:
     return plan_evolution(
-        file, query, file_ids=file_ids, query_ids=query_ids, path=PATH, floats_by_text=FloatsByText.EVERYWHERE
+        file,
+        query,
+        file_ids=file_ids,
+        query_ids=query_ids,
+        path=PATH,
+        stored_as=stored_as,
+        floats_by_text=FloatsByText.EVERYWHERE,
     )
 
 
-def evolved(rows: Sequence[dict[str, Any]], file: pa.Schema, query: pa.Schema) -> list[dict[str, Any]]:
-    evolution = pickle.loads(pickle.dumps(plan(file, query)))
+def evolved(
+    rows: Sequence[dict[str, Any]], file: pa.Schema, query: pa.Schema, stored_as: StoredAs = StoredAs.AVRO
+) -> list[dict[str, Any]]:
+    evolution = pickle.loads(pickle.dumps(plan(file, query, stored_as=stored_as)))
     batch = pa.RecordBatch.from_pylist(list(rows), file).select(evolution.file_columns)
     result = evolution.apply(batch)
     result.validate(full=True)
@@ -277,6 +286,95 @@ class TestByName:
         with pytest.raises(SchemaEvolutionError) as caught:
             plan(pa.schema([("c", file_type)]), pa.schema([("c", query_type)]))
         assert (caught.value.column, caught.value.path) == (column, PATH)
+
+
+MICROS, MILLIS = pa.timestamp("us", "UTC"), pa.timestamp("ms", "UTC")
+LOCAL_MICROS, LOCAL_MILLIS = pa.timestamp("us"), pa.timestamp("ms")
+
+
+def two_levels(kind: Any) -> Any:
+    return pa.list_(pa.field("array", kind, nullable=False))
+
+
+def within(kind: Any, list_of: Any = two_levels) -> dict[str, Any]:
+    """A type by itself, and within others."""
+    struct = pa.struct([("t", kind)])
+    return {
+        "c": kind,
+        "s": struct,
+        "l": list_of(kind),
+        "ls": list_of(struct),
+        "ll": list_of(list_of(kind)),
+        "m": pa.map_(pa.string(), kind),
+        "ms": pa.map_(pa.string(), struct),
+    }
+
+
+class TestMillisecondsLabelledAsMicroseconds:
+    """The answers are those of Hudi 1.2."""
+
+    @pytest.mark.parametrize("stored_as", [StoredAs.PARQUET, StoredAs.AVRO])
+    def test_the_numbers_are_milliseconds(self, stored_as: StoredAs) -> None:
+        time = datetime(2024, 7, 10, 17, 7, 4, 939000, UTC)
+        number = pa.scalar(1_720_631_224_939, pa.int64()).cast(MICROS)
+        file, query = columns(**within(MICROS)), columns(**within(MILLIS, pa.list_))
+        row = {"c": number, "s": {"t": number}, "l": [number], "ls": [{"t": number}], "ll": [[number]]}
+        row |= {"m": [("k", number)], "ms": [("k", {"t": number})]}
+        expected = {"c": time, "s": {"t": time}, "l": [time], "ls": [{"t": time}], "ll": [[time]]}
+        expected |= {"m": [("k", time)], "ms": [("k", {"t": time})]}
+        null = dict.fromkeys(row)
+        assert evolved([row, null, row], file, query, stored_as) == [expected, null, expected]
+
+    def test_no_number_is_copied(self) -> None:
+        batch = pa.RecordBatch.from_pydict({"c": pa.array([1, None, -1], pa.int64()).cast(MICROS)})
+        result = plan(batch.schema, columns(c=MILLIS), stored_as=StoredAs.PARQUET).apply(batch)
+        assert addresses(result.column("c")) == addresses(batch.column("c"))
+
+    @pytest.mark.parametrize("source", [MICROS, LOCAL_MICROS])
+    @pytest.mark.parametrize("target", [MILLIS, LOCAL_MILLIS])
+    def test_in_log_blocks_whatever_their_zone(self, source: Any, target: Any) -> None:
+        batch = pa.RecordBatch.from_pydict({"c": pa.array([7, -7], pa.int64()).cast(source)})
+        result = plan(batch.schema, columns(c=target)).apply(batch)
+        assert result.column("c").view(pa.int64()).to_pylist() == [7, -7]
+
+    @pytest.mark.parametrize(
+        ("source", "target"), [(MICROS, LOCAL_MILLIS), (LOCAL_MICROS, MILLIS), (LOCAL_MICROS, LOCAL_MILLIS)]
+    )
+    def test_in_parquet_microseconds_without_a_zone_have_no_room(self, source: Any, target: Any) -> None:
+        with pytest.raises(SchemaEvolutionError, match="column c"):
+            plan(columns(c=source), columns(c=target), stored_as=StoredAs.PARQUET)
+
+    @pytest.mark.parametrize("element", [("element", True), ("element", False), ("array", True)])
+    def test_in_parquet_lists_of_three_levels_are_not_those_of_the_table(self, element: tuple[str, bool]) -> None:
+        name, nullable = element
+
+        def three_levels(kind: Any) -> Any:
+            return pa.list_(pa.field(name, kind, nullable=nullable))
+
+        file, query = within(MICROS, three_levels), within(MILLIS, pa.list_)
+        # The plan of lists of two levels is another one.
+        plan(columns(**within(MICROS)), columns(**query), stored_as=StoredAs.PARQUET)
+        for column in ("l", "ls", "ll"):
+            with pytest.raises(SchemaEvolutionError, match=f"column {column}.element"):
+                plan(columns(**{column: file[column]}), columns(**{column: query[column]}), stored_as=StoredAs.PARQUET)
+
+    def test_in_parquet_names_have_to_be_those_of_the_table(self) -> None:
+        file = columns(C=MICROS, S=pa.struct([("t", MICROS)]), s=pa.struct([("T", MICROS)]))
+        for column, kind in (("c", MILLIS), ("s", pa.struct([("t", MILLIS)]))):
+            with pytest.raises(SchemaEvolutionError, match=f"column {column}"):
+                plan(file, columns(**{column: kind}), stored_as=StoredAs.PARQUET)
+
+    def test_in_log_blocks_of_a_table_with_ids_they_have_no_room(self) -> None:
+        known = ids((0, "c", MICROS))
+        for file_ids in (known, None):
+            with pytest.raises(SchemaEvolutionError, match="column c"):
+                plan(columns(c=MICROS), columns(c=MILLIS), file_ids, known)
+            plan(columns(c=MICROS), columns(c=MILLIS), file_ids, known, StoredAs.PARQUET)
+
+    @pytest.mark.parametrize("stored_as", [StoredAs.ORC, StoredAs.LANCE])
+    def test_in_other_formats_they_are_what_they_say(self, stored_as: StoredAs) -> None:
+        times = [datetime(2020, 1, 1, tzinfo=UTC)]
+        assert evolved([{"c": times[0]}], columns(c=MICROS), columns(c=MILLIS), stored_as) == [{"c": times[0]}]
 
 
 class TestById:

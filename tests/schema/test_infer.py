@@ -5,7 +5,7 @@ import pytest
 
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.schema.avro import parse_avro_schema
-from hudi_bridge.schema.evolve import FloatsByText, plan_evolution
+from hudi_bridge.schema.evolve import FloatsByText, StoredAs, plan_evolution
 from hudi_bridge.schema.infer import SchemaAmbiguityKind, SchemaProposal, infer_schema_history
 from hudi_bridge.schema.internal import (
     FieldType,
@@ -167,6 +167,7 @@ def test_reading_by_proposed_ids_is_reading_by_name() -> None:
                 file_ids=file_ids,
                 query_ids=versions[-1],
                 path="file",
+                stored_as=StoredAs.PARQUET,
                 floats_by_text=FloatsByText.EVERYWHERE,
             ).apply(batch)
             for file_ids in (written, None)

@@ -11,8 +11,9 @@ from hudi_bridge.config import read_table_config
 from hudi_bridge.errors import CorruptBaseFileError, CorruptLogFileError, CorruptTableError, QueryError
 from hudi_bridge.readers.split_columns import plan_file_evolution
 from hudi_bridge.schema.difference import SchemaChange, SchemaChangeKind
+from hudi_bridge.schema.evolve import StoredAs
 from hudi_bridge.schema.file_columns import Outcome, map_columns
-from hudi_bridge.schema.internal import ArrayType, Field, FieldType, MapType, RecordType
+from hudi_bridge.schema.internal import ArrayType, Field, FieldType, MapType, RecordType, internal_from_arrow
 from hudi_bridge.schema_history import (
     SchemaVersion,
     _read_stored_schemas,
@@ -299,7 +300,7 @@ def test_every_file_says_that_its_columns_go_where_they_are_read(case: str) -> N
             kinds.add(part.offset is None)
             from_files = pa.schema([field for field in context.schema if field.name not in context.path_columns])
             evolution = plan_file_evolution(
-                columns.arrow, from_files, part.instant_time, context, path, is_parquet=True
+                columns.arrow, from_files, part.instant_time, context, path, stored_as=StoredAs.PARQUET
             )
             top = [one for one in part.columns if one.column is not None and "." not in one.column]
             assert [one.column for one in top] == context.schema.names
@@ -454,12 +455,31 @@ def test_a_damaged_schema_of_a_commit_is_named(tmp_path: Path) -> None:
             read(state_of(tmp_path))
 
 
+def test_microseconds_that_are_milliseconds_are_told_from_others() -> None:
+    stored, wanted = pa.schema([("t", pa.timestamp("us", "UTC"))]), pa.schema([("t", pa.timestamp("ms", "UTC"))])
+    words = "milliseconds, labelled as microseconds"
+    refused = "refused: timestamp[us, tz=UTC] cannot be read as timestamp[ms, tz=UTC]"
+    ids = internal_from_arrow(stored)
+    for file_ids, query_ids, stored_as, expected in (
+        (None, None, StoredAs.AVRO, words),
+        (None, None, StoredAs.PARQUET, words),
+        (None, ids, StoredAs.PARQUET, words),
+        (None, ids, StoredAs.AVRO, refused),
+        (ids, ids, StoredAs.AVRO, refused),
+        (None, None, StoredAs.LANCE, "cast timestamp to timestamp_millis"),
+    ):
+        found = map_columns(
+            stored, wanted, file_ids=file_ids, query_ids=query_ids, path_columns=(), stored_as=stored_as
+        )
+        assert list(map(str, found)) == [expected]
+
+
 def test_the_field_that_cannot_be_read_is_named() -> None:
     stored = pa.schema([("s", pa.struct([("x", pa.string())])), ("l", pa.list_(pa.string())), ("z", pa.int32())])
     wanted = pa.schema(
         [("s", pa.struct([("x", pa.bool_())])), ("l", pa.list_(pa.bool_())), ("z", pa.list_(pa.int32()))]
     )
-    found = map_columns(stored, wanted, file_ids=None, query_ids=None, path_columns=())
+    found = map_columns(stored, wanted, file_ids=None, query_ids=None, path_columns=(), stored_as=StoredAs.PARQUET)
     assert [(one.column, one.file_column, str(one)) for one in found] == [
         ("s.x", "s.x", "refused: string cannot be read as bool"),
         ("l.element", "l.element", "refused: string cannot be read as bool"),

@@ -14,6 +14,7 @@ from hudi_bridge.logformat.hfile import HFile, read_hfile
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.missing_files import data_file_gone
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
+from hudi_bridge.schema.evolve import StoredAs
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
@@ -26,7 +27,7 @@ _BLANKED = "key"
 class HFileBaseFile(OpenBaseFile):
     """An open HFile base file."""
 
-    is_parquet = False
+    stored_as = StoredAs.AVRO
 
     def __init__(self, split: RealtimeFileSplit, path: str, file: HFile) -> None:
         """A base file of the cells of an HFile.

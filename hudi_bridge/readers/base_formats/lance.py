@@ -16,6 +16,7 @@ from hudi_bridge.errors import CorruptBaseFileError, UnsupportedTableError
 from hudi_bridge.logformat.parquet import first_line
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.missing_files import data_file_gone
+from hudi_bridge.schema.evolve import StoredAs
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -24,6 +25,8 @@ _LANCE_ERRORS = (ValueError, OSError, pa.ArrowException)
 
 class LanceBaseFile(OpenBaseFile):
     """An open Lance base file; of a store, a copy in a temporary file."""
+
+    stored_as = StoredAs.LANCE
 
     def __init__(self, split: RealtimeFileSplit, path: str, file: str, schema: pa.Schema, rows: int) -> None:
         """The base file at the local path ``file``."""

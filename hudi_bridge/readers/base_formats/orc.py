@@ -15,6 +15,7 @@ from hudi_bridge.imported_later import orc
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.base_formats.stored import cause_of, open_stored
+from hudi_bridge.schema.evolve import StoredAs
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -24,7 +25,7 @@ _KIND = "ORC"
 class OrcBaseFile(OpenBaseFile):
     """An open ORC base file."""
 
-    is_parquet = False
+    stored_as = StoredAs.ORC
 
     def __init__(
         self,
