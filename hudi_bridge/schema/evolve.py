@@ -6,7 +6,11 @@ file has a column of the same name but another id (dropped, then added again), t
 From 0.14 to 1.0, writers labelled timestamps of milliseconds as microseconds, in files and in log blocks. Since 1.1,
 the schema of the table says milliseconds again, and readers take the numbers for that.
 
-Source: ``SchemaRepair`` and ``HoodieSchemaRepair`` of Hudi 1.2 for those timestamps.
+A Parquet file that has none of the fields of a record has nothing to make the record of: it is null, and so is a list
+of such records. Avro's resolution of schemas makes records of nulls.
+
+Source: ``SchemaRepair`` and ``HoodieSchemaRepair`` of Hudi 1.2 for those timestamps; ``HoodieParquetReadSupport`` and
+Spark's ``ParquetColumnVector`` for records without a field.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -55,14 +59,30 @@ class StoredAs(StrEnum):
 _LABELLED_BY_HUDI = (StoredAs.PARQUET, StoredAs.AVRO)
 
 
+@dataclass(frozen=True, slots=True)
+class _Nulls:
+    """The conversion of values of which a file has no field: to nulls."""
+
+    target: ArrowType
+
+    def __call__(self, array: Array) -> Array:
+        nulls: Array = pa.nulls(len(array), self.target)
+        return nulls
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
-    """How one column of the query is made; ``source`` is the file's column, None for a column of nulls."""
+    """How one column of the query is made; ``source`` is the file's column, None if the file does not have it."""
 
     field: "pa.Field[ArrowType]"
     source: str | None
     source_type: ArrowType
     step: _Step
+
+    @property
+    def has_no_field(self) -> bool:
+        """Whether the column is null because the file has none of the fields within."""
+        return isinstance(self.step, _Nulls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,10 +255,12 @@ class _Planner:
                 continue
             source_field = file_fields[position]
             step = self._named(source_field, field).step(source_field.type, field.type, inner, name)
-            children.append((position, step))
+            children.append((None, None) if isinstance(step, _Nulls) else (position, step))
         unchanged = [(i, None) for i in range(len(file_fields))]
         if children == unchanged and _same_names_and_nullability(file_fields, query_fields):
             return None
+        if self.stored_as is StoredAs.PARQUET and all(position is None for position, _ in children):
+            return _Nulls(target)
         return partial(rebuild_struct, target, tuple(children))
 
     def list_step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
@@ -256,7 +278,7 @@ class _Planner:
             and _same_names_and_nullability([source.value_field], [target.value_field])
         ):
             return None
-        return partial(rebuild_list, target, step)
+        return _Nulls(target) if isinstance(step, _Nulls) else partial(rebuild_list, target, step)
 
     def map_step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
         key_ids: _Ids = None

@@ -34,6 +34,7 @@ class Outcome(StrEnum):
     MILLISECONDS = "milliseconds, labelled as microseconds"
     CHANGED_INSIDE = "changed inside"
     ADDED_LATER = "null: added later"
+    NO_FIELD = "null: the file has none of its fields"
     ANOTHER_COLUMN = "null: same name, but another column (dropped and added again)"
     MISSING = "null: not in the file"
     FROM_PATH = "from the partition path"
@@ -141,7 +142,7 @@ def _iter_mappings(
             yield _not_in_file(column, id_, field, Outcome.FROM_PATH)
             continue
         try:
-            source, is_same = _plan(file_fields, field, scope)
+            source, has_no_field = _plan(file_fields, field, scope)
         except SchemaEvolutionError as error:
             read.add(in_file.name if in_file else field.name)
             yield _refused(scope, id_, in_file, error)
@@ -154,7 +155,7 @@ def _iter_mappings(
         file_path = child_path(scope.file_path, source.name)
         inside = replace(scope, file_path=file_path, path=column, ids=ids)
         inner = tuple(_iter_mappings(_inner_fields(source.type), _inner_fields(field.type), inside))
-        outcome = _outcome(source.type, field.type, inner, scope.stored_as, is_same=is_same)
+        outcome = Outcome.NO_FIELD if has_no_field else _outcome(source.type, field.type, inner, scope.stored_as)
         yield _read(source.type, field.type, id_, inside, outcome)
         yield from inner
     yield from (_not_read(scope, field) for field in file_fields if field.name not in read)
@@ -163,7 +164,7 @@ def _iter_mappings(
 def _plan(
     file_fields: _Fields, query_field: "pa.Field[ArrowType]", scope: _Scope
 ) -> "tuple[pa.Field[ArrowType] | None, bool]":
-    """The file's field for a field of the query, None without one, and whether it needs no conversion."""
+    """The file's field for a field of the query, None without one, and whether it has none of the fields within."""
     file_ids, query_ids = None, _NO_IDS if scope.table_has_ids else None
     if scope.ids is not None:
         file_ids, query_ids = map(_as_schema, scope.ids)
@@ -179,7 +180,7 @@ def _plan(
     (column,) = evolution.columns
     if column.source is None:
         return None, False
-    return next(field for field in file_fields if field.name == column.source), column.step is None
+    return next(field for field in file_fields if field.name == column.source), column.has_no_field
 
 
 def _by_id(name: str, ids: _Ids) -> tuple[Field | None, Field | None]:
@@ -234,16 +235,14 @@ def _why_null(file_fields: _Fields, name: str, in_query: Field | None) -> Outcom
     return Outcome.ANOTHER_COLUMN if any(field.name == name for field in file_fields) else Outcome.ADDED_LATER
 
 
-def _outcome(
-    source: ArrowType, target: ArrowType, inner: Sequence[ColumnMapping], stored_as: StoredAs, *, is_same: bool
-) -> Outcome:
+def _outcome(source: ArrowType, target: ArrowType, inner: Sequence[ColumnMapping], stored_as: StoredAs) -> Outcome:
     if pa.types.is_nested(target) and not pa.types.is_fixed_size_list(target):
         # List types of Arrow may differ in the name of their elements alone, which means nothing here.
         is_unchanged = all(mapping.outcome is Outcome.READ and not mapping.is_renamed for mapping in inner)
         return Outcome.READ if is_unchanged else Outcome.CHANGED_INSIDE
     if takes_micros_for_millis(source, target, stored_as):
         return Outcome.MILLISECONDS
-    return Outcome.READ if is_same or _shallow_name(source) == _shallow_name(target) else Outcome.CAST
+    return Outcome.READ if _shallow_name(source) == _shallow_name(target) else Outcome.CAST
 
 
 def _read(source: ArrowType, target: ArrowType, id_: int | None, scope: _Scope, outcome: Outcome) -> ColumnMapping:

@@ -377,6 +377,60 @@ class TestMillisecondsLabelledAsMicroseconds:
         assert evolved([{"c": times[0]}], columns(c=MICROS), columns(c=MILLIS), stored_as) == [{"c": times[0]}]
 
 
+class TestRecordsWithoutAField:
+    """The answers are those of Hudi 0.15 and 1.2, by name and by id."""
+
+    A, B = pa.struct([("a", pa.int32())]), pa.struct([("b", pa.int32())])
+
+    @staticmethod
+    def around(record_type: Any) -> dict[str, Any]:
+        return {
+            "s": record_type,
+            "l": pa.list_(record_type),
+            "ll": two_levels(two_levels(record_type)),
+            "sn": pa.struct([("n", record_type)]),
+            "sl": pa.struct([("l", pa.list_(record_type))]),
+            "ls": pa.list_(pa.struct([("n", record_type)])),
+            "zn": pa.struct([("z", pa.int32()), ("n", record_type)]),
+            "lzn": pa.list_(pa.struct([("z", pa.int32()), ("n", record_type)])),
+            "m": pa.map_(pa.string(), record_type),
+        }
+
+    @staticmethod
+    def filled(one: Any) -> dict[str, Any]:
+        return {
+            "s": one,
+            "l": [one],
+            "ll": [[one]],
+            "sn": {"n": one},
+            "sl": {"l": [one]},
+            "ls": [{"n": one}],
+            "zn": {"z": 9, "n": one},
+            "lzn": [{"z": 9, "n": one}],
+            "m": [("k", one)],
+        }
+
+    def test_are_null_in_parquet(self) -> None:
+        file, query = columns(**self.around(self.A)), columns(**self.around(self.B))
+        row, null = self.filled({"a": 1}), dict.fromkeys(self.around(self.A))
+        expected = null | {"zn": {"z": 9, "n": None}, "lzn": [{"z": 9, "n": None}], "m": [("k", None)]}
+        assert evolved([row, null, row], file, query, StoredAs.PARQUET) == [expected, null, expected]
+        by_id = ids((0, "s", record((1, "a", pa.int32())))), ids((0, "s", record((2, "a", pa.int32()))))
+        batch = pa.RecordBatch.from_pylist([{"s": {"a": 1}}], columns(s=self.A))
+        evolution = plan(batch.schema, columns(s=self.A), *by_id, StoredAs.PARQUET)
+        assert evolution.apply(batch).to_pylist() == [{"s": None}]
+
+    @pytest.mark.parametrize("stored_as", [StoredAs.AVRO, StoredAs.ORC, StoredAs.LANCE])
+    def test_have_nulls_in_other_formats(self, stored_as: StoredAs) -> None:
+        file, query = columns(**self.around(self.A)), columns(**self.around(self.B))
+        row = self.filled({"a": 1})
+        assert evolved([row], file, query, stored_as) == [self.filled({"b": None})]
+
+    def test_are_whole_with_one_field(self) -> None:
+        file, query = columns(s=self.A), columns(s=pa.struct([("b", pa.int32()), ("A", pa.int64())]))
+        assert evolved([{"s": {"a": 1}}], file, query, StoredAs.PARQUET) == [{"s": {"b": None, "A": 1}}]
+
+
 class TestById:
     def test_the_four_cases(self) -> None:
         file_ids = ids((0, "same", pa.int32()), (1, "old", pa.string()), (2, "dropped", pa.int32()))

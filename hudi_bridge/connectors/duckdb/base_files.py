@@ -12,7 +12,7 @@ from hudi_bridge.connectors.duckdb.sql_text import list_of_texts, literal, quote
 from hudi_bridge.engines import ColumnMapping, Outcome, StoredBaseFile, in_path_and_file
 from hudi_bridge.splits.split import FloatWidening, RealtimeFileSplit
 
-_NULL = (Outcome.ADDED_LATER, Outcome.ANOTHER_COLUMN, Outcome.MISSING)
+_NULL = (Outcome.ADDED_LATER, Outcome.ANOTHER_COLUMN, Outcome.MISSING, Outcome.NO_FIELD)
 _STORED = (Outcome.READ, Outcome.CAST)
 _VIRTUAL = ("filename", "file_index", "file_row_number")
 """The columns that DuckDB adds to those of a file; a column of the same name would hide them."""

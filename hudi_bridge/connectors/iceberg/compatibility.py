@@ -62,7 +62,7 @@ def _read_by_hudi(
     in_query = dict(iter_fields(split.context.schema))
     by_hudi: dict[str, int] = {}
     for one in base.columns:
-        if one.outcome in (Outcome.REFUSED, Outcome.MILLISECONDS):
+        if one.outcome in (Outcome.REFUSED, Outcome.MILLISECONDS, Outcome.NO_FIELD):
             return by_hudi, str(one)
         if one.file_column is None or one.column is None or one.outcome not in READ_OUTCOMES:
             continue

@@ -8,14 +8,13 @@
   instant, and shows it in the time zone of the session unless ``legacy_timestamp`` is false.
 - It takes a ``time`` in microseconds for one in milliseconds.
 - In a file that has no partition, the columns by which the others are partitioned are null.
-- A struct is null if the file has none of its fields.
 - A condition fails on a column all of whose values in a row group are null, if it has a dictionary. One on a double
   that is 0.0 passes over -0.0.
 - It does not read decimals of up to 18 digits as longer ones.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -64,17 +63,12 @@ def why_presto_misreads(base: StoredBaseFile, columns: Columns) -> str | None:
         stored = by_lower_case.get(path.lower())
         if stored != by_hudi.get(path):
             return f"column {path} is {by_hudi.get(path) or 'not'} in the file"
-        if stored is not None and (reason := _why_misread(path, in_file[stored].type, field.type, by_hudi)) is not None:
+        if stored is not None and (reason := _why_misread(path, in_file[stored].type, field.type)) is not None:
             return reason
     return None
 
 
-def _why_misread(
-    path: str, stored: ArrowType, shown: ArrowType, by_hudi: Mapping[str | None, str | None]
-) -> str | None:
-    if pa.types.is_struct(shown):
-        fields = (f"{path}.{shown.field(position).name}" for position in range(shown.num_fields))
-        return None if any(by_hudi.get(field) for field in fields) else f"the file has no field of {path}"
+def _why_misread(path: str, stored: ArrowType, shown: ArrowType) -> str | None:
     if pa.types.is_timestamp(stored) and not pa.types.is_timestamp(shown):
         return f"the file has timestamps in {path}"
     if pa.types.is_decimal128(stored) and stored.precision <= _MOST_DIGITS_IN_64_BITS < shown.precision:
