@@ -92,7 +92,7 @@ class _StoredSchema:
 def read_schema_history(state: TableState) -> tuple[SchemaVersion, ...]:
     """The versions of a table's schema, oldest first.
 
-    Without column ids, reads all commits, archived ones too, and skips commits without a schema.
+    Without column ids, reads all commits, archived ones too, and skips those without a schema and of table services.
 
     Raises:
         CorruptTableError: a commit, or a schema, cannot be parsed.
@@ -106,7 +106,7 @@ def read_schema_history(state: TableState) -> tuple[SchemaVersion, ...]:
         if times[0] == "0":
             times[0] = _first_commit_time(state) or times[0]
         return _versions([*zip(times, [*schemas, latest], strict=True)], has_ids=True)
-    commits = _iter_commits(state)
+    commits = ((time, metadata) for time, metadata in _iter_commits(state) if metadata.can_update_schema)
     found = ((time, _schema_of_commit(metadata, state.config, time)) for time, metadata in commits)
     return _versions(_distinct((time, schema) for time, schema in found if schema is not None), has_ids=False)
 

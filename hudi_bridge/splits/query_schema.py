@@ -1,10 +1,12 @@
 """The columns of a table as of an instant, from the newest commit that has a schema or else from the table's creation.
 
-The meta columns come first; partition columns that the writer dropped from the files come last.
+Commits of table services do not decide on the columns of the newest state: they have the schema of their own client,
+and no column ids. The meta columns come first; partition columns that the writer dropped from the files come last.
 
-Source: ``TableSchemaResolver`` and ``HoodieFileIndex``.
+Source: ``TableSchemaResolver``, ``HoodieActiveTimeline.getLastCommitMetadataWithValidSchema`` and ``HoodieFileIndex``.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +19,8 @@ from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.splits.changelog import with_operations
 from hudi_bridge.splits.partition_values import columns_from_path
 from hudi_bridge.storage import Storage
-from hudi_bridge.timeline.commit_metadata import read_commit_metadata, read_timeline_file
+from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_metadata, read_timeline_file
+from hudi_bridge.timeline.instant import Instant
 from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.timeline import Timeline
 
@@ -43,23 +46,39 @@ class QuerySchema:
 def read_query_schema(state: TableState) -> QuerySchema:
     """The columns as of the state's instant.
 
+    Time travel takes the last commit at or before the instant, whatever it did.
+
     Raises:
         CorruptTableError: a commit or its schema cannot be parsed.
     """
-    config = state.config
-    for instant in reversed(state.timeline.commits()):
-        if instant.requested_time > state.instant:
-            continue
+    past = tuple(one for one in state.timeline.commits() if one.requested_time <= state.instant)
+    found = _newest_with_schema(state, past, of_services=state.is_time_travel)
+    if found is not None:
+        return _of_commit(state, *found, with_ids=True)
+    if state.config.create_schema:
+        return _of_text(state.config.create_schema, None, None, state.config, ".hoodie/hoodie.properties")
+    # Hudi takes the columns of a file of the newest commit, which are those of the commit.
+    found = _newest_with_schema(state, past, of_services=True)
+    return QuerySchema(arrow=pa.schema([])) if found is None else _of_commit(state, *found, with_ids=False)
+
+
+def _newest_with_schema(
+    state: TableState, commits: Sequence[Instant], *, of_services: bool
+) -> tuple[Instant, CommitMetadata] | None:
+    """The newest of some commits that has a schema; those of table services count only if so asked."""
+    for instant in reversed(commits):
         metadata = read_commit_metadata(state, instant)
-        if metadata.schema_text:
-            config = with_operations(state, (instant, metadata))
-            history = _read_history(state.storage, state.timeline) if metadata.latest_schema else None
-            name = f"commit {instant.requested_time}"
-            schema = _of_text(metadata.schema_text, metadata.latest_schema, history, config, name)
-            return replace(schema, written_by_1x=metadata.written_by_1x)
-    if config.create_schema:
-        return _of_text(config.create_schema, None, None, config, ".hoodie/hoodie.properties")
-    return QuerySchema(arrow=pa.schema([]))
+        if metadata.schema_text and (of_services or metadata.can_update_schema):
+            return instant, metadata
+    return None
+
+
+def _of_commit(state: TableState, instant: Instant, metadata: CommitMetadata, *, with_ids: bool) -> QuerySchema:
+    config, ids = with_operations(state, (instant, metadata)), metadata.latest_schema if with_ids else None
+    history = _read_history(state.storage, state.timeline) if ids else None
+    name = f"commit {instant.requested_time}"
+    schema = _of_text(metadata.schema_text or "", ids, history, config, name)
+    return replace(schema, written_by_1x=metadata.written_by_1x)
 
 
 def _of_text(schema_text: str, ids: str | None, history: str | None, config: TableConfig, path: str) -> QuerySchema:

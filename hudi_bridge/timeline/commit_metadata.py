@@ -23,6 +23,7 @@ from hudi_bridge.timeline.records import (
 from hudi_bridge.timeline.table_state import TableState
 
 _STAT_OF_1X = "prevBaseFile"
+_KEEPS_SCHEMA = frozenset(("CLUSTER", "COMPACT", "INDEX", "LOG_COMPACT"))
 
 
 ReplacedFileIds = tuple[tuple[str, tuple[str, ...]], ...]
@@ -71,6 +72,14 @@ class CommitMetadata:
     write_stats: tuple[WriteStat, ...]
     replaced_file_ids: ReplacedFileIds
     written_by_1x: bool | None
+
+    @property
+    def can_update_schema(self) -> bool:
+        """Whether the schema is one that the table may have from then on, as in ``WriteOperationType``.
+
+        Table services write with the schema of their own client, and without column ids.
+        """
+        return self.operation_type not in _KEEPS_SCHEMA
 
 
 def parse_commit_metadata(data: bytes, path: str) -> CommitMetadata:

@@ -18,7 +18,8 @@ _BEFORE_ALL_INSTANTS = "0"
 class TableState:
     """A table's storage, properties and timeline, with the options and the instant of a read.
 
-    ``instant`` defaults to the newest commit, and to a time before every instant if the table has no commit.
+    ``instant`` defaults to the newest commit, and to a time before every instant if the table has no commit;
+    ``is_time_travel`` is whether the query names it.
     """
 
     storage: Storage
@@ -26,6 +27,7 @@ class TableState:
     timeline: Timeline
     options: ReadOptions = field(default_factory=ReadOptions)
     instant: str = ""
+    is_time_travel: bool = False
 
     def __post_init__(self) -> None:
         if not self.instant:
@@ -44,8 +46,8 @@ class TableState:
         )
 
     def as_of(self, instant: str) -> Self:
-        """The same table, read as of another instant."""
-        return replace(self, instant=instant)
+        """The same table, read as of an instant that the query names."""
+        return replace(self, instant=instant, is_time_travel=True)
 
     @property
     def timeline_start(self) -> str:

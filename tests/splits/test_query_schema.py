@@ -2,14 +2,55 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import CorruptTableError
 from tests.table_writer import KEY_AND_VALUE, META_FIELDS, TableWriter, at
 
 OWN = ("id", "ts", "value")
+SERVICES = ("CLUSTER", "COMPACT", "INDEX", "LOG_COMPACT")
+
+
+def ids(version: str, *fields: tuple[int, str, Any]) -> dict[str, Any]:
+    """A version of a schema with column ids."""
+    listed = [{"id": number, "name": name, "optional": True, "type": kind} for number, name, kind in fields]
+    return {"type": "record", "version_id": int(version), "max_column_id": 9, "fields": listed}
+
+
+def renamed_table(folder: Path, version: int) -> TableWriter:
+    """A table in which ``old``, also a field of a struct, was renamed to ``new`` at 2, before a clustering at 3."""
+    struct = {"type": "record", "name": "s", "fields": [{"name": "old", "type": ["null", "string"]}]}
+    struct_then = {"type": "record", "name": "s", "fields": [{"name": "new", "type": ["null", "string"]}]}
+    before = TableWriter(folder=folder, version=version, fields=(*KEY_AND_VALUE, ("old", "string"), ("s", struct)))
+    before.create()
+    rows = [{"id": "1", "ts": 1, "value": "a", "old": "x", "s": {"old": "y"}}]
+    before.commit(at(1), wrote=[before.base_file(at(1), rows)])
+    after = TableWriter(folder=folder, version=version, fields=(*KEY_AND_VALUE, ("new", "string"), ("s", struct_then)))
+    own = ((0, "id", "string"), (1, "ts", "long"), (2, "value", "string"))
+
+    def with_names(instant: str, name: str) -> dict[str, Any]:
+        inner = {"type": "record", "fields": [{"id": 5, "name": name, "optional": True, "type": "string"}]}
+        return ids(instant, *own, (3, name, "string"), (4, "s", inner))
+
+    newest = with_names(at(2), "new")
+    history = folder / ".hoodie" / ".schema"
+    history.mkdir()
+    versions = {"schemas": [newest, with_names("0", "old")]}
+    (history / f"{at(2)}.schemacommit").write_text(json.dumps(versions))
+    after.commit(at(2), operation="ALTER_SCHEMA", extra={"latest_schema": json.dumps(newest)})
+    rows = [{"id": "2", "ts": 3, "value": "b", "new": "z", "s": {"new": "w"}}]
+    clustered = after.base_file(at(3), rows, file_id="f2-0")
+    after.commit(at(3), action="replacecommit", operation="CLUSTER", wrote=[clustered])
+    return after
+
+
+def renamed_values(dataset: HudiDataset) -> list[tuple[str, Any, Any]]:
+    rows = dataset.to_table(columns=["id", "new", "s"]).to_pylist()
+    return sorted((row["id"], row["new"], row["s"]["new"]) for row in rows)
 
 
 @pytest.mark.parametrize("version", [6, 9])
@@ -30,6 +71,42 @@ def test_a_commit_without_a_schema_is_passed_over(tmp_path: Path, version: int) 
     name = f"{at(2)}.deltacommit" if version < 8 else f"{at(2)}_{at(3)}.deltacommit"
     (table.timeline_folder / name).write_bytes(b"")
     assert table.open().schema.names == [*META_FIELDS, *OWN]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("operation", SERVICES)
+def test_a_table_service_does_not_decide_on_the_columns(tmp_path: Path, version: int, operation: str) -> None:
+    table = TableWriter(folder=tmp_path, version=version, fields=(*KEY_AND_VALUE, ("late", "double"))).create()
+    table.commit(at(1))
+    stale = TableWriter(folder=tmp_path, version=version)
+    stale.commit(at(2), action="replacecommit", operation=operation)
+    opened = table.open()
+    assert opened.schema.names == [*META_FIELDS, *OWN, "late"]
+    assert opened.snapshot(at(1)).schema.names == opened.schema.names
+    # As of an instant, Hudi does not ask what the commit did.
+    assert opened.snapshot(at(2)).schema.names == [*META_FIELDS, *OWN]
+    assert opened.incremental("earliest").schema.names == opened.schema.names
+    (version_of_history,) = opened.schema_history
+    assert version_of_history.arrow_schema.names == opened.schema.names
+    table.commit(at(3))
+    assert table.open().snapshot(at(2)).schema.names == [*META_FIELDS, *OWN]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_column_ids_are_kept_after_a_clustering(tmp_path: Path, version: int) -> None:
+    table = renamed_table(tmp_path, version).open()
+    assert renamed_values(table.snapshot()) == [("1", "x", "y"), ("2", "z", "w")]
+    assert renamed_values(table.incremental("earliest")) == [("1", "x", "y"), ("2", "z", "w")]
+    assert renamed_values(table.snapshot(at(2))) == [("1", "x", "y")]
+    # At the instant of the clustering, Hudi finds no ids.
+    assert renamed_values(table.snapshot(at(3))) == [("1", None, None), ("2", "z", "w")]
+
+
+def test_the_schema_of_a_table_service_is_better_than_none(tmp_path: Path) -> None:
+    table = TableWriter(folder=tmp_path).create()
+    written = table.base_file(at(1), [{"id": "1", "ts": 1, "value": "a"}])
+    table.commit(at(1), action="commit", operation="COMPACT", wrote=[written])
+    assert table.open().snapshot().to_table(columns=["id", "value"]).to_pylist() == [{"id": "1", "value": "a"}]
 
 
 def test_the_schema_of_creation_stands_in_for_that_of_a_commit(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ def test_a_table_is_read_as_of_its_newest_commit(tmp_path: Path) -> None:
     state = state_of(tmp_path, f"{A}.commit", f"{B}.deltacommit", f"{C}.deltacommit.requested")
     assert (state.instant, state.timeline_start) == (B, A)
     assert (state.as_of(A).instant, state.as_of(A).timeline) == (A, state.timeline)
+    assert (state.is_time_travel, state.as_of(B).is_time_travel) == (False, True)
 
 
 def test_a_table_without_a_commit_is_read_before_all_instants(tmp_path: Path) -> None:
