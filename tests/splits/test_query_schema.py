@@ -109,6 +109,34 @@ def test_the_schema_of_a_table_service_is_better_than_none(tmp_path: Path) -> No
     assert table.open().snapshot().to_table(columns=["id", "value"]).to_pylist() == [{"id": "1", "value": "a"}]
 
 
+@pytest.mark.parametrize("version", [6, 9])
+def test_the_newest_columns_are_those_of_an_archived_instant(tmp_path: Path, version: int) -> None:
+    table = TableWriter(folder=tmp_path, version=version).create()
+    table.base_file(at(1), [{"id": "1", "ts": 1, "value": "old"}])
+    later = TableWriter(folder=tmp_path, version=version, fields=(*KEY_AND_VALUE, ("late", "double")))
+    row = {"id": "1", "ts": 5, "value": "new", "late": 0.5}
+    later.commit(at(5), wrote=[later.base_file(at(5), [row])], action="commit")
+    table.commit(at(6), action="replacecommit", operation="CLUSTER")
+    opened = table.open()
+    past = opened.snapshot(at(2))
+    assert past.schema.names == [*META_FIELDS, *OWN, "late"]
+    assert past.to_table(columns=[*OWN, "late"]).to_pylist() == [{"id": "1", "ts": 1, "value": "old", "late": None}]
+    (changed,) = opened.diff(at(2)).to_table().to_pylist()
+    assert (changed["before"]["value"], changed["after"]["value"]) == ("old", "new")
+    assert changed["changed"] == ["ts", "value", "late"]
+    assert opened.history_of("1", as_of=at(2)).schema.names == past.schema.names
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_an_archived_instant_is_read_by_name(tmp_path: Path, version: int) -> None:
+    table = renamed_table(tmp_path, version)
+    (archived,) = table.timeline_folder.glob(f"{at(1)}*.deltacommit")
+    archived.unlink()
+    opened = table.open()
+    assert renamed_values(opened.snapshot()) == [("1", "x", "y"), ("2", "z", "w")]
+    assert renamed_values(opened.snapshot(at(1))) == [("1", None, None)]
+
+
 def test_the_schema_of_creation_stands_in_for_that_of_a_commit(tmp_path: Path) -> None:
     schema = {"type": "record", "name": "row", "fields": [{"name": "x", "type": ["null", "int"], "default": None}]}
     text = json.dumps(schema).replace(":", "\\:")
