@@ -31,7 +31,7 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
             yield from _files_of(table, name)
         except (HudiReadError, FileNotFoundError) as error:
             yield _unreadable(error, path)
-        reason = table.why_not(name)
+        reason = table.why_incomplete(name)
         if reason is not None:
             yield Finding(
                 severity=Severity.WARNING,

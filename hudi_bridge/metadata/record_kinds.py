@@ -62,6 +62,11 @@ def record_kind(partition: str, index_type: str | None = None) -> RecordKind | N
     return _KINDS.get(partition)
 
 
+def is_of_one_state(partition: str) -> bool:
+    """Whether records describe all rows of the newest state, rather than files, which are as they were in others."""
+    return partition in (RECORD_INDEX, PARTITION_STATS) or partition.startswith(SECONDARY_INDEX)
+
+
 def file_id_prefix(partition: str) -> str:
     """How the ids of a partition's file groups begin."""
     return _PREFIXES.get(partition, f"{partition.replace('_', '-')}-")

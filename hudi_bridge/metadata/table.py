@@ -19,7 +19,14 @@ from hudi_bridge.config import HOODIE_FOLDER, config_of_metadata_table
 from hudi_bridge.errors import CorruptTableError, QueryError, UnsupportedTableError
 from hudi_bridge.metadata.index_definitions import IndexDefinition, read_index_definitions
 from hudi_bridge.metadata.indexed_hfile import KeyRange
-from hudi_bridge.metadata.record_kinds import DELETED, EXPRESSION_INDEX, RecordKind, file_id_prefix, record_kind
+from hudi_bridge.metadata.record_kinds import (
+    DELETED,
+    EXPRESSION_INDEX,
+    RecordKind,
+    file_id_prefix,
+    is_of_one_state,
+    record_kind,
+)
 from hudi_bridge.metadata.routing import group_numbers
 from hudi_bridge.metadata.slice_records import SliceRecords
 from hudi_bridge.metadata.validity import Validity
@@ -80,14 +87,24 @@ class MetadataTable:
         """Raise unless a partition can be used.
 
         Raises:
-            UnsupportedTableError: it is missing or not complete, or lacks a commit of the data table.
+            UnsupportedTableError: it is missing or not complete, lacks a commit of the data table, or is of a later
+                state and does not serve earlier ones.
+            StorageError: the timeline of the data table cannot be listed.
         """
         reason = self.why_not(partition)
         if reason is not None:
             raise UnsupportedTableError(f"partition {partition} of the metadata table", reason, "a complete one")
 
     def why_not(self, partition: str) -> str | None:
-        """Why a partition cannot be used, None if it can be."""
+        """Why a partition cannot be used, None if it can be; raises ``StorageError`` as ``require``."""
+        reason = self.why_incomplete(partition)
+        if reason is not None or not is_of_one_state(partition):
+            return reason
+        later = self.validity.later_instant
+        return None if later is None else f"one of a later state, after the instant {later}"
+
+    def why_incomplete(self, partition: str) -> str | None:
+        """Why a partition cannot be used for any state, None if it is complete."""
         config = self._data.config
         if partition in config.metadata_partitions_inflight:
             return "one that is being built"

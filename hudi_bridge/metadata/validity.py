@@ -4,6 +4,9 @@ It is written before the data table's own commit completes. So an instant of it 
 completed it, or archived it, or does not know it: the creation of an index, or a log compaction of the metadata table.
 Releases before 1.0 mark those by a suffix of their instants.
 
+The metadata table is listed later than the data table, so it may hold writes that the state of the data table does not
+know either. Only another listing of the data table tells them from the metadata table's own.
+
 Source: ``HoodieTableMetadataUtil.getValidInstantTimestamps``.
 """
 
@@ -11,17 +14,18 @@ import re
 from dataclasses import dataclass
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.timeline.instant import Action
+from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Action
 from hudi_bridge.timeline.table_state import TableState
-from hudi_bridge.timeline.timeline import Timeline
+from hudi_bridge.timeline.timeline import Timeline, load_timeline
 
 _FIRST_INSTANT = "00000000000000"
 # 17 digits of an instant of the data table, and three of an operation (001 to 006) or of a new index (from 010).
 _OWN_OPERATION = re.compile(r"[0-9]{17}(?:00[1-6]|0[1-9][0-9]|[1-9][0-9]{2})")
+# Actions of the metadata table that write what the data table has done; a commit is a compaction of its own.
+_WRITES = frozenset({Action.DELTA_COMMIT, Action.RESTORE})
+_REMOVES_RECORDS = frozenset({Action.ROLLBACK, Action.RESTORE})
 # Actions of the data table that are written to the metadata table as well.
-_WRITTEN = frozenset(
-    {Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.CLEAN, Action.ROLLBACK, Action.RESTORE}
-)
+_WRITTEN = COMMIT_ACTIONS | _REMOVES_RECORDS | {Action.CLEAN}
 
 
 @dataclass(frozen=True)
@@ -67,3 +71,36 @@ class Validity:
                 continue
             return time
         return None
+
+    @cached_property
+    def later_instant(self) -> str | None:
+        """The first instant by which the metadata table is of a later state than the data table's, None if it is not.
+
+        A base file of the metadata table may hold what such an instant wrote, so that it cannot be left out. Lists the
+        timeline of the data table, if the metadata table has instants that its state does not know.
+
+        Raises:
+            CorruptTimelineError: a folder has the name of an instant.
+            StorageError: the timeline cannot be listed.
+        """
+        written = (instant.requested_time for instant in self.own.completed() if instant.action in _WRITES)
+        unknown = {time for time in written if self._is_unknown(time)}
+        if not unknown:
+            return None
+        now = load_timeline(self.data.storage, self.data.config)
+        later = {time for time in unknown if now.is_archived(time)}
+        for instant in now.instants:
+            time, action = instant.requested_time, instant.comparable_action
+            # What is pending in both states does not count, and no base file of the metadata table holds it.
+            if time in self._completed or (time in self._pending and not instant.is_completed):
+                continue
+            # What was rolled back since is on neither timeline any more.
+            if action in _REMOVES_RECORDS or (action in COMMIT_ACTIONS and time in unknown):
+                later.add(time)
+        return min(later, default=None)
+
+    def _is_unknown(self, instant: str) -> bool:
+        """Whether an instant is neither completed in the data table's state nor certainly the metadata table's own."""
+        if instant in self._completed or self.data.timeline.is_archived(instant):
+            return False
+        return not (instant.startswith(_FIRST_INSTANT) or _OWN_OPERATION.fullmatch(instant))

@@ -13,6 +13,7 @@ import pytest
 
 from hudi_bridge.indexes import partition_stats
 from hudi_bridge.metadata.table import MetadataTable
+from hudi_bridge.options import METADATA_TABLE_KEY
 from hudi_bridge.table import HudiTable
 from tests.compare import differences
 from tests.golden_cases import golden_table
@@ -20,6 +21,9 @@ from tests.golden_cases import golden_table
 Query = Callable[[HudiTable], pa.Table]
 OF_CITY = pc.field("city") == "Moved"
 OF_TS = pc.field("ts") < 1
+ALL_KEYS = [f"k{number:05}" for number in range(1_000)]
+OF_FILES = {"bloom_filters", "column_stats", "expr_index_idx_low"}
+"""Indexes of files, which serve queries of earlier states too."""
 
 
 def of_city(table: HudiTable) -> pa.Table:
@@ -42,6 +46,11 @@ INDEXES: Mapping[str, tuple[str, Query, Callable[[HudiTable], Mapping[str, str |
         "h_column_stats_120",
         lambda table: table.read_optimized().to_table(filter=OF_TS),
         lambda table: {"partition_stats": table._partition_stats.why_not},
+    ),
+    "record_index": (
+        "h_record_index_120",
+        lambda table: table.get(ALL_KEYS),
+        lambda table: {"record_index": table._record_index.why_not},
     ),
     "secondary_index_idx_city": ("h_secondary_index_updated_120", of_city, step("secondary index")),
     "expr_index_idx_low": ("h_sql_indexes_updated_102", of_city, step("expression index")),
@@ -109,3 +118,32 @@ def test_an_index_that_lacks_a_commit(
             assert differences(expected, query(table)) == []
     assert index not in looked_into
     assert f"lacks the commit {latest}" in str(why_not(table)[index])
+
+
+@pytest.mark.parametrize("later", [1, 2])
+def test_an_index_of_a_later_state(
+    index: str, later: int, looked_into: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    name, query, why_not = INDEXES[index]
+    path = tmp_path / "t"
+    shutil.copytree(golden_table(name), path)
+    commits = HudiTable.open(path).timeline.commits()
+    first = commits[-later].requested_time
+    timeline = path / ".hoodie/timeline"
+    hidden = [file for file in timeline.glob("*.*") if file.name[: len(first)] >= first]
+    for file in hidden:
+        file.rename(tmp_path / file.name)
+    pinned = HudiTable.open(path)
+    without = HudiTable.open(path, options={METADATA_TABLE_KEY: "false"})
+    assert (without.latest_instant, pinned.latest_instant) == (commits[-later - 1].requested_time,) * 2
+    for file in hidden:
+        (tmp_path / file.name).rename(file)
+    with caplog.at_level(logging.WARNING, "hudi_bridge"):
+        for _ in range(2):
+            assert differences(query(without), query(pinned)) == []
+    assert (index in looked_into) == (index in OF_FILES)
+    if index in OF_FILES:
+        return
+    assert f"one of a later state, after the instant {first}" in str(why_not(pinned)[index])
+    query(pinned.refresh())
+    assert index in looked_into
