@@ -206,13 +206,13 @@ class Storage:
     def has_more_folders(self, path: str, most: int) -> bool:
         """Whether a folder of the local file system has more than ``most`` folders, found without listing all.
 
-        False where that is not known; names that begin with a dot do not count.
+        False where that is not known.
         """
         if not self.is_local:
             return False
         try:
             with os.scandir(self.resolve(path)) as entries:
-                folders = (entry for entry in entries if not entry.name.startswith(".") and entry.is_dir())
+                folders = (entry for entry in entries if entry.is_dir())
                 return next(islice(folders, most, None), None) is not None
         except OSError:
             # Whoever lists the folder finds out.

@@ -134,13 +134,13 @@ def test_listings_are_sorted_and_relative(tmp_path: Path) -> None:
     assert storage.list_directory("b")[0].name == "c"
 
 
-def test_only_folders_that_are_not_hidden_are_counted(tmp_path: Path) -> None:
+def test_only_folders_are_counted(tmp_path: Path) -> None:
     for name in ("a", "b", ".c", "d"):
         (tmp_path / name).mkdir()
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "a")
     storage = Storage.open(str(tmp_path))
-    assert [storage.has_more_folders("", most) for most in (0, 3, 4)] == [True, True, False]
+    assert [storage.has_more_folders("", most) for most in (0, 4, 5)] == [True, True, False]
     assert not storage.has_more_folders("missing", 0)
     assert not storage.has_more_folders("file", 0)
     given = Storage.open(str(tmp_path), fsspec.filesystem("memory"))

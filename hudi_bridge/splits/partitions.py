@@ -1,12 +1,14 @@
 """Lists the partitions of which rows may pass a filter.
 
-A partition is a folder with a file ``.hoodie_partition_metadata``. A folder whose values cannot pass is not listed.
+A partition is a folder with a file ``.hoodie_partition_metadata``. Folders in it are ignored, unless it is the folder
+of a partitioned table itself. A folder whose values cannot pass is not listed.
 
-Source: ``HoodiePartitionMetadata``.
+Source: ``HoodiePartitionMetadata`` and ``FileSystemBackedTableMetadata``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -82,7 +84,7 @@ def list_partitions(
         StorageError: a folder cannot be listed.
     """
     storage, config = state.storage, state.config
-    look_into = partial(_folders_below, storage, list_directory)
+    look_into = partial(_look_into, state, list_directory)
     found: list[str] = []
     names = _FolderNames(storage)
     level, depth, ruled_out = [""], 0, 0
@@ -92,11 +94,10 @@ def list_partitions(
             level = folders_that_may_pass(storage, row_filter, schema, config, path_columns, level)
             ruled_out -= len(level)
         folders: list[str] = []
-        for path, below in zip(level, map_in_threads(look_into, level, LISTING_THREADS), strict=True):
-            if below is None:
+        for path, looked in zip(level, map_in_threads(look_into, level, LISTING_THREADS), strict=True):
+            if looked.is_partition:
                 found.append(path)
-            else:
-                folders += names.new(path, below)
+            folders += names.new(path, looked.below)
         level, depth = folders or names.new_links(), depth + 1
         if depth > _USUAL_LEVELS and len(level) > _MOST_DEEP_FOLDERS:
             found_folders = f"{len(level)} folders {depth} levels deep"
@@ -110,13 +111,29 @@ def list_partitions(
     return passing
 
 
-def _folders_below(
-    storage: Storage, list_directory: Callable[[str], Sequence[FileInfo]], path: str
-) -> list[str] | None:
-    """The folders in a folder, None if it is a partition, whose folders are ignored."""
+def is_partition(listing: Iterable[FileInfo]) -> bool:
+    """Whether a folder with these entries is a partition."""
+    return any(info.name.startswith(PARTITION_METADATA) for info in listing)
+
+
+def folders_in(listing: Iterable[FileInfo]) -> list[str]:
+    """The paths of the folders among these entries that may be or hold partitions: all but the table's ``.hoodie``."""
+    return [info.path for info in listing if info.is_dir and info.path != HOODIE_FOLDER]
+
+
+class _Looked(NamedTuple):
+    """Whether a folder is a partition, and the folders in it that may be or hold others."""
+
+    is_partition: bool
+    below: list[str]
+
+
+def _look_into(state: TableState, list_directory: Callable[[str], Sequence[FileInfo]], path: str) -> _Looked:
     listing = list_directory(path)
     if not path and all(info.path != HOODIE_FOLDER for info in listing):
-        raise StorageError(storage.shown_path, "list", f"the listing lacks {HOODIE_FOLDER}, which was read")
-    if any(info.name.startswith(PARTITION_METADATA) for info in listing):
-        return None
-    return [info.path for info in listing if info.is_dir and not info.name.startswith(".")]
+        raise StorageError(state.storage.shown_path, "list", f"the listing lacks {HOODIE_FOLDER}, which was read")
+    found = is_partition(listing)
+    ends_here = found and (path != "" or not state.config.partition_fields)
+    # A partition may have the name that the metadata of another table in the folder would have.
+    ends_here = ends_here or path.rpartition("/")[2] == HOODIE_FOLDER
+    return _Looked(found, [] if ends_here else folders_in(listing))

@@ -30,7 +30,7 @@ from hudi_bridge.splits.file_system_view import (
 )
 from hudi_bridge.splits.partition_pruning import matching_partitions
 from hudi_bridge.splits.partition_values import columns_from_path, partition_values
-from hudi_bridge.splits.partitions import LISTING_THREADS, PARTITION_METADATA, list_partitions
+from hudi_bridge.splits.partitions import LISTING_THREADS, folders_in, is_partition, list_partitions
 from hudi_bridge.splits.plain_groups import FILES, PlainSlices, newest_plain_slices
 from hudi_bridge.splits.plan_notes import (
     LISTING,
@@ -137,21 +137,23 @@ class FolderListings:
         return self._list(path, must_exist=must_exist)
 
     def are_few(self) -> bool:
-        """Whether the table has few folders, all of which are partitions; lists them, if it may have so few.
+        """Whether the table has few folders, all of them partitions without folders; lists them, if it may be so few.
+
+        A folder in a partition may be a partition too, which the index has and a listing does not find.
 
         Raises:
             StorageError: a folder cannot be listed.
         """
-        if self.count == 0 and self._storage.has_more_folders("", _FEW_FOLDERS):
+        # One more is the folder .hoodie.
+        if self.count == 0 and self._storage.has_more_folders("", _FEW_FOLDERS + 1):
             return False
         top = self.entries("")
-        if _is_partition(top):
-            return _FEW_FOLDERS >= 1
-        folders = [info.path for info in top if info.is_dir and not info.name.startswith(".")]
-        if len(folders) > _FEW_FOLDERS:
+        folders = folders_in(top)
+        if len(folders) + is_partition(top) > _FEW_FOLDERS:
             return False
         self.fetch(folders, must_exist=False)
-        return all(_is_partition(self.entries(path, must_exist=False)) for path in folders)
+        listings = (self.entries(path, must_exist=False) for path in folders)
+        return all(is_partition(listing) and not any(info.is_dir for info in listing) for listing in listings)
 
     def fetch(self, paths: Iterable[str], *, must_exist: bool) -> None:
         """List the folders that have not been listed yet, several at a time; raises like ``entries``."""
@@ -188,10 +190,6 @@ def _compressed(text: bytes) -> bytes:
     # A small window is enough for similar names, and each thread that lists folders has one in memory.
     compressor = zlib.compressobj(_FASTEST, zlib.DEFLATED, _WINDOW_BITS, _MEMORY_LEVEL)
     return compressor.compress(text) + compressor.flush()
-
-
-def _is_partition(entries: Iterable[FileInfo]) -> bool:
-    return any(info.name.startswith(PARTITION_METADATA) for info in entries)
 
 
 class TableFiles:

@@ -194,8 +194,8 @@ def test_a_null_partition_is_kept_where_its_rows_may_pass() -> None:
     assert Folders("a", NULL).partitions(config("text"), pc.field("text") == "a") == ["a"]
 
 
-LEVEL = st.text(st.sampled_from("ab/=% -"), min_size=1, max_size=5).filter(
-    lambda text: all(part.strip() for part in text.split("/")) and not text.startswith(".")
+LEVEL = st.text(st.sampled_from("ab/=% -."), min_size=1, max_size=5).filter(
+    lambda text: all(part.strip().strip(".") for part in text.split("/"))
 )
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "text": LEVEL,
@@ -370,3 +370,39 @@ def test_a_path_that_is_no_value_of_a_dropped_column_is_an_error(tmp_path: Path)
     table.commit(at(1))
     with pytest.raises(CorruptTableError, match="a/b/c"):
         table.open().splits()
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_folders_whose_names_begin_with_a_dot_are_partitions(tmp_path: Path, version: int) -> None:
+    paths = (".com", "a/.hoodie", "b/.net/c", ".hoodie_x", "org")
+    rows = {path: {"text": path} for path in paths}
+    writer = partitioned(tmp_path, "text", rows, version=version)
+    # The metadata of another table.
+    writer.base_file(at(1), [{"id": "k", "ts": 1, "value": "v", "text": "t"}], partition="b/.hoodie/metadata/files")
+    assert sorted_column(writer.open().snapshot().to_table(), "value") == sorted(paths)
+    filtered = writer.open().snapshot().to_table(filter=pc.field("text") == ".com")
+    assert sorted_column(filtered, "value") == [".com"]
+
+
+def test_only_the_folder_of_the_table_is_a_partition_with_others_in_it(tmp_path: Path) -> None:
+    """As in Hudi's listing, which reads no metadata table."""
+    rows = {path: {"text": path} for path in ("a", "a/b", "c", "d/e")}
+    writer = partitioned(tmp_path, "text", rows)
+    assert sorted_column(writer.open().snapshot().to_table(), "value") == ["a", "c", "d/e"]
+    writer.base_file(at(1), [{"id": "k9", "ts": 1, "value": "root", "text": ""}], file_id="f9-0")
+    assert sorted_column(writer.open().snapshot().to_table(), "value") == ["a", "c", "d/e", "root"]
+
+
+def test_folders_in_a_table_without_partitions_are_not_listed(tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path).create()
+    writer.base_file(at(1), [{"id": "k", "ts": 1, "value": "v"}])
+    writer.commit(at(1))
+    (tmp_path / "notes").mkdir()
+    listed: list[str] = []
+
+    def entries(path: str) -> tuple[FileInfo, ...]:
+        listed.append(path)
+        return Storage.open(str(tmp_path)).list_directory(path)
+
+    state = TableState(storage=Storage.open(str(tmp_path)), config=config(""), timeline=Timeline(instants=()))
+    assert (list_partitions(state, SCHEMA, (), None, entries), listed) == ([""], [""])

@@ -1,6 +1,7 @@
 """Listings of folders come back as they were, and splits are made of them one after another."""
 
 import re
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,34 @@ def test_file_slices_are_made_a_partition_at_a_time(tmp_path: Path, monkeypatch:
     splits = writer.open().snapshot().splits()
     assert (next(splits).slices[0].partition_path, made) == ("p", ["p"])
     assert ([split.slices[0].partition_path for split in splits], made) == (["q", "r"], ["p", "q", "r"])
+
+
+def few(folder: Path) -> bool:
+    return FolderListings(Storage.open(str(folder))).are_few()
+
+
+def test_a_table_of_few_folders_has_no_folders_in_its_partitions(tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path, partition_fields=("value",)).create()
+    for number in range(8):
+        writer.partition(f".p{number}")
+    assert few(tmp_path)
+    writer.partition(".p0/b")
+    assert not few(tmp_path)
+    shutil.rmtree(tmp_path / ".p0/b")
+    writer.partition("ninth")
+    assert not few(tmp_path)
+
+
+def test_the_folder_of_the_table_may_be_one_of_few_partitions(tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path).create()
+    assert few(tmp_path)
+    (tmp_path / "a/b").mkdir(parents=True)
+    assert not few(tmp_path)
+    shutil.rmtree(tmp_path / "a")
+    for number in range(8):
+        assert few(tmp_path)
+        writer.partition(f"p{number}")
+    assert not few(tmp_path)
 
 
 class ListedFiles:
