@@ -124,7 +124,7 @@ class FolderListings:
         """The entries of a folder; without ``must_exist``, a missing folder has none.
 
         Raises:
-            CorruptTableError: a folder has the name of a base file or a log file.
+            CorruptTableError: a folder in a partition has the name of a base file or a log file.
             StorageError: the folder cannot be listed.
         """
         plain = self._plain.get(path)
@@ -162,8 +162,9 @@ class FolderListings:
 
     def _list(self, path: str, *, must_exist: bool) -> tuple[FileInfo, ...]:
         listing = self._storage.list_directory(path, must_exist=must_exist)
-        for info in listing:
-            if info.is_dir and is_data_file(info.name):
+        for info in listing if is_partition(listing) else ():
+            # It may be a partition itself, of a value that looks like the name of a file.
+            if info.is_dir and is_data_file(info.name) and not is_partition(self._storage.list_directory(info.path)):
                 raise CorruptTableError(info.path, None, "a folder", "a file of rows, as its name says")
         if self._plain_entries + len(listing) < _MOST_PLAIN_ENTRIES:
             # Threads that list at the same time may each take the last room; it is a few entries more.

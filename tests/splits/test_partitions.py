@@ -406,3 +406,13 @@ def test_folders_in_a_table_without_partitions_are_not_listed(tmp_path: Path) ->
 
     state = TableState(storage=Storage.open(str(tmp_path)), config=config(""), timeline=Timeline(instants=()))
     assert (list_partitions(state, SCHEMA, (), None, entries), listed) == ([""], [""])
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_partition_may_have_the_name_of_a_data_file(tmp_path: Path, version: int) -> None:
+    paths = ("orders_eu_20240101.csv", "x/.f1-0_20240101.log.1_0-1-1", "x/y")
+    writer = partitioned(tmp_path, "text", {path: {"text": path} for path in paths}, version=version)
+    assert sorted_column(writer.open().snapshot().to_table(), "value") == sorted(paths)
+    # Also where the folder of the table has become a partition.
+    writer.partition("")
+    assert sorted_column(writer.open().snapshot().to_table(), "value") == sorted(paths)
