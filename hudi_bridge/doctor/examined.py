@@ -199,7 +199,7 @@ class Examined:
 
     @cached_property
     def folders(self) -> Mapping[str, tuple[FileInfo, ...]]:
-        """The entries of the folders that readers list, by path; raises like ``list_partitions``."""
+        """The entries of the table's folders but ``.hoodie``, by path; raises like ``list_partitions``."""
         return self._listed[1]
 
     @cached_property
@@ -216,7 +216,9 @@ class Examined:
             self.progress("folders", len(entries), 0)
             return entries[path]
 
-        return list_partitions(self.state, pa.schema([]), (), None, listing_of), entries
+        # A partition within another is in the metadata table, whose readers list no folders.
+        found = list_partitions(self.state, pa.schema([]), (), None, listing_of, within_partitions=True)
+        return found, entries
 
     @cached_property
     def files(self) -> tuple[DataFile, ...]:

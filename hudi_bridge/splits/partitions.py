@@ -75,8 +75,10 @@ def list_partitions(
     row_filter: pc.Expression | None,
     list_directory: Callable[[str], Sequence[FileInfo]],
     notes: PlanNotes | None = None,
+    *,
+    within_partitions: bool = False,
 ) -> list[str]:
-    """The paths of the partitions that may have rows passing the filter.
+    """The paths of the partitions that may have rows passing the filter; those within others only if so asked.
 
     A folder is listed once: under its own path, or under a link if it has no other path in the table.
 
@@ -84,7 +86,7 @@ def list_partitions(
         StorageError: a folder cannot be listed.
     """
     storage, config = state.storage, state.config
-    look_into = partial(_look_into, state, list_directory)
+    look_into = partial(_look_into, state, list_directory, within_partitions=within_partitions)
     found: list[str] = []
     names = _FolderNames(storage)
     level, depth, ruled_out = [""], 0, 0
@@ -128,12 +130,18 @@ class _Looked(NamedTuple):
     below: list[str]
 
 
-def _look_into(state: TableState, list_directory: Callable[[str], Sequence[FileInfo]], path: str) -> _Looked:
+def _look_into(
+    state: TableState,
+    list_directory: Callable[[str], Sequence[FileInfo]],
+    path: str,
+    *,
+    within_partitions: bool,
+) -> _Looked:
     listing = list_directory(path)
     if not path and all(info.path != HOODIE_FOLDER for info in listing):
         raise StorageError(state.storage.shown_path, "list", f"the listing lacks {HOODIE_FOLDER}, which was read")
     found = is_partition(listing)
-    ends_here = found and (path != "" or not state.config.partition_fields)
+    ends_here = found and not within_partitions and (path != "" or not state.config.partition_fields)
     # A partition may have the name that the metadata of another table in the folder would have.
     ends_here = ends_here or path.rpartition("/")[2] == HOODIE_FOLDER
     return _Looked(found, [] if ends_here else folders_in(listing))

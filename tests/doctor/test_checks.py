@@ -455,6 +455,20 @@ def test_nothing_is_wrong_with_dates_that_python_does_not_have(tmp_path: Path, f
     assert examine(writer.folder, now=NOW, deep=True).worst is Severity.INFO
 
 
+def test_nothing_is_wrong_with_a_partition_within_another(tmp_path: Path) -> None:
+    table = TableWriter(folder=tmp_path, partition_fields=("value",)).create()
+    rows = {path: [{"id": path, "ts": 1, "value": path}] for path in (".com", "a", "a/b")}
+    files = [
+        table.base_file(at(1), row, file_id=f"f{number}-0", partition=path)
+        for number, (path, row) in enumerate(rows.items())
+    ]
+    table.commit(at(1), wrote=files)
+    (tmp_path / "a/b/.hoodie_partition_metadata").write_text("commitTime=0\npartitionDepth=2\n")
+    diagnosis = table.open().doctor(now=NOW)
+    assert diagnosis.worst is Severity.INFO, str(diagnosis)
+    assert [cost.partition_path for cost in diagnosis.slices] == [".com", "a", "a/b"]
+
+
 def test_rows_that_cannot_be_read_are_found_deep_alone(tmp_path: Path) -> None:
     writer = healthy(tmp_path)
     base = only(writer.folder, "f1-0_*.parquet")
