@@ -1,16 +1,17 @@
 """Reads the values of partition columns from partition paths.
 
-Source: ``HoodieSparkUtils.parsePartitionColumnValues`` and Spark's partition discovery.
+Source: ``HoodieSparkUtils.parsePartitionColumnValues``, ``PartitionPathEncodeUtils`` and Spark's partition discovery.
 """
 
+import re
 from typing import Any, TypeAlias
-from urllib.parse import unquote
 
 import pyarrow as pa
 
 from hudi_bridge.config import PartitionFieldKind, QueryType, TableConfig
 
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+_ESCAPED = re.compile("%([0-9A-Fa-f]{2})")
 
 PartitionValues: TypeAlias = "tuple[tuple[str, pa.Scalar[Any]], ...]"
 """Names and values of partition columns, in the order of the partition fields."""
@@ -41,9 +42,9 @@ def partition_values(
 ) -> "PartitionValues | None":
     """The values of the partition columns in a path; None if the path does not determine them.
 
-    If there is a single partition column, a path of several levels is its value as a whole. For ``path_columns``, a
-    level may be ``name=value`` whatever the table's property for it says, as in Hudi; ``encoded`` leaves their values
-    undecoded.
+    If there is a single partition column, a path of several levels is its value as a whole, and is not decoded. For
+    ``path_columns``, a level may be ``name=value`` whatever the table's property for it says, as in Hudi; ``encoded``
+    leaves their values undecoded.
     """
     fields = config.partition_fields
     if not fields:
@@ -52,14 +53,14 @@ def partition_values(
     if len(levels) != len(fields):
         if len(fields) > 1:
             return None
-        levels = [path]
+        levels, encoded = [path], True
     values = []
     for name, level in zip(fields, levels, strict=True):
         index = schema.get_field_index(name)
         to_type = schema.field(index).type if index >= 0 else pa.string()
         if name in path_columns:
             bare = level.partition("=")[2] if "=" in level and "/" not in level else level.removeprefix(f"{name}=")
-            value = _typed(bare if encoded else unquote(bare), to_type)
+            value = _typed(bare if encoded else _decoded(bare), to_type)
         else:
             value = _value_in_files(
                 level.removeprefix(f"{name}=") if config.hive_style_partitioning else level, to_type, config
@@ -68,6 +69,11 @@ def partition_values(
             return None
         values.append((name, value))
     return tuple(values)
+
+
+def _decoded(text: str) -> str:
+    """The text with each escape ``%XX`` as the one character of that number, which is not UTF-8 above 7F."""
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
 
 
 def _typed(text: str, to_type: pa.DataType) -> "pa.Scalar[Any] | None":
@@ -86,4 +92,4 @@ def _value_in_files(text: str, to_type: pa.DataType, config: TableConfig) -> "pa
     exact = pa.types.is_string(to_type) or pa.types.is_integer(to_type) or pa.types.is_date32(to_type)
     if text == _NULL_PARTITION or not exact or _formats_values(config):
         return None
-    return _typed(unquote(text) if config.url_encode_partitions else text, to_type)
+    return _typed(_decoded(text) if config.url_encode_partitions else text, to_type)

@@ -70,6 +70,14 @@ def values(path: str, table: TableConfig) -> dict[str, Any] | None:
         ("a%2Fb", config("text"), {"text": "a/b"}),
         ("a%2Fb", config("text", 6, **ENCODED), {"text": "a/b"}),
         ("a%2Fb", config("text", 6), {"text": "a%2Fb"}),
+        ("S%C3%A3o", config("text"), {"text": "S\xc3\xa3o"}),
+        ("text=100%ff", config("text", 9, **HIVE), {"text": "100\xff"}),
+        ("x%%41%zz%4", config("text"), {"text": "x%A%zz%4"}),
+        ("s\xe3o%2Fx%01%25", config("text", 9, **ENCODED), {"text": "s\xe3o/x\x01%"}),
+        ("s\xe3o%2Fx%01%25", config("text", 6, **ENCODED), {"text": "s\xe3o/x\x01%"}),
+        ("a%20b/%41", config("text"), {"text": "a%20b/%41"}),
+        ("text=a%20b/%41", config("text", 9, **HIVE), {"text": "a%20b/%41"}),
+        ("a%41/7", config("text,number"), {"text": "aA", "number": 7}),
         ("2021/01/02", config("text"), {"text": "2021/01/02"}),
         ("text=2021/01/02", config("text", 9, **HIVE), {"text": "2021/01/02"}),
         ("2021/01/02", config("text", 6), {"text": "2021/01/02"}),
@@ -186,6 +194,13 @@ def test_values_with_an_equals_sign_and_slashes_are_not_lost(version: int) -> No
     assert "k=v/2/7" in Folders(*several).partitions(config("text,number", version), row_filter)
 
 
+def test_values_with_escapes_and_slashes_are_not_lost() -> None:
+    names = ["a%41/x", "a%41/y", "b%C3"]
+    assert Folders(*names).partitions(config("text"), pc.field("text") == "a%41/x") == names[:1]
+    assert Folders(*names).partitions(config("text"), pc.field("text") == "b\xc3") == names[2:]
+    assert Folders(*names).partitions(config("text"), pc.field("text") == "aA/x") == []
+
+
 def test_a_null_partition_is_kept_where_its_rows_may_pass() -> None:
     for version in (6, 9):
         table = config("text", version)
@@ -194,8 +209,11 @@ def test_a_null_partition_is_kept_where_its_rows_may_pass() -> None:
     assert Folders("a", NULL).partitions(config("text"), pc.field("text") == "a") == ["a"]
 
 
-LEVEL = st.text(st.sampled_from("ab/=% -."), min_size=1, max_size=5).filter(
-    lambda text: all(part.strip().strip(".") for part in text.split("/"))
+PIECES = st.sampled_from(["a", "b", "/", "=", "%", " ", "-", ".", "%C3", "%41"])
+LEVEL = (
+    st.lists(PIECES, min_size=1, max_size=5)
+    .map("".join)
+    .filter(lambda text: all(part.strip().strip(".") for part in text.split("/")))
 )
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "text": LEVEL,
