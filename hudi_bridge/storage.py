@@ -36,6 +36,7 @@ _LOG = logging.getLogger(__name__)
 # A cache takes at most this part of the memory.
 _SHARE_OF_MEMORY = 8
 _BYTES_OF_A_FOLDER = 1024
+_BACKSLASH_SEPARATES = os.sep == "\\"
 _SHORTENED_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
 PathLike: TypeAlias = str | os.PathLike[str]
 """A local path, or a URI as a string."""
@@ -181,10 +182,14 @@ class Storage:
     def resolve(self, path: str) -> str:
         """The file system's own path for a path relative to the table.
 
+        A backslash is a character of a name, but where the local file system takes it for a separator. A name ``..`` is
+        refused between backslashes everywhere, as servers behind other file systems may do so too.
+
         Raises:
             CorruptTableError: the path is absolute or climbs out of the table's folder.
         """
-        if path.startswith("/") or "\\" in path or "\0" in path or ".." in path.split("/"):
+        leaves = path.startswith("/") or "\0" in path or ".." in path.replace("\\", "/").split("/")
+        if leaves or ("\\" in path and self.is_local and _BACKSLASH_SEPARATES):
             raise CorruptTableError(
                 path, None, "a path that leaves the table's folder", f"a path below {self.shown_path}"
             )

@@ -13,6 +13,7 @@ import pytest
 from hudi_bridge import HudiTable, StorageError, TableNotFoundError
 from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.storage import FileInfo, Storage
+from tests.s3_server import S3Server
 from tests.table_writer import TableWriter, at, sorted_column
 
 
@@ -104,12 +105,48 @@ def test_places_without_a_table(tmp_path: Path) -> None:
             HudiTable.open(uri)
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../x", "a/..", "..", "a\\b", "a\0b"])
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "../x", "a/../../x", "a/..", "..", "..\\x", "a\\..\\..\\x", "a/..\\x", "a\0b"]
+)
 def test_paths_that_leave_the_table_are_refused(tmp_path: Path, path: str) -> None:
     storage = Storage.open(str(tmp_path))
     for use in (storage.resolve, storage.read_bytes, storage.open_input, storage.exists, storage.list_directory):
         with pytest.raises(CorruptTableError, match="leaves the table"):
             use(path)
+
+
+def test_a_backslash_is_refused_where_it_separates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    local, other = Storage.open(str(tmp_path)), Storage.open("/t", fsspec.filesystem("memory"))
+    assert (local.resolve("a\\b/c"), other.resolve("\\a")) == (f"{tmp_path}/a\\b/c", "/t/\\a")
+    monkeypatch.setattr("hudi_bridge.storage._BACKSLASH_SEPARATES", True)
+    for path in ("a\\b/c", "\\a", "C:\\a"):
+        assert other.resolve(path) == f"/t/{path}"
+        with pytest.raises(CorruptTableError, match="leaves the table"):
+            local.resolve(path)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_partition_may_have_backslashes(tmp_path: Path, version: int) -> None:
+    folder = tmp_path / "lake" / "trips"
+    writer = TableWriter(folder=folder, version=version, partition_fields=("value",)).create()
+    paths = ("DOM\\user", "\\a\\", "DOM/user")
+    for number, path in enumerate(paths):
+        row = {"id": path, "ts": 1, "value": path}
+        writer.base_file(at(1), [row], partition=path, file_id=f"f{number}-0")
+    writer.commit(at(1))
+
+    def keys(path: str, filesystem: Any = None) -> list[str]:
+        return sorted_column(HudiTable.open(path, filesystem).snapshot().to_table(), "id")
+
+    memory = fsspec.filesystem("memory")
+    memory.put(str(folder), "/trips", recursive=True)
+    try:
+        assert keys("/trips", memory) == sorted(paths)
+    finally:
+        memory.rm("/trips", recursive=True)
+    assert keys(str(folder)) == sorted(paths)
+    with S3Server(tmp_path).running() as server:
+        assert keys(server.uri("lake/trips")) == sorted(paths)
 
 
 def test_paths_below_the_table_resolve(tmp_path: Path) -> None:

@@ -194,8 +194,9 @@ ODD_FOLDERS = (
     "a,b",
     "'q'",
     "a|b",
+    ".com",
 )
-PATTERNS = ("[x]", "a*", "{b}", "what?")
+PATTERNS = ("[x]", "a*", "{b}", "what?", "DOM\\user")
 
 
 def test_odd_folders_and_those_that_spark_would_take_for_patterns(spark: SparkSession, tmp_path: Path) -> None:
