@@ -165,6 +165,18 @@ class TableConfig:
     written_by_1x: bool
     written_by_11: bool
 
+    @property
+    def dropped_columns(self) -> tuple[str, ...]:
+        """The partition columns that files and schemas lack, and that queries have as text.
+
+        A partition field within a struct (``o.a``) is no column: its struct is in the files, and is never dropped.
+
+        Source: ``TableSchemaResolver.appendPartitionColumns``.
+        """
+        if not self.drops_partition_columns:
+            return ()
+        return tuple(name for name in self.partition_fields if "." not in name)
+
 
 def read_table_config(storage: Storage) -> TableConfig:
     """Reads the configuration of a table.

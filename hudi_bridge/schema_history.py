@@ -139,8 +139,8 @@ def read_file_columns(state: TableState, path: str) -> tuple[FileColumns, ...]:
         CorruptTableError: the file, or a schema, cannot be parsed.
     """
     storage, query = state.storage, read_query_schema(state)
-    path_columns = columns_from_path(state.config, QueryType.SNAPSHOT)
     columns = schema_of_query(query, state.config, QueryType.SNAPSHOT)
+    path_columns = columns_from_path(state.config, QueryType.SNAPSHOT, columns)
     history = parse_schema_history(query.history, SCHEMA_FOLDER) if query.history is not None else ()
     query_ids = parse_internal_schema(query.ids, SCHEMA_FOLDER) if query.ids is not None else None
     for folder in (storage.table_path, storage.location(), storage.shown_path):
@@ -212,7 +212,7 @@ def _schema_of_commit(metadata: CommitMetadata, config: TableConfig, time: str) 
     if metadata.schema_text is None:
         return None
     avro = parse_avro_schema(metadata.schema_text, f"commit {time}")
-    return writer_schema_from_avro(avro, _leading_columns(config), config.partition_fields)
+    return writer_schema_from_avro(avro, _leading_columns(config), config.dropped_columns)
 
 
 def _schema_of_files(state: TableState, metadata: CommitMetadata) -> InternalSchema | None:
@@ -221,7 +221,7 @@ def _schema_of_files(state: TableState, metadata: CommitMetadata) -> InternalSch
         if is_data_file(stat.path) and state.storage.exists(stat.path):
             for stored in _read_stored_schemas(state.storage, stat.path):
                 return writer_schema_from_arrow(
-                    stored.arrow, _leading_columns(state.config), state.config.partition_fields
+                    stored.arrow, _leading_columns(state.config), state.config.dropped_columns
                 )
     return None
 

@@ -54,7 +54,7 @@ def file_schemas(examined: Examined) -> Iterator[Finding]:
     state = examined.state
     query = read_query_schema(state)
     columns = schema_of_query(query, examined.config, QueryType.SNAPSHOT)
-    path_columns = columns_from_path(examined.config, QueryType.SNAPSHOT)
+    path_columns = columns_from_path(examined.config, QueryType.SNAPSHOT, columns)
     history = parse_schema_history(query.history, SCHEMA_FOLDER) if query.history is not None else ()
     query_ids = parse_internal_schema(query.ids, SCHEMA_FOLDER) if query.ids is not None else None
     known: dict[Hashable, list[str]] = {}

@@ -26,12 +26,12 @@ def writer_schema_from_avro(record: AvroRecord, leading: Sequence[str], trailing
 def writer_schema_from_arrow(schema: pa.Schema, leading: Sequence[str], trailing: Sequence[str]) -> InternalSchema:
     """The schema of a table, from the columns of a writer.
 
-    A writer may leave out meta fields and columns that come from partition paths; they are added as strings.
+    A writer may leave out meta fields and partition columns; they are added as strings.
 
     Args:
         schema: the writer's columns.
         leading: the meta fields, which come first.
-        trailing: the partition fields; those that the writer leaves out come last.
+        trailing: the partition columns that the writer drops, which come last.
     """
     first = [pa.field(name, pa.string()) for name in leading]
     last = [pa.field(name, pa.string()) for name in trailing if name not in schema.names]

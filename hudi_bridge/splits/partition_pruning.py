@@ -142,7 +142,7 @@ def _values_below(path: str, config: TableConfig, schema: pa.Schema, path_column
     fields, levels = config.partition_fields, path.split("/")
     if not path or not fields:
         return _Below(())
-    texts = [name for name in fields if schema.get_field_index(name) < 0 or pa.types.is_string(schema.field(name).type)]
+    texts = [name for name in fields if name not in schema.names or pa.types.is_string(schema.field(name).type)]
     if config.url_encode_partitions or not texts:
         found = partition_values(path, config, schema, path_columns) if len(levels) == len(fields) else None
         return _Below(found or ())

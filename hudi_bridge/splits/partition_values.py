@@ -17,20 +17,23 @@ PartitionValues: TypeAlias = "tuple[tuple[str, pa.Scalar[Any]], ...]"
 """Names and values of partition columns, in the order of the partition fields."""
 
 
-def columns_from_path(config: TableConfig, query_type: QueryType) -> tuple[str, ...]:
-    """The partition columns that are read from the partition path instead of the files.
+def columns_from_path(config: TableConfig, query_type: QueryType, schema: pa.Schema) -> tuple[str, ...]:
+    """The partition columns in ``schema`` that are read from the partition path instead of the files.
+
+    A partition field within a struct (``o.a``) is no column; its struct is read from the files.
 
     A snapshot query reads them from the path in Hudi 1.x, and before it only if the files do not have them. A
     read-optimized query always reads them from the path, except that 1.x reads a time formatted by the key generator
     from the files.
     """
+    columns = tuple(name for name in config.partition_fields if name in schema.names)
     if query_type is QueryType.READ_OPTIMIZED and not config.written_by_1x:
-        return config.partition_fields
+        return columns
     # The files that a table was bootstrapped from need not have partition columns.
     reads_path = config.written_by_1x or config.drops_partition_columns or config.bootstrap_base_path is not None
     if _formats_values(config) or not reads_path:
         return ()
-    return config.partition_fields
+    return columns
 
 
 def _formats_values(config: TableConfig) -> bool:
@@ -40,7 +43,7 @@ def _formats_values(config: TableConfig) -> bool:
 def partition_values(
     path: str, config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...], *, encoded: bool = False
 ) -> "PartitionValues | None":
-    """The values of the partition columns in a path; None if the path does not determine them.
+    """The values in a path of the partition columns in ``schema``; None if the path does not determine them.
 
     If there is a single partition column, a path of several levels is its value as a whole, and is not decoded. For
     ``path_columns``, a level may be ``name=value`` whatever the table's property for it says, as in Hudi; ``encoded``
@@ -54,10 +57,11 @@ def partition_values(
         if len(fields) > 1:
             return None
         levels, encoded = [path], True
-    values = []
+    values, names = [], set(schema.names)
     for name, level in zip(fields, levels, strict=True):
-        index = schema.get_field_index(name)
-        to_type = schema.field(index).type if index >= 0 else pa.string()
+        if name not in names:
+            continue
+        to_type = schema.field(name).type
         if name in path_columns:
             bare = level.partition("=")[2] if "=" in level and "/" not in level else level.removeprefix(f"{name}=")
             value = _typed(bare if encoded else _decoded(bare), to_type)

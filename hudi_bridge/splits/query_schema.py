@@ -121,7 +121,7 @@ def _complete(fields: pa.Schema, config: TableConfig) -> pa.Schema:
     columns = [pa.field(name, pa.string()) for name in leading]
     columns += [field for field in fields if field.name not in (*META_COLUMNS, *leading)]
     present = {field.name for field in columns}
-    columns += [pa.field(name, pa.string()) for name in config.partition_fields if name not in present]
+    columns += [pa.field(name, pa.string()) for name in config.dropped_columns if name not in present]
     return pa.schema(columns)
 
 
@@ -131,7 +131,8 @@ def schema_of_query(query_schema: QuerySchema, config: TableConfig, query_type: 
     A partition column that a key generator formats is text if it is read from the path. Hudi 1.x reads it from the
     files, but still returns text.
     """
-    schema, path_columns = query_schema.arrow, columns_from_path(config, query_type)
+    schema = query_schema.arrow
+    path_columns = columns_from_path(config, query_type, schema)
     for name, kind in zip(config.partition_fields, config.partition_field_kinds, strict=True):
         formatted = kind is PartitionFieldKind.TIMESTAMP and (config.written_by_1x or name in path_columns)
         position = schema.get_field_index(name)

@@ -45,7 +45,7 @@ def build_read_context(
     timeline = shown.timeline
     schema = schema_of_query(query_schema, config, query_type)
     rule = _merge_rule(state, query_schema, query_type)
-    path_columns = columns_from_path(config, query_type)
+    path_columns = columns_from_path(config, query_type, schema)
     context = ReadContext(
         table_path=state.storage.table_path,
         query_type=query_type,

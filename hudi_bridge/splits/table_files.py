@@ -243,7 +243,7 @@ class TableFiles:
             StorageError: a folder cannot be listed.
         """
         config = self._state.config
-        path_columns = columns_from_path(config, query_type)
+        path_columns = columns_from_path(config, query_type, schema)
         indexed = within
         if indexed is None and self._index is not None:
             indexed = self._index.partitions()

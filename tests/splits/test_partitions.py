@@ -25,6 +25,7 @@ from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.timeline import Timeline
 from tests.strength import examples
 from tests.table_writer import KEY_AND_VALUE, TableWriter, at, sorted_column
+from tests.timeline.timeline_files import record_type
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 TYPES: dict[str, pa.DataType] = {
@@ -54,7 +55,7 @@ ENCODED = {"hoodie__datasource__write__partitionpath__urlencode": "true"}
 
 
 def values(path: str, table: TableConfig) -> dict[str, Any] | None:
-    path_columns = columns_from_path(table, QueryType.SNAPSHOT)
+    path_columns = columns_from_path(table, QueryType.SNAPSHOT, SCHEMA)
     found = partition_values(path, table, SCHEMA, path_columns)
     return None if found is None else {name: value.as_py() for name, value in found}
 
@@ -78,6 +79,9 @@ def values(path: str, table: TableConfig) -> dict[str, Any] | None:
         ("a%20b/%41", config("text"), {"text": "a%20b/%41"}),
         ("text=a%20b/%41", config("text", 9, **HIVE), {"text": "a%20b/%41"}),
         ("a%41/7", config("text,number"), {"text": "aA", "number": 7}),
+        ("o.a=x/7", config("o.a,number", 9, **HIVE), {"number": 7}),
+        (f"{NULL}/7", config("o.a,number", 6), {"number": 7}),
+        ("x/y", config("o.a"), {}),
         ("2021/01/02", config("text"), {"text": "2021/01/02"}),
         ("text=2021/01/02", config("text", 9, **HIVE), {"text": "2021/01/02"}),
         ("2021/01/02", config("text", 6), {"text": "2021/01/02"}),
@@ -107,14 +111,16 @@ def test_paths_tell_values(path: str, table: TableConfig, expected: dict[str, An
         (config("text", 6, hoodie__datasource__write__drop__partition__columns="true"), ("text",), ("text",)),
         (config("text:TIMESTAMP"), (), ()),
         (config("text", 6, hoodie__table__keygenerator__type="TIMESTAMP"), (), ("text",)),
+        (config("o.a,text"), ("text",), ("text",)),
+        (config("o.a,text", 6), (), ("text",)),
         (config(""), (), ()),
     ],
 )
 def test_columns_that_are_read_from_the_path(
     table: TableConfig, snapshot: tuple[str, ...], read_optimized: tuple[str, ...]
 ) -> None:
-    assert columns_from_path(table, QueryType.SNAPSHOT) == snapshot
-    assert columns_from_path(table, QueryType.READ_OPTIMIZED) == read_optimized
+    assert columns_from_path(table, QueryType.SNAPSHOT, SCHEMA) == snapshot
+    assert columns_from_path(table, QueryType.READ_OPTIMIZED, SCHEMA) == read_optimized
 
 
 class Folders:
@@ -138,7 +144,7 @@ class Folders:
 
     def partitions(self, table: TableConfig, row_filter: pc.Expression | None = None) -> list[str]:
         state = TableState(storage=Storage.open("/trips"), config=table, timeline=Timeline(instants=()))
-        path_columns = columns_from_path(table, QueryType.SNAPSHOT)
+        path_columns = columns_from_path(table, QueryType.SNAPSHOT, SCHEMA)
         return sorted(list_partitions(state, SCHEMA, path_columns, row_filter, self.entries))
 
 
@@ -434,3 +440,34 @@ def test_a_partition_may_have_the_name_of_a_data_file(tmp_path: Path, version: i
     # Also where the folder of the table has become a partition.
     writer.partition("")
     assert sorted_column(writer.open().snapshot().to_table(), "value") == sorted(paths)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_partition_field_within_a_struct_is_read_from_the_files(tmp_path: Path, version: int) -> None:
+    fields = (*KEY_AND_VALUE, ("o", record_type("o", {"a": ["null", "string"]})[1]))
+    writer = TableWriter(folder=tmp_path, version=version, fields=fields, partition_fields=("o.a", "value")).create()
+    paths = (f"{NULL}/v", "x%41/v", "x/w")
+
+    def row(path: str, ts: int) -> Mapping[str, Any]:
+        first, _, second = path.partition("/")
+        return {"id": path, "ts": ts, "value": second, "o": {"a": None if first == NULL else first}}
+
+    for number, path in enumerate(paths):
+        writer.base_file(at(1), [row(path, 1)], partition=path, file_id=f"f{number}-0")
+    writer.commit(at(1))
+    block = writer.data_block(at(2), [row("x/w", 2)], partition="x/w", file_id="f2-0")
+    writer.log_file(at(2), [block], base_instant=at(1), partition="x/w", file_id="f2-0")
+    writer.commit(at(2))
+    dataset = writer.open().snapshot()
+    assert dataset.schema.names[-4:] == ["id", "ts", "value", "o"]
+    assert dataset.to_table(columns=["id", "o"]).sort_by("id").to_pylist() == [
+        {"id": path, "o": row(path, 1)["o"]} for path in sorted(paths)
+    ]
+    field: Any = pc.field("o", "a")
+    for row_filter, expected in (
+        (field == "x%41", ["x%41/v"]),
+        (field.is_null(), [f"{NULL}/v"]),
+        (pc.field("value") == "w", ["x/w"]),
+        ((field == "x") & (pc.field("value") == "v"), []),
+    ):
+        assert sorted_column(dataset.to_table(filter=row_filter), "id") == expected

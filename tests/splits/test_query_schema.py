@@ -170,11 +170,21 @@ def test_meta_columns_come_first_whether_or_not_the_schema_names_them(tmp_path: 
 
 
 def test_dropped_partition_columns_come_last_as_text(tmp_path: Path) -> None:
-    table = TableWriter(folder=tmp_path, partition_fields=("day", "value")).create()
+    option = {"hoodie.datasource.write.drop.partition.columns": "true"}
+    table = TableWriter(folder=tmp_path, partition_fields=("day", "hour"), options=option).create()
     table.commit(at(1))
     schema = table.open().schema
-    assert schema.names == [*META_FIELDS, *OWN, "day"]
+    assert schema.names == [*META_FIELDS, *OWN, "day", "hour"]
     assert schema.field("day").type == pa.string()
+    assert table.open().schema_history[0].arrow_schema.names == schema.names
+
+
+@pytest.mark.parametrize("options", [{}, {"hoodie.bootstrap.base.path": "/source"}], ids=["plain", "bootstrapped"])
+def test_partition_fields_that_are_no_columns_are_not_added(tmp_path: Path, options: dict[str, str]) -> None:
+    table = TableWriter(folder=tmp_path, partition_fields=("day", "o.a"), options=options).create()
+    table.commit(at(1))
+    assert table.open().schema.names == [*META_FIELDS, *OWN]
+    assert table.open().schema_history[0].arrow_schema.names == [*META_FIELDS, *OWN]
 
 
 def test_times_that_a_key_generator_formats_are_text_in_1x(tmp_path: Path) -> None:
