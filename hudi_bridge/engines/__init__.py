@@ -17,6 +17,7 @@ from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.merge.ordering_fields import is_number, ordering_path, ordering_type
 from hudi_bridge.merge.rules import IS_DELETED_COLUMN, MergeRule
 from hudi_bridge.merge.unset_fields import META_FIELDS, unset_value
+from hudi_bridge.readers.joined_conditions import MOST_PARTS, Joined, joined_by_and, joined_by_or, one_of
 from hudi_bridge.readers.parallel import iter_parallel, most_at_once
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.avro_types import is_variant
@@ -29,10 +30,12 @@ __all__ = [
     "IS_DELETED_COLUMN",
     "META_COLUMNS",
     "META_FIELDS",
+    "MOST_PARTS",
     "OPERATION_COLUMN",
     "ColumnIds",
     "ColumnMapping",
     "ColumnStatistics",
+    "Joined",
     "LogDeletes",
     "MemoryStore",
     "MergeRule",
@@ -60,8 +63,11 @@ __all__ = [
     "iter_fields",
     "iter_log_blocks",
     "iter_parallel",
+    "joined_by_and",
+    "joined_by_or",
     "log_record_keys",
     "most_at_once",
+    "one_of",
     "ordering_path",
     "ordering_type",
     "payload_identity",

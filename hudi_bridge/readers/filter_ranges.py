@@ -5,10 +5,8 @@ each such comparison is false. A form of filter that is not known to need a valu
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 from itertools import product
 from math import prod
-from operator import and_, or_
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,6 +25,7 @@ from hudi_bridge.readers.filter_values import (
     never_passes,
     parsed_filter,
 )
+from hudi_bridge.readers.joined_conditions import Joined, joined_by_and, joined_by_or
 
 Range: TypeAlias = tuple[Any, Any] | None
 """The least and the greatest value, None if there are no values other than NaN.
@@ -60,6 +59,9 @@ def may_pass(
     """
     places = {name: number for number, name in enumerate(ranges)}
     condition = _condition(parsed_filter(row_filter), {name: ranges[name][0] for name in ranges}, places)
+    passes = np.ones(sets, np.bool_)
+    if condition is None:
+        return passes
     columns: dict[str, Any] = {_NUMBER: np.arange(sets)}
     for name, (kind, of_sets) in ranges.items():
         known = [one for one in of_sets if one is not False]
@@ -70,9 +72,8 @@ def may_pass(
         for end in (0, 1):
             values = _stored([None if one is None else one[end] for one in known], kind)  # type: ignore[index]
             columns[_end(places[name], end)] = values.take(taken)
-    passes = np.ones(sets, np.bool_)
     try:
-        found = pa.table(columns).filter(condition).column(_NUMBER).to_numpy()
+        found = pa.table(columns).filter(condition.condition).column(_NUMBER).to_numpy()
     except pa.ArrowException:
         # The filter's own error is for whoever applies it.
         return passes
@@ -112,11 +113,6 @@ def hull(ranges: Iterable[Range]) -> Range:
     return (min(low for low, _ in known), max(high for _, high in known)) if known else None
 
 
-def _constant(*, passes: bool) -> pc.Expression:
-    # Not when this module is imported: Arrow imports pandas for it.
-    return pc.scalar(passes)
-
-
 def _stored(values: list[Any], kind: pa.DataType) -> Column:
     """Values as an array of a type, given as Arrow stores them."""
     if pa.types.is_date32(kind):
@@ -136,22 +132,21 @@ def _end(place: int, end: int) -> str:
     return f"{'high' if end else 'low'} {place}"
 
 
-def _condition(node: Node, kinds: Mapping[str, pa.DataType], places: Mapping[str, int]) -> pc.Expression:
-    """A condition on the ends of ranges that is true if a row may pass; null counts as false."""
+def _condition(node: Node, kinds: Mapping[str, pa.DataType], places: Mapping[str, int]) -> Joined | None:
+    """A condition on the ends of ranges that is true if a row may pass; null counts as false. None is always true."""
     if isinstance(node, Literal):
-        return _constant(passes=False) if never_passes(node) else _constant(passes=True)
+        return joined_by_or([]) if never_passes(node) else None
     if not isinstance(node, Call):
-        return _constant(passes=True)
+        return None
     if node.name in MATCH_ALL or (node.name == "if_else" and never_passes(node.arguments[-1])):
         parts = node.arguments if node.name in MATCH_ALL else node.arguments[:-1]
-        return reduce(and_, (_condition(one, kinds, places) for one in parts), _constant(passes=True))
+        return joined_by_and(_condition(one, kinds, places) for one in parts)
     if node.name in MATCH_ANY:
-        return reduce(or_, (_condition(one, kinds, places) for one in node.arguments), _constant(passes=False))
-    found = _compared(node, kinds, places)
-    return _constant(passes=True) if found is None else found
+        return joined_by_or(_condition(one, kinds, places) for one in node.arguments)
+    return _compared(node, kinds, places)
 
 
-def _compared(node: Call, kinds: Mapping[str, pa.DataType], places: Mapping[str, int]) -> pc.Expression | None:
+def _compared(node: Call, kinds: Mapping[str, pa.DataType], places: Mapping[str, int]) -> Joined | None:
     """The condition of a comparison of a column with constants; None if it is another call."""
     name, arguments = node.name, node.arguments
     if len(arguments) == 2 and isinstance(arguments[0], Literal):  # noqa: PLR2004 - of a comparison
@@ -162,29 +157,30 @@ def _compared(node: Call, kinds: Mapping[str, pa.DataType], places: Mapping[str,
     place = places[column.name]
     low: Any = pc.field(_end(place, 0))
     high: Any = pc.field(_end(place, 1))
-    unknown: Any = pc.field(_unknown(place))
+    unknown = Joined(pc.field(_unknown(place)))
     if name == "is_in":
         inside = _any_within(low, high, node, kinds[column.name])
-        return None if inside is None else unknown | inside
+        return None if inside is None else joined_by_or([unknown, inside])
     if len(arguments) != 2 or not isinstance(arguments[1], Literal):  # noqa: PLR2004 - of a comparison
         return None
     value: Any = arguments[1].value
-    passes: pc.Expression | None = None
     match name:
         case "equal":
-            passes = unknown | ((low <= value) & (high >= value))
+            passes = (low <= value) & (high >= value)
         case "less":
-            passes = unknown | (low < value)
+            passes = low < value
         case "less_equal":
-            passes = unknown | (low <= value)
+            passes = low <= value
         case "greater":
-            passes = unknown | (high > value)
+            passes = high > value
         case "greater_equal":
-            passes = unknown | (high >= value)
-    return passes
+            passes = high >= value
+        case _:
+            return None
+    return joined_by_or([unknown, Joined(passes)])
 
 
-def _any_within(low: Any, high: Any, node: Call, kind: pa.DataType) -> pc.Expression | None:  # noqa: ANN401 - fields
+def _any_within(low: Any, high: Any, node: Call, kind: pa.DataType) -> Joined | None:  # noqa: ANN401 - fields
     """A condition that is true if one of the listed values may be in the range; None if that is not known."""
     values = None if len(node.arguments) != 1 or node.options is None else listed_values(node.options)
     if values is None or not _compare_alike(values.type, kind):
@@ -192,13 +188,10 @@ def _any_within(low: Any, high: Any, node: Call, kind: pa.DataType) -> pc.Expres
     if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
         # In a list, NaN is equal to NaN.
         return None
-    if not len(values):
-        return _constant(passes=False)
     if len(values) <= _MOST_LISTED:
-        return reduce(or_, ((low <= value) & (high >= value) for value in values), _constant(passes=False))
+        return joined_by_or(Joined((low <= value) & (high >= value)) for value in values)
     ends: Any = pc.min_max(values)
-    both: pc.Expression = (low <= ends["max"]) & (high >= ends["min"])
-    return both
+    return Joined((low <= ends["max"]) & (high >= ends["min"]))
 
 
 def _compare_alike(one: pa.DataType, other: pa.DataType) -> bool:

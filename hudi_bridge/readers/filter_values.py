@@ -15,8 +15,8 @@ Source: ``arrow::compute::Serialize``.
 """
 
 import ctypes
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from hudi_bridge.caching import BoundedCache
 from hudi_bridge.merge.arrays import Column
 
 _MOST_NODES = 10_000
+_MOST_LEVELS = 50
 _PARSED = BoundedCache(16)
 MATCH_ANY = "or_kleene", "or"
 MATCH_ALL = "and_kleene", "and"
@@ -79,7 +80,7 @@ def parsed_filter(row_filter: pc.Expression) -> Node:
     if known is None:
         try:
             known = row_filter, _parsed(row_filter)
-        except (pa.ArrowException, LookupError, ValueError, TypeError, AttributeError, RecursionError):
+        except (pa.ArrowException, LookupError, ValueError, TypeError, AttributeError):
             known = row_filter, None
         _PARSED.put(id(row_filter), known, 1)
     root: Node = known[1]
@@ -138,40 +139,61 @@ def _parsed(row_filter: pc.Expression) -> Node:
     with pa.ipc.open_file(serialized) as reader:
         batch = reader.get_batch(0)
     entries = _metadata_entries(batch.schema)
-    if len(entries) > _MOST_NODES:
-        return None
+    return None if len(entries) > _MOST_NODES else _root(entries, batch)
+
+
+def _root(entries: Iterable[tuple[str, str]], batch: pa.RecordBatch) -> Node:
+    """The tree of the entries, without recursion: what a client joins is often a chain of hundreds of calls."""
+    calls = [_OpenCall("")]
     left = iter(entries)
-    kind, text = next(left)
-    root = _parsed_node(kind, text, left, batch)
-    return root if next(left, None) is None else None
-
-
-def _parsed_node(kind: str, text: str, left: Iterator[tuple[str, str]], batch: pa.RecordBatch) -> Node:
-    match kind:
-        case "call":
-            return _parsed_call(text, left, batch)
-        case "field_ref":
-            return Field(text)
-        case "literal":
-            return Literal(batch.column(int(text))[0])
-        case "nested_field_ref":
-            for _ in range(int(text)):
-                next(left)
-            return None
-    raise ValueError(kind)
-
-
-def _parsed_call(name: str, left: Iterator[tuple[str, str]], batch: pa.RecordBatch) -> Call:
-    arguments: list[Node] = []
-    options = None
     for kind, text in left:
-        if kind == "end" and text == name:
-            return Call(name=name, arguments=tuple(arguments), options=options)
-        if kind == "options":
-            options = batch.column(int(text))[0]
+        match kind:
+            case "call":
+                calls.append(_OpenCall(text))
+            case "end":
+                call = calls.pop()
+                if call.name != text:
+                    raise ValueError(text)
+                calls[-1].take(*call.closed())
+            case "options":
+                calls[-1].options = batch.column(int(text))[0]
+            case "field_ref":
+                calls[-1].take(Field(text), 0)
+            case "literal":
+                calls[-1].take(Literal(batch.column(int(text))[0]), 0)
+            case "nested_field_ref":
+                for _ in range(int(text)):
+                    next(left, None)
+                calls[-1].take(None, 0)
+            case _:
+                raise ValueError(kind)
+    ((root,),) = (call.arguments for call in calls)
+    return root
+
+
+@dataclass(slots=True)
+class _OpenCall:
+    """A call that is being read, with the levels of calls below it."""
+
+    name: str
+    arguments: list[Node] = field(default_factory=list)
+    options: Any = None
+    levels: int = 0
+
+    def take(self, argument: Node, levels: int) -> None:
+        """Add an argument; AND within AND and OR within OR become one call."""
+        if isinstance(argument, Call) and argument.name == self.name and self.name in (*MATCH_ANY, *MATCH_ALL):
+            self.arguments += argument.arguments
+            levels -= 1
         else:
-            arguments.append(_parsed_node(kind, text, left, batch))
-    raise ValueError(name)
+            self.arguments.append(argument)
+        self.levels = max(self.levels, levels + 1)
+
+    def closed(self) -> tuple[Node, int]:
+        """The whole call and its levels; one of too many is not understood."""
+        if self.levels > _MOST_LEVELS:
+            return None, 0
+        return Call(name=self.name, arguments=tuple(self.arguments), options=self.options), self.levels
 
 
 class _SchemaOfC(ctypes.Structure):

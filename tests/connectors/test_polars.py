@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -374,6 +374,21 @@ def test_what_is_passed_on(predicate: pl.Expr, condition: str) -> None:
 def test_a_function_of_python_is_not_passed_on() -> None:
     predicate = (pl.col("a") > 2) & pl.col("a").map_batches(lambda values: values > 2, return_dtype=pl.Boolean)
     assert condition_of(predicate, COLUMNS) is None
+
+
+def test_of_very_many_conditions_none_or_some_are_passed_on() -> None:
+    """Arrow ends the process if it is given a chain of so many."""
+    equal = [COLUMN_A.eq(pl.lit(number, pl.Int64)) for number in range(1200)]
+    assert condition_of(reduce(operator.or_, equal), COLUMNS) is None
+    assert str(condition_of(balanced(equal) & COLUMN_A.is_null(), COLUMNS)).startswith("is_null(a")
+    assert str(condition_of(balanced(equal[:100]), COLUMNS)).count("==") == 100
+
+
+def balanced(tests: list[pl.Expr]) -> pl.Expr:
+    if len(tests) == 1:
+        return tests[0]
+    middle = len(tests) // 2
+    return balanced(tests[:middle]) | balanced(tests[middle:])
 
 
 @pytest.mark.parametrize(

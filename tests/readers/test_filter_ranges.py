@@ -3,6 +3,7 @@
 import datetime as dt
 import math
 import operator
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,26 @@ def test_of_many_combinations_ranges_are_taken_as_one() -> None:
     assert may_pass_in_any(pc.field("c0") == 10, ranges, 1).tolist() == [False]
     assert hull([None, (1, 2), (8, 9)]) == (1, 9)
     assert hull([None]) is None
+
+
+def test_filters_of_very_many_parts() -> None:
+    """Arrow ends the process if it is given a chain of so many."""
+    x: Any = pc.field("x")
+    ranges: Any = {"x": (pa.int64(), [(1, 2), (150, 190), (-2, -1)])}
+    few, many = ([x.isin([100 * one + n for n in range(16)]) for one in range(number)] for number in (20, 800))
+    assert may_pass(balanced(few), ranges, 3).tolist() == [True, False, False]
+    assert may_pass(balanced(many), ranges, 3).tolist() == [True, True, True]
+    assert may_pass(balanced(many) & (x < 100), ranges, 3).tolist() == [True, False, True]
+    # Each of these goes one level deeper.
+    assert may_pass(reduce(operator.or_, [x == one for one in range(240)]), ranges, 3).tolist() == [True, True, False]
+    assert may_pass(reduce(operator.or_, [x == one for one in range(490)]), ranges, 3)[0]
+
+
+def balanced(tests: list[pc.Expression]) -> pc.Expression:
+    if len(tests) == 1:
+        return tests[0]
+    middle = len(tests) // 2
+    return balanced(tests[:middle]) | balanced(tests[middle:])
 
 
 NUMBER = pc.field("double")

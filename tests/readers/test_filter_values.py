@@ -1,3 +1,5 @@
+import operator
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -115,3 +117,16 @@ def test_each_filter_has_its_own_values() -> None:
 
 
 KEPT = (pc.field("part") == "a") & (pc.field("id") > 1)
+
+
+def test_long_chains_and_calls_of_many_levels() -> None:
+    equal = [pc.equal(ID, pc.scalar(str(number))) for number in range(1500)]
+    listed = allowed_values(reduce(operator.or_, equal), "id")
+    assert listed is not None
+    assert listed.to_pylist() == [str(number) for number in range(1500)]
+    assert allowed_values(reduce(operator.and_, equal), "id") == pa.array(["0"])
+    deep = pc.equal(X, pc.scalar(1))
+    for _ in range(1000):
+        deep = ~deep
+    assert allowed_values(deep & (ID == "a"), "id") == pa.array(["a"])
+    assert allowed_values(deep | (ID == "a"), "id") is None

@@ -9,8 +9,6 @@ Source: ``Predicate`` of the Iceberg REST catalog specification.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import and_, or_
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -33,6 +31,7 @@ from pyiceberg.types import (
 )
 
 from hudi_bridge.connectors.iceberg.columns import Columns
+from hudi_bridge.engines import Joined, joined_by_and, joined_by_or, one_of
 from hudi_bridge.errors import QueryError
 
 MOST_LEVELS = 64
@@ -51,8 +50,11 @@ _COMPARED = (
 )
 _UNFIT = (ValueError, TypeError, OverflowError, ArithmeticError, NotImplementedError, pa.ArrowException)
 
-Condition: TypeAlias = pc.Expression | bool
+Test: TypeAlias = pc.Expression | bool
 """Of Arrow; True for what every row may pass, False for what none does."""
+
+Condition: TypeAlias = Joined | bool
+"""The same, of some tests."""
 
 _OPPOSITES = {
     "eq": "not-eq",
@@ -104,8 +106,8 @@ class ScanFilter:
     def condition(self, predicate: Any) -> pc.Expression | None:  # noqa: ANN401 - JSON
         """The condition of a filter; None if it rules out nothing."""
         condition = self._of(predicate, negated=False)
-        if isinstance(condition, pc.Expression):
-            return condition
+        if isinstance(condition, Joined):
+            return condition.condition
         return None if condition else pc.scalar(False)  # noqa: FBT003 - a literal of the expression language
 
     def _of(self, predicate: Any, *, negated: bool) -> Condition:  # noqa: ANN401 - JSON
@@ -122,11 +124,12 @@ class ScanFilter:
                 sides = [self._of(predicate.get(side), negated=negated) for side in ("left", "right")]
                 return _all(sides) if (joined == "and") is not negated else _any(sides)
             case str() as name if name in _OPPOSITE:
-                return self._test(_OPPOSITE[name], predicate, negated=True) if negated else self._test(name, predicate)
+                test = self._test(_OPPOSITE[name] if negated else name, predicate, negated=negated)
+                return Joined(test) if isinstance(test, pc.Expression) else test
             case _:
                 return True
 
-    def _test(self, name: str, predicate: Mapping[str, Any], *, negated: bool = False) -> Condition:
+    def _test(self, name: str, predicate: Mapping[str, Any], *, negated: bool) -> Test:
         try:
             column, kind = self._column(_operand(predicate, "left" if name in _OF_TWO_OPERANDS else "child"))
             if name in ("is-null", "not-null"):
@@ -136,17 +139,17 @@ class ScanFilter:
                 return True
             if name in _OF_TWO_OPERANDS:
                 value = _value(predicate["right"] if "right" in predicate else predicate["value"], kind)
-                condition = _compared(name, column, value, kind)
+                test = _compared(name, column, value, kind)
             elif name in ("in", "not-in"):
                 values = [_value(one, kind) for one in _literals(predicate.get("values"))]
-                condition = _is_in(column, values, kind) if name == "in" else ~column.isin(_array(values))
+                test = ~column.isin(_array(values)) if name == "not-in" else _is_in(column, values)
             else:
                 return True
         except (*_UNFIT, LookupError):
             return True
         # Rows without a value pass a negated test in some engines.
         is_negation = negated or name.startswith("not-")
-        return condition | column.is_null() if is_negation and isinstance(condition, pc.Expression) else condition
+        return test | column.is_null() if is_negation and isinstance(test, pc.Expression) else test
 
     def _column(self, term: Any) -> tuple[pc.Expression, IcebergType]:  # noqa: ANN401 - JSON
         """The column that a term refers to, and its type.
@@ -222,13 +225,11 @@ def _array(values: "Sequence[pa.Scalar[Any]]") -> "pa.Array[Any]":
     return array
 
 
-def _is_in(column: pc.Expression, values: "Sequence[pa.Scalar[Any]]", kind: IcebergType) -> Condition:
-    if isinstance(kind, FloatType | DoubleType):
-        return _any([_compared("eq", column, one, kind) for one in values])
-    return column.isin(_array(values)) if values else False
+def _is_in(column: pc.Expression, values: "Sequence[pa.Scalar[Any]]") -> Test:
+    return one_of(column, _array(values)) if values else False
 
 
-def _compared(name: str, column: pc.Expression, value: "pa.Scalar[Any]", kind: IcebergType) -> Condition:
+def _compared(name: str, column: pc.Expression, value: "pa.Scalar[Any]", kind: IcebergType) -> Test:
     scalar: Any = value  # the stubs lack scalars of Arrow
     constant = pc.scalar(scalar)
     match name:
@@ -250,7 +251,7 @@ def _compared(name: str, column: pc.Expression, value: "pa.Scalar[Any]", kind: I
     return orders[name]() if name in orders else True
 
 
-def _starts_with(column: pc.Expression, start: str) -> Condition:
+def _starts_with(column: pc.Expression, start: str) -> Test:
     if not start:
         return column.is_valid()
     least = column >= pc.scalar(start)
@@ -263,12 +264,11 @@ def _starts_with(column: pc.Expression, start: str) -> Condition:
 def _all(conditions: Sequence[Condition]) -> Condition:
     if any(one is False for one in conditions):
         return False
-    known = [one for one in conditions if isinstance(one, pc.Expression)]
-    return reduce(and_, known) if known else True
+    return joined_by_and(one for one in conditions if isinstance(one, Joined)) or True
 
 
 def _any(conditions: Sequence[Condition]) -> Condition:
     if any(one is True for one in conditions):
         return True
-    known = [one for one in conditions if isinstance(one, pc.Expression)]
-    return reduce(or_, known) if known else False
+    known = [one for one in conditions if isinstance(one, Joined)]
+    return (joined_by_or(known) or True) if known else False

@@ -9,9 +9,8 @@ Polars hands an expression over as JSON whose form no release promises. What is 
 
 import json
 from collections.abc import Callable
-from functools import reduce
 from io import StringIO
-from operator import and_, eq, ge, gt, le, lt, ne, or_
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from hudi_bridge.connectors.polars.types import type_of
+from hudi_bridge.engines import Joined, joined_by_and, joined_by_or
 
 ArrowType: TypeAlias = Any
 _Node: TypeAlias = Any
@@ -49,10 +49,11 @@ def condition_of(predicate: pl.Expr, columns: pa.Schema) -> pc.Expression | None
     """A condition of Arrow that all rows meet that pass the predicate; None if there is none."""
     try:
         tree = json.loads(predicate.meta.serialize(format="json"))
-    except (pl.exceptions.PolarsError, ValueError):
-        # Functions of Python, for one, have no JSON.
+        found = _Translation(columns).condition(tree, is_true=True)
+    except (pl.exceptions.PolarsError, ValueError, RecursionError):
+        # Functions of Python have no JSON, and Python has its own limit of levels.
         return None
-    return _Translation(columns).condition(tree, is_true=True)
+    return None if found is None else found.condition
 
 
 class _Translation:
@@ -61,7 +62,7 @@ class _Translation:
     def __init__(self, columns: pa.Schema) -> None:
         self._columns = columns
 
-    def condition(self, node: _Node, *, is_true: bool) -> pc.Expression | None:
+    def condition(self, node: _Node, *, is_true: bool) -> Joined | None:
         """A condition that all rows meet for which the node is true or, if ``is_true`` is not, false.
 
         Both are asked for, since NOT makes false of true, and null of null.
@@ -71,7 +72,7 @@ class _Translation:
                 "BinaryExpr": {"left": left, "op": "And" | "LogicalAnd" | "Or" | "LogicalOr" as name, "right": right}
             }:
                 sides = [self.condition(side, is_true=is_true) for side in (left, right)]
-                return _all(sides) if name.endswith("And") == is_true else _any(sides)
+                return joined_by_and(sides) if name.endswith("And") == is_true else joined_by_or(sides)
             case {"BinaryExpr": {"left": left, "op": str(name), "right": right}} if name in _COMPARISONS:
                 return self._compared(left, name if is_true else _OPPOSITES[name], right)
             case {"Function": {"input": [inner], "function": {"Boolean": "Not"}}}:
@@ -88,23 +89,23 @@ class _Translation:
                 field = self._field(node)
                 if field is None or not types.is_boolean(field[1]):
                     return None
-                return _all([field[0] if is_true else ~field[0]])
+                return Joined(field[0] if is_true else ~field[0])
         return None
 
-    def _compared(self, left: _Node, name: str, right: _Node) -> pc.Expression | None:
+    def _compared(self, left: _Node, name: str, right: _Node) -> Joined | None:
         field = self._field(left)
         if field is None or (types.is_floating(field[1]) and name not in _WITHOUT_NAN):
             return None
         value = _value(right, field[1])
-        return None if value is None else _COMPARISONS[name](field[0], value)
+        return None if value is None else Joined(_COMPARISONS[name](field[0], value))
 
-    def _null_test(self, inner: _Node, *, is_null: bool) -> pc.Expression | None:
+    def _null_test(self, inner: _Node, *, is_null: bool) -> Joined | None:
         field = self._field(inner)
         if field is None:
             return None
-        return _all([field[0].is_null() if is_null else field[0].is_valid()])
+        return Joined(field[0].is_null() if is_null else field[0].is_valid())
 
-    def _listed(self, inner: _Node, listed: _Node, *, is_true: bool) -> pc.Expression | None:
+    def _listed(self, inner: _Node, listed: _Node, *, is_true: bool) -> Joined | None:
         field = self._field(inner)
         # Arrow looks floats up by their bits, which differ between 0.0 and -0.0.
         if field is None or types.is_floating(field[1]):
@@ -113,18 +114,18 @@ class _Translation:
         if values is None or values.null_count:
             return None
         found = field[0].isin(values)
-        return _all([found] if is_true else [~found, field[0].is_valid()])
+        return Joined(found if is_true else ~found & field[0].is_valid())
 
-    def _between(self, inner: _Node, low: _Node, high: _Node, closed: str) -> pc.Expression | None:
+    def _between(self, inner: _Node, low: _Node, high: _Node, closed: str) -> Joined | None:
         field = self._field(inner)
         if field is None:
             return None
         # NaN may pass the lower bound, never the upper one.
         ends = [
-            None if value is None else _COMPARISONS[name](field[0], value)
+            None if value is None else Joined(_COMPARISONS[name](field[0], value))
             for name, value in zip(_BOUNDS[closed], (_value(low, field[1]), _value(high, field[1])), strict=True)
         ]
-        return None if any(end is None for end in ends) else _all(ends)
+        return None if any(end is None for end in ends) else joined_by_and(ends)
 
     def _field(self, node: _Node) -> _Field | None:
         """A column, or a field of structs, with its type."""
@@ -170,13 +171,3 @@ def _values(node: _Node, kind: ArrowType) -> "pa.Array[Any] | None":
         # NaN, for one, has no JSON; and not every decimal has the scale of the column.
         return None
     return found
-
-
-def _all(conditions: list[pc.Expression | None]) -> pc.Expression | None:
-    known = [condition for condition in conditions if condition is not None]
-    return reduce(and_, known) if known else None
-
-
-def _any(conditions: list[pc.Expression | None]) -> pc.Expression | None:
-    known = [condition for condition in conditions if condition is not None]
-    return reduce(or_, known) if len(known) == len(conditions) else None

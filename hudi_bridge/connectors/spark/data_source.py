@@ -21,6 +21,7 @@ from hudi_bridge.connectors.spark.plan import PinnedQuery, Plan, selected
 from hudi_bridge.connectors.spark.stream import HudiBridgeStreamReader, stream_options
 from hudi_bridge.connectors.spark.tasks import read_task
 from hudi_bridge.connectors.spark.types import spark_schema
+from hudi_bridge.engines import MOST_PARTS
 from hudi_bridge.errors import QueryError
 
 FORMAT = "hudi_bridge"
@@ -113,7 +114,8 @@ class FilteringReader(HudiBridgeReader):
         """The filters that Spark must apply itself."""
         for pushed in filters:
             condition = condition_of(pushed)
-            if condition is None or expression_of(condition, self._query.full_schema) is None:
+            is_full = len(self._conditions) == MOST_PARTS
+            if condition is None or is_full or expression_of(condition, self._query.full_schema) is None:
                 yield pushed
             else:
                 self._conditions.append(condition)

@@ -6,12 +6,13 @@ In Spark, NaN is the greatest number and equals itself. Conditions that Arrow co
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import reduce
-from operator import eq, ge, gt, le, lt, or_
+from operator import eq, ge, gt, le, lt
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from hudi_bridge.engines import one_of
 
 Literal: TypeAlias = Any
 _Comparison = Callable[[pc.Expression, Any], pc.Expression]
@@ -91,9 +92,9 @@ def _holds(
 ) -> pc.Expression | None:
     if name in _TEXT:
         return _TEXT[name](column, values[0].as_py()) if pa.types.is_string(kind) else None
-    if name in ("In", "EqualTo", "EqualNullSafe"):
-        return reduce(or_, (eq(column, value) for value in values)) if values else None
-    comparison = _COMPARISONS.get(name)
+    if name == "In":
+        return one_of(column, pa.array([value.as_py() for value in values], kind)) if values else None
+    comparison = _COMPARISONS.get("EqualTo" if name == "EqualNullSafe" else name)
     if comparison is None:
         return None
     holds = comparison(column, values[0])

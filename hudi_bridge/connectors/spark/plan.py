@@ -9,8 +9,6 @@ import os
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import and_
 from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
@@ -21,7 +19,7 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.spark.filters import Condition, expression_of
 from hudi_bridge.connectors.spark.options import BEGIN, SparkOptions, SparkQuery
 from hudi_bridge.dataset import HudiDataset
-from hudi_bridge.engines import Split
+from hudi_bridge.engines import Joined, Split, joined_by_and
 from hudi_bridge.errors import QueryError
 from hudi_bridge.inspection import SPLITS_SCHEMA
 from hudi_bridge.splits.split import ReadContext
@@ -191,10 +189,13 @@ def selected(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
 
 
 def _filter(conditions: Sequence[Condition], schema: pa.Schema) -> pc.Expression | None:
-    """The conjunction of the conditions, without those that Arrow cannot express; None if none is left."""
-    expressions = [expression_of(condition, schema) for condition in conditions]
-    known = [expression for expression in expressions if expression is not None]
-    return reduce(and_, known) if known else None
+    """The conjunction of the conditions, without those that Arrow cannot express; None if none is left.
+
+    Of more than ``MOST_PARTS`` conditions, some are left out.
+    """
+    expressions = (expression_of(condition, schema) for condition in conditions)
+    joined = joined_by_and(Joined(expression) for expression in expressions if expression is not None)
+    return None if joined is None else joined.condition
 
 
 def pack(weights: Sequence[int], task_bytes: int, parallelism: int | None) -> list[list[int]]:

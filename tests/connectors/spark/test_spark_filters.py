@@ -7,7 +7,12 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import datasource as spark_filters
 
+from hudi_bridge.connectors.spark.data_source import FilteringReader
 from hudi_bridge.connectors.spark.filters import Condition, condition_of, expression_of
+from hudi_bridge.connectors.spark.options import parse_options
+from hudi_bridge.connectors.spark.plan import PinnedQuery
+from hudi_bridge.engines import MOST_PARTS
+from tests.golden_cases import golden_table
 
 NAN = float("nan")
 ROWS = pa.table(
@@ -47,6 +52,14 @@ def condition(name: str, column: str, *values: Any, negated: bool = False) -> Co
         (condition("EqualNullSafe", "n", 2, negated=True), [0, 2, 3]),
         (condition("In", "n", 1, 3), [0, 3]),
         (condition("In", "n", 1, 3, negated=True), [1]),
+        (condition("In", "x", 0.0, 1.0), [0, 3]),
+        (condition("In", "x", 0.0, 7.0, negated=True), [0, 1]),
+        (condition("In", "d", "1.50", "-1.0"), [0, 3]),
+        (condition("In", "day", "2026-01-01"), [0]),
+        (condition("In", "t", dt.datetime(1970, 1, 1, tzinfo=dt.UTC)), [0]),
+        (condition("In", "b", "true"), [0, 3]),
+        (condition("In", "st.a", 3, 4), [3]),
+        (condition("In", "n", *range(2, 90_000)), [1, 3]),
         (condition("IsNull", "n"), [2]),
         (condition("IsNull", "n", negated=True), [0, 1, 3]),
         (condition("IsNotNull", "st.a"), [0, 3]),
@@ -70,7 +83,7 @@ def condition(name: str, column: str, *values: Any, negated: bool = False) -> Co
         (condition("StringEndsWith", "s", "b"), [0, 1]),
         (condition("StringContains", "s", "c"), [3]),
     ],
-    ids=str,
+    ids=lambda one: str(one)[:200],
 )
 def test_conditions_mean_what_they_mean_to_spark(taken: Condition, expected: list[int]) -> None:
     assert passing(taken) == expected
@@ -111,3 +124,21 @@ def test_filters_of_spark_become_conditions() -> None:
     }
     assert {one: condition_of(one) for one in pushed} == pushed
     assert isinstance(expression_of(condition("IsNull", "n"), ROWS.schema), pc.Expression)
+
+
+def test_of_many_filters_those_that_arrow_cannot_take_are_left_to_spark() -> None:
+    query = PinnedQuery.of(parse_options({"path": str(golden_table("a_story_v9_120"))}))
+    reader = FilteringReader(query, query.full_schema.names, None)
+    name = query.full_schema.names[0]
+    pushed = [spark_filters.Not(spark_filters.EqualTo((name,), str(number))) for number in range(12_000)]
+    assert list(reader.pushFilters(pushed)) == pushed[MOST_PARTS:]
+    assert reader.partitions()
+
+
+def test_a_condition_of_many_parts_chooses_by_some_of_them() -> None:
+    query = PinnedQuery.of(parse_options({"path": str(golden_table("a_story_v9_120"))}))
+    name = query.full_schema.names[0]
+    listing = query.listing(
+        conditions=[condition("EqualTo", name, str(number), negated=True) for number in range(12_000)]
+    )
+    assert len(listing.splits) == len(query.listing().splits)
