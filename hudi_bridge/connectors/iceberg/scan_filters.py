@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions.literals import AboveMax, BelowMin, literal
@@ -137,6 +138,9 @@ class ScanFilter:
             if not isinstance(kind, _COMPARED) or (negated and isinstance(kind, FloatType | DoubleType)):
                 # Where NaN is neither less nor greater, the negation of a comparison is not the opposite one.
                 return True
+            if isinstance(kind, FloatType) and name in ("not-eq", "not-in"):
+                # To a client that compares doubles, no float may equal the literal.
+                return True
             if name in _OF_TWO_OPERANDS:
                 value = _value(predicate["right"] if "right" in predicate else predicate["value"], kind)
                 test = _compared(name, column, value, kind)
@@ -198,7 +202,7 @@ def _value(value: Any, kind: PrimitiveType) -> "pa.Scalar[Any]":  # noqa: ANN401
         number = float(value)
         if math.isnan(number):
             raise ValueError
-        return pa.scalar(number, pa.float64())
+        return _single(number) if isinstance(kind, FloatType) else pa.scalar(number, pa.float64())
     given: Any = value
     converted = literal(given).to(kind)
     if isinstance(converted, AboveMax | BelowMin):
@@ -216,6 +220,24 @@ def _value(value: Any, kind: PrimitiveType) -> "pa.Scalar[Any]":  # noqa: ANN401
         case _:
             plain: pa.Scalar[Any] = pa.scalar(converted.value)
             return plain
+
+
+def _single(number: float) -> "pa.Scalar[Any]":
+    """The float of 32 bits nearest to a number: what is less than the number is not greater than that float.
+
+    Raises:
+        ValueError: no float is near, or another is as near, which the client may have meant.
+    """
+    rounded = pa.scalar(number, pa.float32())
+    nearest: float = rounded.as_py()
+    if math.isinf(nearest) and nearest != number:
+        raise ValueError
+    with np.errstate(all="ignore"):
+        # Where there is none, infinity follows.
+        other = float(np.nextafter(np.float32(nearest), np.float32(math.copysign(math.inf, number - nearest))))
+    if number != nearest and number - nearest == other - number:
+        raise ValueError
+    return rounded
 
 
 def _array(values: "Sequence[pa.Scalar[Any]]") -> "pa.Array[Any]":

@@ -5,6 +5,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -29,6 +30,7 @@ FIELDS: list[tuple[str, pa.DataType]] = [
     ("time", pa.timestamp("us")),
     ("price", pa.decimal128(5, 2)),
     ("real", pa.float64()),
+    ("single", pa.float32()),
     ("inside", pa.struct([("x", pa.int32())])),
 ]
 SCHEMA = pa.schema(FIELDS)
@@ -43,6 +45,9 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "time": st.integers(0, 10**6).map(lambda micros: EPOCH + dt.timedelta(microseconds=micros)),
     "price": st.decimals(-2, 2, places=2),
     "real": st.sampled_from([-1.5, -0.0, 0.0, 1.0, float("nan"), float("inf")]),
+    "single": st.sampled_from(
+        [-1.5, -0.0, 0.0, 0.1, 7.038531e-26, 16777217.0, 3.4028235e38, 3.5e38, float("nan"), float("inf")]
+    ),
 }
 COMPARED = (
     expressions.EqualTo,
@@ -59,7 +64,7 @@ def single_tests(draw: st.DrawFn) -> Any:
     name = draw(st.sampled_from(sorted(VALUES)))
     value = VALUES[name].filter(lambda one: one == one)  # noqa: PLR0124 - NaN is no literal
     kinds = ["compare", "null", "in"]
-    kinds += ["start"] if name == "text" else ["nan"] if name == "real" else []
+    kinds += ["start"] if name == "text" else ["nan"] if name in ("real", "single") else []
     match draw(st.sampled_from(kinds)):
         case "compare":
             return draw(st.sampled_from(COMPARED))(name, draw(value))
@@ -92,10 +97,32 @@ def test_no_row_that_passes_the_filter_is_ruled_out(given_filter: Any, rows: lis
     document = json.loads(PlanTableScanRequest(filter=given_filter).model_dump_json(by_alias=True))["filter"]
     condition = condition_of(document)
     table = pa.Table.from_pylist([row | {"number": number} for number, row in enumerate(rows)], with_number())
+    rows = [row | {"single": one} for row, one in zip(rows, table.column("single").to_pylist(), strict=True)]
     left = table if condition is None else table.filter(condition)
     passes = expression_evaluator(COLUMNS.schema, given_filter, case_sensitive=True)
     kept = {number for number, row in enumerate(rows) if passes(Record(*in_iceberg(row)))}
     assert kept <= set(left.column("number").to_pylist())
+
+
+SINGLES = [0.1, 0.3, 1e-45, 7.0385307e-26, 16777216.0, 16777218.0, 3.4028235e38, -0.1]
+
+
+@pytest.mark.parametrize("name", ["eq", "not-eq", "lt", "lt-eq", "gt", "gt-eq", "in", "not-in"])
+@pytest.mark.parametrize("literal", [*SINGLES, 7.038531e-26, 16777217.0, 3.5e38, -3.5e38])
+def test_floats_are_compared_as_floats_and_as_doubles(name: str, literal: float) -> None:
+    """Some clients have floats as literals and write them with the fewest digits; others compare doubles."""
+    stored = np.array([*SINGLES, np.nextafter(np.float32(0.1), np.float32(0))], np.float32)
+    value = {"values": [literal]} if name.endswith("in") else {"value": literal}
+    condition = condition_of({"type": name, "term": "single", **value})
+    table = pa.table({"single": stored})
+    left = table if condition is None else table.filter(condition)
+    as_float = pa.scalar(str(literal)).cast(pa.float32()).as_py()
+    for one, values in ((np.float32(as_float), stored), (literal, stored.astype(np.float64))):
+        passes = {"eq": values == one, "lt": values < one, "lt-eq": values <= one, "gt": values > one}
+        passes |= {"in": passes["eq"], "not-in": ~passes["eq"], "not-eq": ~passes["eq"], "gt-eq": values >= one}
+        assert set(stored[passes[name]].tolist()) <= set(left.column("single").to_pylist())
+    if name == "eq" and literal in (0.1, 0.3):
+        assert left.num_rows == 1
 
 
 def with_number() -> pa.Schema:
