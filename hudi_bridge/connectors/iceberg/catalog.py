@@ -6,6 +6,7 @@ from threading import Lock
 from typing import Any
 
 from hudi_bridge.config import QueryType
+from hudi_bridge.connectors.iceberg.kept_plans import KeptPlans
 from hudi_bridge.connectors.iceberg.planned_snapshots import PlannedSnapshots
 from hudi_bridge.connectors.iceberg.scan_requests import ScanRequest
 from hudi_bridge.connectors.iceberg.served_table import Published, ServedTable, SnapshotSettings
@@ -49,6 +50,7 @@ class Catalog:
         self._lock = Lock()
         self._snapshots: dict[tuple[str, QueryType], TableSnapshots] = {}
         self._planned: dict[tuple[str, QueryType], PlannedSnapshots] = {}
+        self._plans = KeptPlans()
 
     def load(self, namespace: Namespace, name: str) -> Published:
         """The current state of a table, or the state that its name asks for (``parse_table_name``).
@@ -124,7 +126,8 @@ class Catalog:
                     settings=self._settings_of(storage),
                     merging=self._merging.of(storage),
                 )
-                self._planned[key] = PlannedSnapshots(served, self._scratch_of(storage, query_type, planned=True))
+                scratch = self._scratch_of(storage, query_type, planned=True)
+                self._planned[key] = PlannedSnapshots(served, scratch, self._plans)
             return self._planned[key]
 
     def _scratch_of(self, storage: Storage, query_type: QueryType, *, planned: bool) -> Scratch:

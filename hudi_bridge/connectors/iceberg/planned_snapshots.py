@@ -12,10 +12,10 @@ client asks for a plan instead. A plan builds its slices in steps, one for each 
 Any number of services may use one folder. A plan is known to the service that made it alone.
 """
 
+import json
 import logging
 import time
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
@@ -26,7 +26,9 @@ from pyiceberg.schema import Schema
 
 from hudi_bridge.connectors.iceberg.garbage import Garbage
 from hudi_bridge.connectors.iceberg.given_slices import GivenSlices
+from hudi_bridge.connectors.iceberg.kept_plans import KeptPlans, Plan, Scan
 from hudi_bridge.connectors.iceberg.metadata import epoch_ms
+from hudi_bridge.connectors.iceberg.model_json import model_json
 from hudi_bridge.connectors.iceberg.name_mapping import Ids, names_to_ids
 from hudi_bridge.connectors.iceberg.scan_filters import ScanFilter
 from hudi_bridge.connectors.iceberg.scan_requests import ScanRequest
@@ -38,7 +40,7 @@ from hudi_bridge.connectors.iceberg.snapshot_builder import snapshot_builder
 from hudi_bridge.connectors.iceberg.snapshot_records import TABLES, SnapshotRecords
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.dataset import HudiDataset
-from hudi_bridge.engines import column_ids
+from hudi_bridge.engines import column_ids, identity
 from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError, QueryError
 from hudi_bridge.operations import operation
 from hudi_bridge.splits.split import RealtimeFileSplit
@@ -47,10 +49,14 @@ from hudi_bridge.timeline.instant import InstantLike
 
 _SLICES_AT_ONCE = 64
 """How many slices a request builds at most, so that clients get tasks before all are built."""
-_MOST_PLANS = 256
 _MOST_TRIES = 3
 _CHECK_SECONDS = 60.0
 _NO_PLAN = "there is no such plan, or no longer"
+_NO_TASK = "there is no such plan task, or no longer"
+_SLICES_OF_A_STATE = 100
+"""As many slices take the memory of what a scan knows of its table."""
+_BYTES_OF_A_SLICE = 100
+"""So many bytes of a filter, as text, take the memory of a slice."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -68,23 +74,11 @@ class _State:
     builder: SliceBuilder
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
-    """The steps of a scan: the slices of the ``first``, and those of the others by plan task."""
-
-    id: str
-    state: _State
-    residual: Any
-    with_statistics: frozenset[int]
-    first: Sequence[RealtimeFileSplit]
-    tasks: dict[str, Sequence[RealtimeFileSplit]]
-
-
 class PlannedSnapshots:
     """The scans of one table for one query type. Thread-safe: slices are built for one request at a time."""
 
-    def __init__(self, served: ServedTable, scratch: Scratch) -> None:
-        """The scans of a table.
+    def __init__(self, served: ServedTable, scratch: Scratch, plans: KeptPlans) -> None:
+        """The scans of a table, whose plans are kept among ``plans``.
 
         Raises:
             QueryError: the scratch folder lies within the table.
@@ -96,7 +90,8 @@ class PlannedSnapshots:
         self._records = SnapshotRecords(scratch)
         self._published = PublishedMetadata(served, scratch)
         self._builder = snapshot_builder(served, scratch)
-        self._plans: OrderedDict[str, _Plan] = OrderedDict()
+        self._name = scratch.storage.location()
+        self._plans = plans
         self._given = GivenSlices(scratch, served.settings.keep_seconds)
         self._garbage = Garbage(scratch, served.settings.keep_seconds)
         self._checked = -_CHECK_SECONDS
@@ -107,6 +102,7 @@ class PlannedSnapshots:
         Raises:
             HudiReadError: the table cannot be read.
         """
+        self._plans.forget_unused()
         with self._lock:
             state = self._state(as_of)
             keep = self._served.settings.keep
@@ -138,12 +134,11 @@ class PlannedSnapshots:
             HudiReadError: a slice cannot be read.
         """
         with self._lock:
-            plan = self._plans.get(task.partition(".")[0])
-            splits = None if plan is None else plan.tasks.get(task)
-            if plan is None or splits is None:
-                raise NoSuchPlanError("there is no such plan task, or no longer")
-            self._plans.move_to_end(plan.id)
-            return self._scan_tasks(plan, splits)
+            plan = self._plans.find(self._name, task.partition(".")[0])
+            tasks = [] if plan is None else _tasks(plan)
+            if plan is None or task not in tasks:
+                raise NoSuchPlanError(_NO_TASK)
+            return self._scan_tasks(plan, 1 + tasks.index(task))
 
     def result(self, id_: str) -> dict[str, Any]:
         """What the plan was answered with: ``FetchPlanningResult`` as JSON.
@@ -153,9 +148,7 @@ class PlannedSnapshots:
             HudiReadError: a slice cannot be read.
         """
         with self._lock:
-            if id_ not in self._plans:
-                raise NoSuchPlanError(_NO_PLAN)
-            return self._completed(self._plans[id_])
+            return self._completed(self._plan(id_))
 
     def cancel(self, id_: str) -> None:
         """Forget a plan.
@@ -164,8 +157,13 @@ class PlannedSnapshots:
             NoSuchPlanError: there is no such plan.
         """
         with self._lock:
-            if self._plans.pop(id_, None) is None:
-                raise NoSuchPlanError(_NO_PLAN)
+            self._plans.forget(self._plan(id_))
+
+    def _plan(self, id_: str) -> Plan:
+        plan = self._plans.find(self._name, id_)
+        if plan is None:
+            raise NoSuchPlanError(_NO_PLAN)
+        return plan
 
     def _planned(self, as_of: InstantLike | None, request: ScanRequest) -> dict[str, Any]:
         with self._lock:
@@ -174,37 +172,50 @@ class PlannedSnapshots:
             if request.snapshot_id is not None and request.snapshot_id != newest.record.snapshot_id:
                 asked = self._state(self._instant_of(request.snapshot_id))
             bound_to = (asked if request.use_snapshot_schema else newest).record.columns.schema
-            columns, case_sensitive = asked.record.columns, request.case_sensitive
-            filters = ScanFilter(bound_to=bound_to, columns=columns, case_sensitive=case_sensitive)
-            condition = None if request.filter is None else filters.condition(request.filter)
             with operation(_LOG, "plan", table=self._served.storage.shown_path, instant=asked.record.instant):
-                splits = _splits(asked.dataset, condition)
+                scan = self._scan(asked, bound_to, request)
             asked.table.require_files_of(asked.record.instant)
-            self._builder.require_within_roots(splits)
-            id_ = uuid4().hex
-            steps = [splits[start : start + _SLICES_AT_ONCE] for start in range(0, len(splits), _SLICES_AT_ONCE)]
-            plan = _Plan(
-                id=id_,
-                state=asked,
-                residual=request.filter,
+            self._builder.require_within_roots(scan.splits)
+            case_sensitive = request.case_sensitive
+            plan = Plan(
+                id=uuid4().hex,
+                table=self._name,
+                scan=scan,
                 with_statistics=frozenset(
                     bound_to.find_field(name, case_sensitive).field_id
                     for name in request.stats_fields
                     if _has_field(bound_to, name, case_sensitive=case_sensitive)
                 ),
-                first=steps[0] if steps else (),
-                tasks={f"{id_}.{number}": step for number, step in enumerate(steps[1:], 1)},
             )
             completed = self._completed(plan)
-            self._plans[id_] = plan
-            while len(self._plans) > _MOST_PLANS:
-                self._plans.popitem(last=False)
+            self._plans.add(plan)
             self._served.settings.counters.add("scans_planned_total")
-            return completed | {"plan-id": id_}
+            return completed | {"plan-id": plan.id}
 
-    def _completed(self, plan: _Plan) -> dict[str, Any]:
-        more = {"plan-tasks": list(plan.tasks)} if plan.tasks else {}
-        return {"status": "completed"} | self._scan_tasks(plan, plan.first) | more
+    def _scan(self, asked: _State, bound_to: Schema, request: ScanRequest) -> Scan:
+        """The scan of a state that a request asks for, which other plans may have already."""
+        record, residual, case_sensitive = asked.record, request.filter, request.case_sensitive
+        text = json.dumps(residual)
+        meaning = (model_json(bound_to), case_sensitive, text)
+        known = identity(self._name, record.instant, record.state, asked.builder.identity, *meaning)
+        scan = self._plans.scan(known)
+        if scan is not None:
+            return scan
+        filters = ScanFilter(bound_to=bound_to, columns=record.columns, case_sensitive=case_sensitive)
+        condition = None if residual is None else filters.condition(residual)
+        splits = _splits(asked.dataset, condition)
+        return Scan(
+            identity=known,
+            record=record,
+            builder=asked.builder,
+            residual=residual,
+            splits=splits,
+            weight=len(splits) + _SLICES_OF_A_STATE + len(text) // _BYTES_OF_A_SLICE,
+        )
+
+    def _completed(self, plan: Plan) -> dict[str, Any]:
+        tasks = _tasks(plan)
+        return {"status": "completed"} | self._scan_tasks(plan, 0) | ({"plan-tasks": tasks} if tasks else {})
 
     def _instant_of(self, snapshot_id: int) -> str:
         for record in self._records.all():
@@ -212,13 +223,15 @@ class PlannedSnapshots:
                 return record.instant
         raise QueryError("snapshot-id", str(snapshot_id), "a snapshot that the table has been loaded with")
 
-    def _scan_tasks(self, plan: _Plan, splits: Sequence[RealtimeFileSplit]) -> dict[str, Any]:
-        builder, settings = plan.state.builder, self._served.settings
+    def _scan_tasks(self, plan: Plan, step: int) -> dict[str, Any]:
+        """The tasks of a step of the plan: the slices of the first come with the plan, the others by plan task."""
+        scan, settings = plan.scan, self._served.settings
+        splits = scan.splits[step * _SLICES_AT_ONCE : (step + 1) * _SLICES_AT_ONCE]
         self._refresh_slices()
-        files = self._builder.slices.files_of(splits, builder, settings.builders, settings.counters)
+        files = self._builder.slices.files_of(splits, scan.builder, settings.builders, settings.counters)
         self._given.give(one.name for one in files)
-        record = plan.state.record
-        return scan_tasks(files, record.columns.schema, record.spec, plan.residual, plan.with_statistics)
+        record = scan.record
+        return scan_tasks(files, record.columns.schema, record.spec, scan.residual, plan.with_statistics)
 
     def _state(self, as_of: InstantLike | None) -> _State:
         """The table as clients know it after this: a new instant gets a record."""
@@ -287,6 +300,12 @@ class PlannedSnapshots:
         self._given.forget_past()
         removed = self._garbage.remove(self._records, self._given.needed())
         settings.counters.add("files_removed_total", removed)
+
+
+def _tasks(plan: Plan) -> list[str]:
+    """The names of the plan tasks, one for each step but the first."""
+    steps = len(range(0, len(plan.scan.splits), _SLICES_AT_ONCE))
+    return [f"{plan.id}.{number}" for number in range(1, steps)]
 
 
 def _splits(dataset: HudiDataset, condition: pc.Expression | None) -> list[RealtimeFileSplit]:

@@ -75,8 +75,8 @@ class SliceBuilder:
     mapped: frozenset[str] | None = None
 
     @cached_property
-    def _identity(self) -> str:
-        """The part of the identity that all slices share."""
+    def identity(self) -> str:
+        """A hash of what all slices share."""
         return context_identity(
             self.context,
             FORMAT,
@@ -92,7 +92,7 @@ class SliceBuilder:
 
     def key(self, split: RealtimeFileSplit) -> str:
         """The cache key of a slice, which does not depend on which log blocks count."""
-        return slice_identity(split, self._identity)[:32]
+        return slice_identity(split, self.identity)[:32]
 
     def build(self, split: RealtimeFileSplit) -> SliceFiles:
         """The files of a slice; those in the scratch folder are complete when this returns.

@@ -13,7 +13,7 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.rest.scan_planning import PlanCompleted
 
-from hudi_bridge.connectors.iceberg import planned_snapshots
+from hudi_bridge.connectors.iceberg import kept_plans, planned_snapshots
 from hudi_bridge.connectors.iceberg.server import IcebergService
 from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options
 from tests.connectors.iceberg.test_iceberg_golden import KEYS, differences_of_rows, golden_service
@@ -139,10 +139,59 @@ def test_tasks_come_in_steps(service: IcebergService, monkeypatch: pytest.Monkey
 
 
 def test_plans_that_nobody_asks_for_are_forgotten(service: IcebergService, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planned_snapshots, "_MOST_PLANS", 2)
-    body = json.dumps({"filter": {"type": "eq", "term": "part", "value": 1}}).encode()
-    plans = [post(service, "many/plan", body)[1]["plan-id"] for _ in range(3)]
-    assert [post(service, f"many/plan/{one}", b"", "GET")[0] for one in plans] == [404, 200, 200]
+    monkeypatch.setattr(kept_plans, "_MOST_SLICES", 303)
+    bodies = [json.dumps({"filter": {"type": "eq", "term": "part", "value": one}}).encode() for one in (1, 1, 2, 3)]
+    plans = [post(service, "many/plan", body)[1]["plan-id"] for body in bodies]
+    assert [post(service, f"many/plan/{one}", b"", "GET")[0] for one in plans] == [404, 404, 200, 200]
+    monkeypatch.setattr(kept_plans, "_UNUSED_SECONDS", 0)
+    assert post(service, f"many/plan/{plans[-1]}", b"", "GET")[0] == 404
+
+
+def test_plans_of_the_same_state_and_filter_share_their_slices(
+    service: IcebergService, many: TableWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[Any] = []
+    splits_of = planned_snapshots._splits
+
+    def counted(*given: Any) -> Any:
+        listed.append(given)
+        return splits_of(*given)
+
+    monkeypatch.setattr(planned_snapshots, "_splits", counted)
+    monkeypatch.setattr(planned_snapshots, "_SLICES_AT_ONCE", 30)
+    body = {"filter": {"type": "lt", "term": "part", "value": 40}}
+    first, second = (post(service, "many/plan", json.dumps(body).encode())[1] for _ in range(2))
+    assert len(listed) == 1
+    assert first["plan-id"] != second["plan-id"]
+    assert first["file-scan-tasks"] == second["file-scan-tasks"]
+    assert post(service, f"many/plan/{first['plan-id']}", b"", "DELETE") == (204, None)
+    (task,) = second["plan-tasks"]
+    status, more = post(service, "many/tasks", json.dumps({"plan-task": task}).encode())
+    assert (status, len(more["file-scan-tasks"])) == (200, 20)
+    with_statistics = post(service, "many/plan", json.dumps(body | {"stats-fields": ["ts"]}).encode())[1]
+    assert "lower-bounds" in with_statistics["file-scan-tasks"][1]["data-file"]
+    assert len(listed) == 1
+    post(service, "many/plan", json.dumps(body | {"case-sensitive": False}).encode())
+    assert len(listed) == 2
+    block = many.data_block(at(3), [{"id": "k7", "ts": 3, "value": "newest", "part": 7}])
+    many.log_file(at(3), [block], base_instant=at(1), partition="part=007", file_id="f7")
+    many.commit(at(3))
+    third = post(service, "many/plan", json.dumps(body).encode())[1]
+    assert len(listed) == 3
+    assert third["file-scan-tasks"] != first["file-scan-tasks"]
+
+
+def test_a_plan_is_known_by_the_name_of_its_table_alone(service: IcebergService, many: TableWriter) -> None:
+    TableWriter(folder=many.folder.parent / "other").create().commit(at(1))
+    plan = post(service, "many/plan", b"{}")[1]
+    tasks = json.dumps({"plan-task": plan["plan-tasks"][0]}).encode()
+    for name in ("other", "many__ro"):
+        assert post(service, f"{name}/tasks", tasks)[0] == 404
+        assert post(service, f"{name}/plan/{plan['plan-id']}", b"", "GET")[0] == 404
+        assert post(service, f"{name}/plan/{plan['plan-id']}", b"", "DELETE")[0] == 404
+    assert post(service, "many/tasks", tasks)[0] == 200
+    for wrong in ("", "x", plan["plan-id"], f"{plan['plan-id']}.0", f"{plan['plan-id']}.2", f"{plan['plan-id']}.1.1"):
+        assert post(service, "many/tasks", json.dumps({"plan-task": wrong}).encode())[0] == 404
 
 
 def test_tasks_have_the_residual_and_the_statistics_that_were_asked_for(service: IcebergService) -> None:
