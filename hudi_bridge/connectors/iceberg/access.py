@@ -139,10 +139,12 @@ class Access:
         name, _, expires = content.partition("~")
         try:
             client_id = base64.urlsafe_b64decode(name).decode()
+            secret, reader = self.clients.get(client_id, ("", None))
+            expected = _signature(secret, content)
         except ValueError:
+            # What is not UTF-8 has not been signed here.
             return None
-        secret, reader = self.clients.get(client_id, ("", None))
-        if reader is None or not _same(_signature(secret, content), signature):
+        if reader is None or not _same(expected, signature):
             return None
         return client_id, int(expires)
 

@@ -164,7 +164,9 @@ def test_tokens_are_asked_for_as_oauth_has_it(service: IcebergService) -> None:
         found, answer = asked(service, "oauth/tokens", None, body)
         assert (found, answer["error"]) == (status, kind), body
     name, expires, signature = token.split("~")
-    for forged in (f"{name}~{int(expires) + 1}~{signature}", f"YWxs~{expires}~{signature}", "~~", "é~1~2", "%~1~a"):
+    forgeries = [f"{name}~{int(expires) + 1}~{signature}", f"YWxs~{expires}~{signature}", "~~", "é~1~2", "%~1~a"]
+    # A header may have bytes that are not UTF-8.
+    for forged in (*forgeries, f"{name}~1\udcff~0", f"{name}~1~\udcff"):
         with pytest.raises(TokenRefusedError):
             ACCESS.reader_of(forged)
 
