@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -125,14 +125,17 @@ async def limited_body(request: Request, most: int) -> bytes:
     """The body of a request.
 
     Raises:
-        QueryError: it is longer than ``most`` bytes.
+        QueryError: it is longer than ``most`` bytes, or the connection ends before it.
     """
     parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise QueryError("body of the request", "a longer one", f"at most {most:,} bytes")
-        parts.append(part)
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > most:
+                raise QueryError("body of the request", "a longer one", f"at most {most:,} bytes")
+            parts.append(part)
+    except ClientDisconnect as error:
+        raise QueryError("body of the request", "the end of the connection", "a whole one") from error
     return b"".join(parts)
 
 

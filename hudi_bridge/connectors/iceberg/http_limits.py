@@ -30,13 +30,20 @@ class RequestTimeoutProtocol(H11Protocol):
     def _check_timeout(self) -> None:
         if self.transport.is_closing():
             return
-        # A request is being answered, or has been since the last look.
-        if self.cycle is not self._latest or (self.cycle is not None and not self.cycle.response_complete):
+        # A whole request is being answered, or one has begun since the last look.
+        if self.cycle is not self._latest or not self._waits_for_client():
             self._latest, self._waiting_since = self.cycle, self.loop.time()
         if self.loop.time() - self._waiting_since >= REQUEST_TIMEOUT_SECONDS:
             self.transport.abort()
         else:
             self.loop.call_later(_POLL_SECONDS, self._check_timeout)
+
+    def _waits_for_client(self) -> bool:
+        """Whether a request has to come, or the rest of a body that the service takes at once."""
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete:
+            return True
+        return cycle.more_body and not self.flow.read_paused and not cycle.waiting_for_100_continue
 
 
 class KnownHost:

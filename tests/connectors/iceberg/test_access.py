@@ -3,10 +3,13 @@
 import base64
 import json
 import logging
+import socket
 import ssl
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, OAuthError, UnauthorizedError
 
 from hudi_bridge.connectors.iceberg import access as access_module
-from hudi_bridge.connectors.iceberg import oidc
+from hudi_bridge.connectors.iceberg import http_limits, oidc
 from hudi_bridge.connectors.iceberg.access import Access, Reader, TokenRefusedError
 from hudi_bridge.connectors.iceberg.oidc import OidcIssuer
 from hudi_bridge.connectors.iceberg.rates import RateLimit
@@ -75,6 +78,10 @@ def asked(
     except urllib.error.HTTPError as error:
         with error:
             return error.status or 0, json.loads(error.read())
+
+
+def connection_to(service: IcebergService) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", int(service.url.rpartition(":")[2])), timeout=20)
 
 
 def test_readers_see_what_they_may_read(service: IcebergService) -> None:
@@ -169,6 +176,45 @@ def test_tokens_are_asked_for_as_oauth_has_it(service: IcebergService) -> None:
     for forged in (*forgeries, f"{name}~1\udcff~0", f"{name}~1~\udcff"):
         with pytest.raises(TokenRefusedError):
             ACCESS.reader_of(forged)
+
+
+def test_clients_without_a_token_cannot_hold_a_connection_by_half_a_body(
+    service: IcebergService, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(http_limits, "REQUEST_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr(http_limits, "_POLL_SECONDS", 0.05)
+    with caplog.at_level(logging.INFO), connection_to(service) as connection:
+        connection.sendall(b"POST /v1/oauth/tokens HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\ngrant_type=")
+        with suppress(ConnectionResetError):
+            assert connection.recv(1) == b""
+        wait_for_line("400 for POST: invalid_request", caplog)
+    assert "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("header", "size"), [(b"", 1 << 20), (b"Expect: 100-continue\r\n", 10)], ids=["long", "asks first"]
+)
+def test_connections_stay_open_while_the_service_does_not_take_the_body(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: bytes, size: int
+) -> None:
+    class SlowIssuer:
+        def reader_of(self, token: str) -> Reader:
+            time.sleep(1.0)
+            return Reader(name=token)
+
+    monkeypatch.setattr(http_limits, "REQUEST_TIMEOUT_SECONDS", 0.4)
+    monkeypatch.setattr(http_limits, "_POLL_SECONDS", 0.05)
+    path = b"/v1/planned/namespaces/sales/tables/orders/tasks"
+    with (
+        running(service_options(tmp_path / "scratch", [root], access=Access(issuer=SlowIssuer()))) as service,
+        connection_to(service) as connection,
+    ):
+        head = b"POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\r\n%sContent-Length: %d\r\n\r\n"
+        connection.sendall(head % (path, header, size))
+        if header:
+            assert connection.recv(100).startswith(b"HTTP/1.1 100 ")
+        connection.sendall(b"x" * size)
+        assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
 
 
 def test_a_client_may_renew_its_expired_token_with_its_secret(

@@ -165,7 +165,14 @@ def test_with_a_token_the_service_may_have_any_name(root: Path, tmp_path: Path) 
         assert answer(service, "/v1/config", **headers)[0] == 200
 
 
-@pytest.mark.parametrize("sent", [b"", b"GET /v1/config HTTP/1.1\r\nHost: localhost\r\nX: "])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET /v1/config HTTP/1.1\r\nHost: localhost\r\nX: ",
+        b"POST /v1/planned/namespaces/a/tables/b/plan HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
+    ],
+)
 def test_clients_that_send_no_whole_request_are_hung_up_on(
     service: IcebergService, sent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
