@@ -6,6 +6,7 @@ import hmac
 import math
 import time
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, Self
@@ -45,7 +46,7 @@ class Reader:
 
 
 class TokenRefusedError(Exception):
-    """Raised for a token of an issuer that does not fit; the text is for the log."""
+    """Raised for a token that names no reader; the text is for the log."""
 
 
 class TokenLacksScopeError(TokenRefusedError):
@@ -58,6 +59,9 @@ class IssuerUnavailableError(Exception):
 
 class Issuer(Protocol):
     """Somebody whose tokens name readers."""
+
+    def keys_coming(self, token: str) -> Future[None] | None:
+        """What a token has to wait for before it can be checked; None if ``reader_of`` does not wait for anything."""
 
     def reader_of(self, token: str) -> Reader:
         """The reader that a token names.
@@ -80,23 +84,11 @@ class Access:
         """With one more reader, of everything, by a token."""
         return replace(self, tokens={**self.tokens, token: Reader(name="token")})
 
-    def reader_of(self, token: str) -> Reader:
-        """The reader that a bearer token names.
-
-        Raises:
-            TokenRefusedError: there is none.
-            IssuerUnavailableError: the token cannot be checked.
-        """
+    def own_reader_of(self, token: str) -> Reader | None:
+        """The reader that a static token names, or one that was issued here; None for a token that is neither."""
         # All are compared, so that the time tells nothing.
         found = [reader for known, reader in self.tokens.items() if _same(known, token)]
-        if found:
-            return found[0]
-        issued = self._issued(token)
-        if issued is not None:
-            return issued
-        if self.issuer is None:
-            raise TokenRefusedError("an unknown token")
-        return self.issuer.reader_of(token)
+        return found[0] if found else self._issued(token)
 
     def issue(self, client_id: str, secret: str) -> str | None:
         """A token for a client; None unless the secret is that of the client.

@@ -3,6 +3,7 @@
 Source: ``OAuthTokenRequest`` and ``OAuthError`` of the Iceberg REST catalog specification; RFC 6749.
 """
 
+import asyncio
 import base64
 from collections.abc import Mapping
 from urllib.parse import parse_qsl
@@ -97,10 +98,16 @@ class Gate:
         if scheme.lower() != b"bearer":
             raise TokenRefusedError("no bearer token")
         token = given.strip().decode("utf-8", "surrogateescape")
+        own = access.own_reader_of(token)
+        if own is not None:
+            return own
         if access.issuer is None:
-            return access.reader_of(token)
-        # The issuer may have to be asked for its keys.
-        return await run_in_threadpool(access.reader_of, token)
+            raise TokenRefusedError("an unknown token")
+        # The issuer may not answer. No thread waits for it, since the other readers need them.
+        coming = access.issuer.keys_coming(token)
+        if coming is not None:
+            await asyncio.shield(asyncio.wrap_future(coming))
+        return await run_in_threadpool(access.issuer.reader_of, token)
 
     async def _token(self, request: Request, access: Access) -> Response:
         """The answer to a request for a token."""

@@ -4,12 +4,14 @@ Source: OpenID Connect Discovery 1.0; RFC 7517, 7519 and 8725.
 """
 
 import json
+import math
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,7 +33,7 @@ with needing_extra("serve", "jwt", "cryptography"):
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 _LEEWAY_SECONDS = 30
 _REFRESH_SECONDS = 10.0
-"""How often an unknown key may make the service ask the issuer again."""
+"""How often an unknown key may make the service ask the issuer again, and how soon after it has not answered."""
 _KEYS_SECONDS = 300
 _TIMEOUT_SECONDS = 10
 _MOST_BYTES = 1 << 20
@@ -52,7 +54,13 @@ class OidcIssuer:
     keys_url: str | None = None
     _lock: Lock = field(default_factory=Lock)
     _client: "jwt.PyJWKClient | None" = None
-    _refreshed: float = -_REFRESH_SECONDS
+    _keys: "tuple[jwt.PyJWK, ...]" = ()
+    _under_way: Future[None] | None = None
+    _failure: str = ""
+    # Times of the monotonic clock: of the keys, of the latest request that failed, and of that for an unknown key.
+    _keys_since: float = -math.inf
+    _failed: float = -math.inf
+    _refreshed: float = -math.inf
 
     def __post_init__(self) -> None:
         """Raises QueryError for addresses over which keys could be changed on the way.
@@ -63,6 +71,17 @@ class OidcIssuer:
         for address in (self.url, self.keys_url):
             if address is not None:
                 _require_safe(address)
+
+    def keys_coming(self, token: str) -> Future[None] | None:
+        """The request for keys that a token has to wait for; None if it can be checked or refused at once.
+
+        The future always ends without an error: ``reader_of`` tells that there are no keys.
+        """
+        try:
+            id_ = jwt.get_unverified_header(token).get("kid")
+        except (jwt.PyJWTError, ValueError):
+            return None
+        return self._coming(id_)
 
     def reader_of(self, token: str) -> Reader:
         """The reader that a token names.
@@ -94,33 +113,66 @@ class OidcIssuer:
         return Reader.of(name, _texts(claims.get(self.namespaces_claim)))
 
     def _key(self, id_: Any) -> Any:  # noqa: ANN401 - as an unchecked token has it
-        """The key of an id, which may be the only one; the issuer is asked again for one that is not known."""
+        """The key of an id, which may be the only one; the issuer is asked for one that is not known."""
+        coming = self._coming(id_)
+        if coming is not None:
+            coming.result()
         with self._lock:
-            try:
-                client = self._keys()
-                for refresh in (False, True):
-                    if refresh and not self._may_ask_again():
-                        break
-                    keys = client.get_signing_keys(refresh=refresh)
-                    found = [key for key in keys if key.key_id == id_] if id_ is not None or len(keys) > 1 else keys
-                    if found:
-                        return found[0].key
-            except (jwt.PyJWKClientError, jwt.PyJWKSetError, OSError) as error:
-                raise IssuerUnavailableError(f"the keys of {self.url} cannot be had: {error}") from error
+            found = self._known(id_)
+            if found is not None:
+                return found.key
+            if self._has_failed() or not self._has_keys():
+                raise IssuerUnavailableError(f"the keys of {self.url} cannot be had: {self._failure}")
         raise TokenRefusedError("a token signed with a key that the issuer does not have")
 
-    def _may_ask_again(self) -> bool:
-        now = time.monotonic()
-        if now - self._refreshed < _REFRESH_SECONDS:
-            return False
-        self._refreshed = now
-        return True
+    def _coming(self, id_: Any) -> Future[None] | None:  # noqa: ANN401
+        """The request under way for a key that is not known, which all share; None if there is no reason to ask."""
+        with self._lock:
+            if self._known(id_) is not None:
+                return None
+            if self._under_way is not None:
+                return self._under_way
+            if self._has_failed():
+                return None
+            if self._has_keys():
+                now = time.monotonic()
+                if now - self._refreshed < _REFRESH_SECONDS:
+                    return None
+                self._refreshed = now
+            coming = self._under_way = Future()
+        Thread(target=self._ask, args=(coming,), name="hudi-bridge-oidc", daemon=True).start()
+        return coming
 
-    def _keys(self) -> "jwt.PyJWKClient":
-        if self._client is None:
-            address = self.keys_url or _discovered(self.url)
-            self._client = jwt.PyJWKClient(address, lifespan=_KEYS_SECONDS, timeout=_TIMEOUT_SECONDS)
-        return self._client
+    def _ask(self, coming: Future[None]) -> None:
+        """Ask the issuer for its keys."""
+        keys: tuple[jwt.PyJWK, ...] = ()
+        failure = ""
+        try:
+            if self._client is None:
+                address = self.keys_url or _discovered(self.url)
+                self._client = jwt.PyJWKClient(address, cache_jwk_set=False, timeout=_TIMEOUT_SECONDS)
+            keys = tuple(self._client.get_signing_keys())
+        except Exception as error:  # noqa: BLE001 - what an issuer answers may be anything
+            failure = str(error)
+        with self._lock:
+            now = time.monotonic()
+            if keys:
+                self._keys, self._keys_since, self._failed = keys, now, -math.inf
+            else:
+                self._failure, self._failed = failure, now
+            self._under_way = None
+        coming.set_result(None)
+
+    def _known(self, id_: Any) -> "jwt.PyJWK | None":  # noqa: ANN401
+        keys = self._keys if self._has_keys() else ()
+        found = [key for key in keys if key.key_id == id_] if id_ is not None or len(keys) > 1 else keys
+        return found[0] if found else None
+
+    def _has_keys(self) -> bool:
+        return time.monotonic() - self._keys_since < _KEYS_SECONDS
+
+    def _has_failed(self) -> bool:
+        return time.monotonic() - self._failed < _REFRESH_SECONDS
 
 
 def _discovered(issuer: str) -> str:

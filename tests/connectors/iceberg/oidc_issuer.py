@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import jwt
@@ -17,12 +17,13 @@ AUDIENCE = "hudi"
 
 @dataclass(kw_only=True)
 class LoopbackIssuer:
-    """The issuer; ``asked`` are the paths that it was asked for."""
+    """The issuer; ``asked`` are the paths that it was asked for. It does not answer until ``may_answer`` is set."""
 
     url: str
     keys: dict[str, rsa.RSAPrivateKey] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     up: bool = True
+    may_answer: Event = field(default_factory=Event)
 
     def new_key(self, id_: str) -> None:
         """Sign with a new key from now on, and publish it beside the others."""
@@ -54,6 +55,7 @@ def running_issuer() -> Iterator[LoopbackIssuer]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             issuer.asked.append(self.path)
+            issuer.may_answer.wait()
             content = json.dumps(issuer.answer(self.path)).encode()
             self.send_response(200 if issuer.up else 500)
             self.send_header("Content-Length", str(len(content)))
@@ -70,6 +72,7 @@ def running_issuer() -> Iterator[LoopbackIssuer]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         issuer = LoopbackIssuer(url=f"http://127.0.0.1:{server.server_address[1]}")
         issuer.new_key("first")
+        issuer.may_answer.set()
         thread = Thread(target=server.serve_forever)
         thread.start()
         try:

@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import jwt
@@ -20,7 +21,7 @@ from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, OAuthEr
 
 from hudi_bridge.connectors.iceberg import access as access_module
 from hudi_bridge.connectors.iceberg import http_limits, oidc
-from hudi_bridge.connectors.iceberg.access import Access, Reader, TokenRefusedError
+from hudi_bridge.connectors.iceberg.access import Access, IssuerUnavailableError, Reader, TokenRefusedError
 from hudi_bridge.connectors.iceberg.oidc import OidcIssuer
 from hudi_bridge.connectors.iceberg.rates import RateLimit
 from hudi_bridge.connectors.iceberg.server import IcebergService
@@ -30,6 +31,7 @@ from tests.connectors.iceberg.certificates import certificate
 from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options, wait_for_line
 from tests.connectors.iceberg.oidc_issuer import AUDIENCE, LoopbackIssuer, running_issuer
 from tests.table_writer import TableWriter, at
+from tests.waiting import wait_for
 
 SALES = Reader.of("sales", ["sales"])
 EU = Reader.of("eu", ["sales.eu"])
@@ -174,8 +176,7 @@ def test_tokens_are_asked_for_as_oauth_has_it(service: IcebergService) -> None:
     forgeries = [f"{name}~{int(expires) + 1}~{signature}", f"YWxs~{expires}~{signature}", "~~", "é~1~2", "%~1~a"]
     # A header may have bytes that are not UTF-8.
     for forged in (*forgeries, f"{name}~1\udcff~0", f"{name}~1~\udcff"):
-        with pytest.raises(TokenRefusedError):
-            ACCESS.reader_of(forged)
+        assert ACCESS.own_reader_of(forged) is None
 
 
 def test_clients_without_a_token_cannot_hold_a_connection_by_half_a_body(
@@ -198,6 +199,9 @@ def test_connections_stay_open_while_the_service_does_not_take_the_body(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: bytes, size: int
 ) -> None:
     class SlowIssuer:
+        def keys_coming(self, _: str) -> None:
+            return None
+
         def reader_of(self, token: str) -> Reader:
             time.sleep(1.0)
             return Reader(name=token)
@@ -332,7 +336,71 @@ def test_an_issuer_that_cannot_be_reached_is_a_matter_of_trying_again(
         assert (status, answer["error"]["type"]) == (503, "ServiceUnavailableException")
         assert issuer.url not in answer["error"]["message"]
         monkeypatch.setattr(issuer, "up", True)
+        before = len(issuer.asked)
+        assert asked(service, "config", issuer.token())[0] == 503
+        assert len(issuer.asked) == before
+        monkeypatch.setattr(oidc, "_REFRESH_SECONDS", 0.0)
         assert asked(service, "config", issuer.token())[0] == 200
+
+
+def test_readers_do_not_wait_for_an_issuer_that_does_not_answer(
+    issuer: LoopbackIssuer, by_issuer: IcebergService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(issuer, "up", False)
+    before = len(issuer.asked)
+    issuer.may_answer.clear()
+    statuses: list[int] = []
+    # More than there are threads for requests.
+    waiting = [Thread(target=lambda: statuses.append(asked(by_issuer, "config", issuer.token())[0])) for _ in range(60)]
+    for thread in waiting:
+        thread.start()
+    wait_for(lambda: len(issuer.asked) > before)
+    time.sleep(0.5)
+    assert asked(by_issuer, "config", "of-eu")[0] == 200
+    assert statuses == []
+    issuer.may_answer.set()
+    for thread in waiting:
+        thread.join()
+    assert statuses == [503] * len(waiting)
+    assert len(issuer.asked) == before + 1
+
+
+def test_known_keys_are_used_while_the_issuer_does_not_answer(
+    issuer: LoopbackIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked = OidcIssuer(url=issuer.url, audience=AUDIENCE)
+    assert checked.reader_of(issuer.token()).name == "someone"
+    unknown = jwt.encode({"aud": AUDIENCE}, issuer.keys["first"], algorithm="RS256", headers={"kid": "no"})
+    monkeypatch.setattr(issuer, "up", False)
+    issuer.may_answer.clear()
+    coming = checked.keys_coming(unknown)
+    assert coming is not None
+    assert checked.keys_coming(unknown) is coming
+    assert checked.reader_of(issuer.token()).name == "someone"
+    issuer.may_answer.set()
+    coming.result()
+    with pytest.raises(IssuerUnavailableError):
+        checked.reader_of(unknown)
+    assert checked.reader_of(issuer.token()).name == "someone"
+
+
+def test_keys_that_are_too_old_are_not_used(issuer: LoopbackIssuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = OidcIssuer(url=issuer.url, audience=AUDIENCE)
+    assert checked.reader_of(issuer.token()).name == "someone"
+    monkeypatch.setattr(oidc, "_KEYS_SECONDS", 0)
+    monkeypatch.setattr(issuer, "up", False)
+    with pytest.raises(IssuerUnavailableError):
+        checked.reader_of(issuer.token())
+
+
+@pytest.mark.parametrize("answer", ["no keys", {"keys": []}, {"keys": [1]}, ["keys"]])
+def test_an_answer_without_keys_is_that_of_an_issuer_that_is_not_available(
+    issuer: LoopbackIssuer, monkeypatch: pytest.MonkeyPatch, answer: object
+) -> None:
+    monkeypatch.setattr(issuer, "answer", lambda _: answer)
+    checked = OidcIssuer(url=issuer.url, audience=AUDIENCE, keys_url=f"{issuer.url}/keys")
+    with pytest.raises(IssuerUnavailableError):
+        checked.reader_of(issuer.token())
 
 
 @pytest.mark.parametrize("address", ["http://example.org/", "file:///etc/passwd", "ftp://localhost/"])
@@ -379,8 +447,8 @@ def test_readers_are_read_from_a_configuration(tmp_path: Path) -> None:
         }
     )
     assert access is not None
-    assert access.reader_of("open sesame") == EU
-    assert access.reader_of(access.issue("eu", "open sesame") or "") == EU
+    assert access.own_reader_of("open sesame") == EU
+    assert access.own_reader_of(access.issue("eu", "open sesame") or "") == EU
     assert isinstance(access.issuer, OidcIssuer)
     assert access_of({}) is None
 
