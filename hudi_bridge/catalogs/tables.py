@@ -1,6 +1,7 @@
 """What a catalog knows of a Hudi table, and the rules by which Hudi's own sync registers one.
 
-Source: ``HoodieSyncConfig``, ``HMSDDLExecutor``, ``SparkDataSourceTableUtils``, ``ConfigUtils.IS_QUERY_AS_RO_TABLE``.
+Source: ``HoodieSyncConfig``, ``HMSDDLExecutor``, ``SparkDataSourceTableUtils``, ``ConfigUtils.IS_QUERY_AS_RO_TABLE``;
+``HiveExternalCatalog.getLocationFromStorageProps`` of Spark.
 """
 
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ _PROVIDER = "spark.sql.sources.provider"
 _AS_READ_OPTIMIZED = "hoodie.query.as.ro.table"
 _INPUT_FORMATS = ("org.apache.hudi.", "com.uber.hoodie.")
 _REALTIME = "realtime"
+_PATH = "path"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,16 +57,23 @@ def registered_table(
     """The table of an entry of a Hive metastore or of Glue; None if it is not one of Hudi.
 
     Tables that Hudi's sync registers say in the parameters of their SerDe whether they are read optimized. Entries of
-    older releases do not: there, ``_ro`` at the end of the name does, unless the input format merges.
+    older releases do not: there, ``_ro`` at the end of the name does, if the input format is Hudi's and does not merge.
+
+    The folder of a table of Spark's provider ``hudi`` is the parameter ``path`` of its SerDe, where Spark looks for it:
+    without Hudi's session extension, the location that Spark writes is a name that ends with ``-__PLACEHOLDER__``.
     """
     formats = input_format or ""
-    if table_parameters.get(_PROVIDER, "").lower() != "hudi" and not formats.startswith(_INPUT_FORMATS):
+    is_of_provider = table_parameters.get(_PROVIDER, "").lower() == "hudi"
+    has_format = formats.startswith(_INPUT_FORMATS)
+    if not (is_of_provider or has_format):
         return None
-    if not location:
+    paths = [value for key, value in serde_parameters.items() if key.lower() == _PATH and is_of_provider]
+    folder = next(filter(None, paths), location)
+    if not folder:
         return None
     said = serde_parameters.get(_AS_READ_OPTIMIZED)
-    by_name = name.endswith("_ro") and _REALTIME not in formats
+    by_name = name.endswith("_ro") and has_format and _REALTIME not in formats
     is_read_optimized = by_name if said is None else said.lower() == "true"
     return CatalogTable(
-        location=location, query_type=QueryType.READ_OPTIMIZED if is_read_optimized else QueryType.SNAPSHOT
+        location=folder, query_type=QueryType.READ_OPTIMIZED if is_read_optimized else QueryType.SNAPSHOT
     )
