@@ -9,7 +9,7 @@ import errno
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -18,13 +18,16 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.errors import StorageError
 from hudi_bridge.extras import needing_extra
 from hudi_bridge.masking import masked
+from hudi_bridge.waiting import timeout_seconds
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.rest import RestCatalog as IcebergClient
+    from requests import Response, Session
 
 _SECRETS = {"token": "HUDI_BRIDGE_CATALOG_TOKEN", "credential": "HUDI_BRIDGE_CATALOG_CREDENTIAL"}
 """Properties of PyIceberg's client, and the variables that hold them: they do not belong on a command line."""
 _NOT_FOUND = 404
+_TOKEN_IS_OVER = (401, 419)
 _LEVELS = "\x1f"
 
 
@@ -85,8 +88,16 @@ class RestCatalog:
     def _client(self) -> "IcebergClient":
         from pyiceberg.catalog.rest import RestCatalog as IcebergClient  # noqa: PLC0415 - slow to import
 
+        class Client(IcebergClient):
+            """A client whose requests end, those for its settings and tokens too."""
+
+            def _config_headers(self, session: "Session") -> None:
+                # Each new session comes here first.
+                session.request = partial(session.request, timeout=timeout_seconds())  # type: ignore[method-assign]
+                super()._config_headers(session)
+
         with self._errors("open the catalog"):
-            return IcebergClient("hudi_bridge", **self._properties, uri=self._url)
+            return Client("hudi_bridge", **self._properties, uri=self._url)
 
     def _get(self, namespace: Namespace, names: tuple[str, ...], query: Mapping[str, str]) -> Any:  # noqa: ANN401 - JSON
         """The answer of one request; empty if what is asked for does not exist."""
@@ -94,7 +105,15 @@ class RestCatalog:
         prefix = client.properties.get("prefix", "")
         levels = (*filter(None, (prefix,)), "namespaces", _LEVELS.join(namespace), "generic-tables", *names)
         path = "/".join(quote(level, safe="") for level in levels)
-        answer = client._session.get(f"{self._url}/polaris/v1/{path}", params=query)  # noqa: SLF001 - signed in
+
+        def asked() -> "Response":
+            return client._session.get(f"{self._url}/polaris/v1/{path}", params=query)  # noqa: SLF001 - signed in
+
+        answer = asked()
+        if answer.status_code in _TOKEN_IS_OVER:
+            # As the client does it in its own calls.
+            client._refresh_token()  # noqa: SLF001
+            answer = asked()
         if answer.status_code == _NOT_FOUND:
             return {}
         answer.raise_for_status()
