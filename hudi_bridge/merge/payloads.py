@@ -14,7 +14,7 @@ from hudi_bridge.config import FIRST_VERSION_OF_1X, MergeMode, TableConfig
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge import rules
 from hudi_bridge.merge.custom_payload import RecordMerger, RecordPayload
-from hudi_bridge.merge.rules import MergeRule, Release
+from hudi_bridge.merge.rules import FieldFill, MergeRule, Release
 
 
 def infer_merge_mode(config: TableConfig) -> MergeMode:
@@ -111,6 +111,9 @@ def _with_properties(rule: MergeRule, config: TableConfig) -> MergeRule:
     if mode:
         if mode not in rules.FILL_OF_MODE:
             raise UnsupportedTableError("partial update mode", mode, ", ".join(rules.FILL_OF_MODE))
-        unavailable = properties.get("hoodie.write.partial.update.unavailable.value", rules.UNAVAILABLE_VALUE)
-        rule = replace(rule, fill=rules.FILL_OF_MODE[mode], unavailable_value=unavailable)
+        rule = replace(rule, fill=rules.FILL_OF_MODE[mode])
+        if rule.fill is FieldFill.UNAVAILABLE_TEXTS:
+            # There is no default: without the property, nothing is unavailable.
+            unavailable = properties.get("hoodie.write.partial.update.unavailable.value")
+            rule = replace(rule, fill=None) if unavailable is None else replace(rule, unavailable_value=unavailable)
     return rule

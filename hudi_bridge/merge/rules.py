@@ -30,11 +30,17 @@ class Release(StrEnum):
 
 
 class FieldFill(StrEnum):
-    """Which of a winner's fields count as unset and are taken from the loser."""
+    """Which of a winner's fields count as unset and are taken from the loser.
+
+    Payload classes compare values, partial update modes the objects that Java has of them: defaults are
+    ``IDENTICAL_DEFAULTS`` if they are null or objects that Java keeps, and bytes are never an unavailable text.
+    """
 
     NULLS = "nulls"
     DEFAULTS = "defaults"
     UNAVAILABLE = "unavailable"
+    IDENTICAL_DEFAULTS = "identical defaults"
+    UNAVAILABLE_TEXTS = "unavailable texts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -495,7 +501,7 @@ STRATEGIES_OF_PAYLOADS = (
 """The ids of the strategies that leave merging to the payload class. Source: ``HoodieRecordMerger``."""
 
 FILL_OF_MODE: Mapping[str, FieldFill] = {
-    "IGNORE_DEFAULTS": FieldFill.DEFAULTS,
-    "FILL_UNAVAILABLE": FieldFill.UNAVAILABLE,
+    "IGNORE_DEFAULTS": FieldFill.IDENTICAL_DEFAULTS,
+    "FILL_UNAVAILABLE": FieldFill.UNAVAILABLE_TEXTS,
 }
 """The partial update modes of table version 9. Source: ``PartialUpdateMode``."""

@@ -17,6 +17,9 @@ from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 
 META_FIELDS = frozenset((*META_COLUMNS, OPERATION_COLUMN))
 
+_LEAST_KEPT, _GREATEST_KEPT = -128, 127
+"""The numbers of which Java keeps one object each (``Integer.valueOf``, ``Long.valueOf``)."""
+
 
 def unset_value(rule: MergeRule, name: str, kind: ArrowType, default: "Value | None") -> "Value | None":
     """The value that marks a field as unset, which may be a null scalar; None if the field is never unset.
@@ -30,9 +33,15 @@ def unset_value(rule: MergeRule, name: str, kind: ArrowType, default: "Value | N
             return _null()
         case FieldFill.DEFAULTS:
             return _null() if default is None else default
+        case FieldFill.IDENTICAL_DEFAULTS:
+            if default is None:
+                return _null()
+            return default if _is_one_object(default) else None
         case FieldFill.UNAVAILABLE:
             is_text = pa.types.is_string(kind) or pa.types.is_binary(kind)
             return pa.scalar(rule.unavailable_value).cast(kind) if is_text else None
+        case FieldFill.UNAVAILABLE_TEXTS:
+            return pa.scalar(rule.unavailable_value) if pa.types.is_string(kind) else None
         case _:
             assert_never(rule.fill)
 
@@ -55,6 +64,23 @@ def unset_fields(
         if of_field.any():
             found[field.name] = of_field
     return found
+
+
+def _is_one_object(default: Value) -> bool:
+    """Whether Java has one and the same object for a default and for an equal value of a row.
+
+    It has for booleans and for small whole numbers, which Spark also keeps for dates and times: times in microseconds,
+    so that a default in milliseconds is another number than its values, but for zero.
+    """
+    kind: ArrowType = default.type
+    if pa.types.is_boolean(kind):
+        return True
+    if pa.types.is_timestamp(kind) and kind.unit == "ms":
+        return bool(default.cast(pa.int64()).as_py() == 0)
+    if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
+        whole = pa.int32() if kind.bit_width == pa.int32().bit_width else pa.int64()
+        return bool(_LEAST_KEPT <= default.cast(whole).as_py() <= _GREATEST_KEPT)
+    return False
 
 
 def _null() -> Value:

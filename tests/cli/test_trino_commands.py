@@ -121,7 +121,10 @@ def test_what_does_not_fit_is_told(hudi_bridge: Call, story: str, tmp_path: Path
             {
                 "iceberg": (True, "merged"),
                 "sql (trino)": (True, "no function is called: merging of fields"),
-                "sql (trino), log blocks": (False, "merging of fields, defaults taken from the row that loses"),
+                "sql (trino), log blocks": (
+                    False,
+                    "merging of fields, identical defaults taken from the row that loses",
+                ),
             },
         ),
         (

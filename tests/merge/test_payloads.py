@@ -29,6 +29,7 @@ PAYLOAD_ID = "00000000-0000-0000-0000-000000000000"
 PACKAGE = "org.apache.hudi.common.model."
 DEBEZIUM = PACKAGE + "debezium."
 D_MARKER = ("_change_operation_type", "d")
+UNAVAILABLE = "hoodie.record.merge.property.hoodie.write.partial.update.unavailable.value"
 
 
 def config(version: int, **stated: str) -> TableConfig:
@@ -185,19 +186,24 @@ def test_modes_are_inferred(version: int, stated: dict[str, str], mode: MergeMod
 
 
 @pytest.mark.parametrize(
-    ("mode", "fill"), [("IGNORE_DEFAULTS", FieldFill.DEFAULTS), ("FILL_UNAVAILABLE", FieldFill.UNAVAILABLE)]
+    ("mode", "stated", "expected"),
+    [
+        ("IGNORE_DEFAULTS", {}, {"fill": FieldFill.IDENTICAL_DEFAULTS}),
+        ("FILL_UNAVAILABLE", {UNAVAILABLE: "?"}, {"fill": FieldFill.UNAVAILABLE_TEXTS, "unavailable_value": "?"}),
+        ("FILL_UNAVAILABLE", {}, {}),
+    ],
 )
-def test_partial_update_modes_of_version_9(mode: str, fill: FieldFill) -> None:
+def test_partial_update_modes_of_version_9(mode: str, stated: dict[str, str], expected: dict[str, Any]) -> None:
     found = merge_rule(
         config(
             9,
             hoodie__table__ordering__fields="ts",
             hoodie__record__merge__mode="EVENT_TIME_ORDERING",
             hoodie__table__partial__update__mode=mode,
-            **{"hoodie.record.merge.property.hoodie.write.partial.update.unavailable.value": "?"},
+            **stated,
         )
     )
-    assert found == rule(EVENT_TIME, "ts", fill=fill, unavailable_value="?")
+    assert found == rule(EVENT_TIME, "ts", **expected)
 
 
 def test_an_unknown_partial_update_mode_is_refused() -> None:

@@ -1,5 +1,6 @@
 """Which rows have nothing of their own in a field."""
 
+import datetime as dt
 from typing import Any
 
 import pyarrow as pa
@@ -47,6 +48,46 @@ def test_defaults_lack_and_nulls_only_where_they_are_the_default() -> None:
 
 def test_the_mark_of_unavailable_values_lacks_in_texts_and_bytes() -> None:
     assert unset(FieldFill.UNAVAILABLE) == {"text": [False, True, False], "raw": [True, False, False]}
+
+
+def test_for_partial_update_modes_bytes_are_no_mark() -> None:
+    assert unset(FieldFill.UNAVAILABLE_TEXTS) == {"text": [False, True, False]}
+
+
+def test_for_partial_update_modes_nulls_and_defaults_that_java_keeps_lack() -> None:
+    assert unset(FieldFill.IDENTICAL_DEFAULTS) == unset(FieldFill.DEFAULTS)
+
+
+@pytest.mark.parametrize(
+    ("default", "kind", "lacks"),
+    [
+        (True, pa.bool_(), True),
+        (False, pa.bool_(), True),
+        (127, pa.int32(), True),
+        (128, pa.int32(), False),
+        (-128, pa.int64(), True),
+        (-129, pa.int64(), False),
+        (0.0, pa.float32(), False),
+        (0.0, pa.float64(), False),
+        (0, pa.decimal128(4, 2), False),
+        ("", pa.string(), False),
+        (b"", pa.binary(), False),
+        (dt.date(1970, 5, 8), pa.date32(), True),
+        (dt.date(1970, 5, 9), pa.date32(), False),
+        (127, pa.time64("us"), True),
+        (128, pa.time32("ms"), False),
+        (127, pa.timestamp("us", tz="UTC"), True),
+        (128, pa.timestamp("us"), False),
+        (0, pa.timestamp("ms", tz="UTC"), True),
+        (1, pa.timestamp("ms"), False),
+    ],
+)
+def test_java_keeps_one_object_of_booleans_and_small_numbers(default: Any, kind: Any, lacks: bool) -> None:
+    rule = MergeRule(precedence=COMMIT_TIME, fill=FieldFill.IDENTICAL_DEFAULTS)
+    rows = pa.table({"field": pa.array([default, None], kind)})
+    found = unset_fields(rows, rule, {"field": pa.scalar(default, kind)})
+    # Null is not the default, so it is a value like others.
+    assert {name: of_field.tolist() for name, of_field in found.items()} == ({"field": [True, False]} if lacks else {})
 
 
 @pytest.mark.parametrize("fill", FieldFill)

@@ -68,12 +68,17 @@ def table_of(entry: PayloadRule, release: Release) -> Table:
 _COMMIT_TIME = {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}
 _EVENT_TIME = {"hoodie.record.merge.mode": "EVENT_TIME_ORDERING"}
 _IGNORE_DEFAULTS = {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}
+_FILL_UNAVAILABLE = {
+    "hoodie.table.partial.update.mode": "FILL_UNAVAILABLE",
+    "hoodie.record.merge.property.hoodie.write.partial.update.unavailable.value": "?",
+}
 
 OF_MODES: Mapping[str, Table] = {
     "commit time": Table(version=9, options=_COMMIT_TIME),
     "event time": Table(version=9, options=_EVENT_TIME),
     "commit time, defaults ignored": Table(version=9, options=_COMMIT_TIME | _IGNORE_DEFAULTS),
     "event time, defaults ignored": Table(version=9, options=_EVENT_TIME | _IGNORE_DEFAULTS),
+    "event time, unavailable filled": Table(version=9, options=_EVENT_TIME | _FILL_UNAVAILABLE, texts=("?",)),
 }
 """Tables of version 9, which state a merge mode."""
 
@@ -295,10 +300,13 @@ class PlainRules:
         match self.rule.fill:
             case None:
                 return False
-            case FieldFill.UNAVAILABLE:
+            case FieldFill.UNAVAILABLE | FieldFill.UNAVAILABLE_TEXTS:
                 return bool(row[name] == self.rule.unavailable_value)
             case FieldFill.DEFAULTS:
                 return bool(row[name] == DEFAULTS.get(name))
+            case FieldFill.IDENTICAL_DEFAULTS:
+                # The defaults here are texts, of which Java has an object for each value.
+                return row[name] is None and name not in DEFAULTS
             case FieldFill.NULLS:
                 return row[name] is None
 

@@ -115,7 +115,7 @@ def test_fields_of_structs_order(version: int, connection: duckdb.DuckDBPyConnec
 @pytest.mark.parametrize(
     ("case", "message"),
     [
-        ("b_partial_update_payload_120", "merging of fields, defaults taken"),
+        ("b_partial_update_payload_120", "merging of fields, identical defaults taken"),
         ("b_postgres_debezium_120", "unavailable"),
         ("b_mysql_debezium_0150", "a file number, a dot and a position"),
         ("g_widen_120", "published whole: i_f: cast int to float"),

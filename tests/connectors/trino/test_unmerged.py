@@ -26,11 +26,11 @@ SNAPSHOTS = [key for key in KEYS if QUERIES[key].kind == "snapshot"]
 SUPPORTED = 218
 REFUSED = {
     "b_mysql_debezium_0150": "ordering values of a file number, a dot and a position",
-    "b_nondefaults_payload_120": "merging of fields, defaults taken from the row that loses",
+    "b_nondefaults_payload_120": "merging of fields, identical defaults taken from the row that loses",
     "b_nondefaults_payload_v8_by120": "merging of fields, defaults taken from the row that loses",
     "b_partial_update_payload_0150": "merging of fields, nulls taken from the row that loses",
-    "b_partial_update_payload_120": "merging of fields, defaults taken from the row that loses",
-    "b_postgres_debezium_120": "merging of fields, unavailable taken from the row that loses",
+    "b_partial_update_payload_120": "merging of fields, identical defaults taken from the row that loses",
+    "b_postgres_debezium_120": "merging of fields, unavailable texts taken from the row that loses",
     "b_sql_partial_parquet_120": "a block of type parquet_data",
     "c_hfile_blocks_0150": "a block of type hfile_data",
     "c_parquet_blocks_0150": "a block of type parquet_data",
@@ -193,7 +193,7 @@ def test_presto_has_no_function_to_decode(tmp_path: Path) -> None:
             {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"},
             lambda writer: writer.data_block(at(2), [row("a")]),
             ("a",),
-            "merging of fields, defaults",
+            "merging of fields, identical defaults",
         ),
     ],
 )
