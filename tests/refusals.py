@@ -85,9 +85,9 @@ def _with_type(avro: Any) -> Callable[[Path], object]:
     return read
 
 
-def _with_log(*blocks: Callable[[TableWriter], bytes]) -> Callable[[Path], object]:
+def _with_log(*blocks: Callable[[TableWriter], bytes], **options: str) -> Callable[[Path], object]:
     def read(folder: Path) -> object:
-        writer = _table(folder)
+        writer = _table(folder, version=9, **options)
         writer.log_file(at(2), [block(writer) for block in blocks])
         writer.commit(at(2))
         return _rows(writer.open())
@@ -255,6 +255,14 @@ REFUSALS = (
         what="Partial update mode that is not one of Hudi's",
         why="which fields win is not known",
         read=_with_properties(hoodie_table_partial_update_mode="NEWEST"),
+    ),
+    Refusal(
+        what="Partial updates in a table with a partial update mode",
+        why="no release writes both, and Hudi merges otherwise from the first of them on",
+        read=_with_log(
+            lambda writer: writer.data_block(at(2), [{"id": "a", "ts": 2}], only=("id", "ts")),
+            hoodie_table_partial_update_mode="IGNORE_DEFAULTS",
+        ),
     ),
     Refusal(
         what="Ordering field that has no order",

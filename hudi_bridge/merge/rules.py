@@ -222,6 +222,11 @@ class MergeRule:
         return not (self.precedence.orders_as_0x and any(len(ordering_path(name)) > 1 for name in self.ordering_fields))
 
     @property
+    def fills_by_mode(self) -> bool:
+        """Whether a partial update mode of the table fills fields."""
+        return self.fill in (FieldFill.IDENTICAL_DEFAULTS, FieldFill.UNAVAILABLE_TEXTS)
+
+    @property
     def merges_fields(self) -> bool:
         """Whether a row may take fields from both a base row and a log record, whatever the logs hold."""
         return self.payload is not None or self.fill is not None

@@ -61,7 +61,7 @@ class BlockDecoder:
         self._wanted_keys = wanted_keys
         self._with_positions = with_positions
         self._writers: dict[str, AvroRecord] = {}
-        self._evolutions: dict[tuple[str, str, bool], Evolution] = {}
+        self._evolutions: dict[tuple[str, str, BlockType, bool, bool], Evolution] = {}
 
     def decode(self, block: LogBlock) -> LogRecords:
         """The records of a data or delete block.
@@ -306,9 +306,10 @@ class BlockDecoder:
 
     def _evolution(self, block: LogBlock, file_schema: pa.Schema, *, of_keys: bool) -> Evolution:
         instant = block.instant_time or ""
-        known = (block.schema_text or "", instant, of_keys)
+        known = (block.schema_text or "", instant, block.block_type, block.is_partial, of_keys)
         if known not in self._evolutions:
             self._require_known_operations(block, file_schema)
+            self._require_one_kind_of_merging(block)
             self._evolutions[known] = plan_file_evolution(
                 file_schema,
                 without_path_columns(self._key_schema, self._split) if of_keys else self._block_schema,
@@ -318,6 +319,17 @@ class BlockDecoder:
                 stored_as=StoredAs.PARQUET if block.block_type is BlockType.PARQUET_DATA else StoredAs.AVRO,
             )
         return self._evolutions[known]
+
+    def _require_one_kind_of_merging(self, block: LogBlock) -> None:
+        """Refuses partial updates in a table with a partial update mode.
+
+        From the first of them on, Hudi merges a slice without the mode. No release of Hudi writes both.
+
+        Source: ``BufferedRecordMergerFactory.create``, ``KeyBasedFileGroupRecordBuffer.processDataBlock``.
+        """
+        if block.is_partial and self._rule.fills_by_mode:
+            found = f"rows of some columns in {block.path}, in a table with a partial update mode"
+            raise UnsupportedTableError("partial update", found, "either of the two")
 
     def _require_known_operations(self, block: LogBlock, file_schema: pa.Schema) -> None:
         """Refuses rows with the operation of a changelog in a table that does not have the column.

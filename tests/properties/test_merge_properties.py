@@ -51,7 +51,7 @@ def test_merging_equals_the_plain_rules(name: str, monkeypatch: pytest.MonkeyPat
     check()
 
 
-@pytest.mark.parametrize("name", ["commit time", "event time", "event time, defaults ignored"])
+@pytest.mark.parametrize("name", ["commit time", "event time"])
 def test_partial_updates_equal_the_plain_rules(name: str) -> None:
     table = OF_MODES[name]
 
