@@ -37,6 +37,7 @@ from hudi_bridge.schema.writer_schema import writer_schema_from_arrow, writer_sc
 from hudi_bridge.splits.file_names import is_data_file, parse_base_file_name
 from hudi_bridge.splits.partition_values import columns_from_path
 from hudi_bridge.splits.query_schema import read_query_schema, schema_of_query
+from hudi_bridge.splits.read_context import known_defaults
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.archived import load_archived_instants, read_archived_commits
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_metadata
@@ -81,12 +82,13 @@ class FileColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StoredSchema:
-    """The columns stored in a base file or log block."""
+    """The columns stored in a base file or log block; ``has_defaults`` if those that are not have their defaults."""
 
     offset: int | None
     instant_time: str
     arrow: pa.Schema
     stored_as: StoredAs
+    has_defaults: bool = False
 
 
 def read_schema_history(state: TableState) -> tuple[SchemaVersion, ...]:
@@ -141,6 +143,7 @@ def read_file_columns(state: TableState, path: str) -> tuple[FileColumns, ...]:
     storage, query = state.storage, read_query_schema(state)
     columns = schema_of_query(query, state.config, QueryType.SNAPSHOT)
     path_columns = columns_from_path(state.config, QueryType.SNAPSHOT, columns)
+    defaults = dict(known_defaults(state.config, query))
     history = parse_schema_history(query.history, SCHEMA_FOLDER) if query.history is not None else ()
     query_ids = parse_internal_schema(query.ids, SCHEMA_FOLDER) if query.ids is not None else None
     for folder in (storage.table_path, storage.location(), storage.shown_path):
@@ -157,6 +160,7 @@ def read_file_columns(state: TableState, path: str) -> tuple[FileColumns, ...]:
                 query_ids=query_ids,
                 path_columns=path_columns,
                 stored_as=stored.stored_as,
+                defaults=defaults if stored.has_defaults else (),
             ),
         )
         for stored in _read_stored_schemas(storage, path)
@@ -251,6 +255,7 @@ def _read_stored_schemas(storage: Storage, path: str) -> tuple[_StoredSchema, ..
             instant_time=block.instant_time or "",
             arrow=_block_schema(block),
             stored_as=StoredAs.PARQUET if block.block_type is BlockType.PARQUET_DATA else StoredAs.AVRO,
+            has_defaults=block.has_defaults,
         )
         for block in blocks
         if block.is_data

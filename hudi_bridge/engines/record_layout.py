@@ -72,6 +72,7 @@ def _why_not_by_name(split: RealtimeFileSplit, block: StoredLogBlock, stored: pa
         query_ids=query_ids,
         path_columns=path_columns,
         stored_as=StoredAs.AVRO,
+        defaults=dict(context.field_defaults),
     )
     for one in columns:
         if one.outcome in _NOT_IN_RESULT or one.outcome is Outcome.FROM_PATH:

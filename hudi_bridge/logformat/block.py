@@ -86,6 +86,14 @@ class LogBlock:
         return self.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
 
     @property
+    def has_defaults(self) -> bool:
+        """Whether fields that the rows lack have their defaults: Avro decodes them into the schema of the table.
+
+        Source: ``HoodieDataBlock``, which has partial updates decoded into the schema of the block.
+        """
+        return self.block_type in (BlockType.AVRO_DATA, BlockType.HFILE_DATA) and not self.is_partial
+
+    @property
     def compacted_block_times(self) -> tuple[str, ...]:
         """The instants whose blocks this block replaces; empty unless a log compaction wrote it."""
         times = self.header.get(HeaderKey.COMPACTED_BLOCK_TIMES)

@@ -32,7 +32,9 @@ def unset_value(rule: MergeRule, name: str, kind: ArrowType, default: "Value | N
         case FieldFill.NULLS:
             return _null()
         case FieldFill.DEFAULTS:
-            return _null() if default is None else default
+            if default is None:
+                return _null()
+            return None if pa.types.is_nested(default.type) else default
         case FieldFill.IDENTICAL_DEFAULTS:
             if default is None:
                 return _null()

@@ -317,6 +317,7 @@ class BlockDecoder:
                 self._split.context,
                 block.path,
                 stored_as=StoredAs.PARQUET if block.block_type is BlockType.PARQUET_DATA else StoredAs.AVRO,
+                defaults=self._split.context.field_defaults if block.has_defaults else (),
             )
         return self._evolutions[known]
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.merge.ordering_fields import ordering_values
+from hudi_bridge.schema.defaults import Defaults
 from hudi_bridge.schema.evolve import Evolution, FloatsByText, StoredAs, plan_evolution
 from hudi_bridge.schema.internal import (
     SCHEMA_FOLDER,
@@ -36,13 +37,16 @@ def plan_file_evolution(
     path: str,
     *,
     stored_as: StoredAs,
+    defaults: Defaults = (),
 ) -> Evolution:
     """Plans the evolution of a file or log block written at an instant to the columns of the query.
 
-    ``stored_as`` is the format that the values are stored in.
+    ``stored_as`` is the format that the values are stored in. ``defaults`` are for the columns that are not there, if
+    these have no ids.
 
     Raises:
         SchemaEvolutionError: a column's type cannot become the query's.
+        UnsupportedTableError: a default is not of its column's type.
     """
     file_ids, query_ids = internal_schemas(instant_time, context)
     return plan_evolution(
@@ -53,6 +57,7 @@ def plan_file_evolution(
         path=path,
         stored_as=stored_as,
         floats_by_text=_floats_by_text(context.float_widening, stored_as),
+        defaults=defaults,
     )
 
 

@@ -9,11 +9,13 @@ the schema of the table says milliseconds again, and readers take the numbers fo
 A Parquet file that has none of the fields of a record has nothing to make the record of: it is null, and so is a list
 of such records. Avro's resolution of schemas makes records of nulls.
 
+A field that an Avro record without column ids lacks has its default.
+
 Source: ``SchemaRepair`` and ``HoodieSchemaRepair`` of Hudi 1.2 for those timestamps; ``HoodieParquetReadSupport`` and
 Spark's ``ParquetColumnVector`` for records without a field.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -23,6 +25,7 @@ import pyarrow as pa
 from hudi_bridge.caching import BoundedCache
 from hudi_bridge.errors import SchemaEvolutionError, UnsupportedTableError
 from hudi_bridge.schema.casts import Array, ArrowType, as_milliseconds, plan_cast
+from hudi_bridge.schema.defaults import Defaults, default_of, repeated
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
 from hudi_bridge.schema.nested import rebuild_list, rebuild_map, rebuild_struct, vectors_from_bytes
 
@@ -72,12 +75,16 @@ class _Nulls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
-    """How one column of the query is made; ``source`` is the file's column, None if the file does not have it."""
+    """How one column of the query is made.
+
+    ``source`` is the file's column, None for a column of the one value ``default``, or of nulls.
+    """
 
     field: "pa.Field[ArrowType]"
     source: str | None
     source_type: ArrowType
     step: _Step
+    default: "Array | None" = None
 
     @property
     def has_no_field(self) -> bool:
@@ -115,6 +122,8 @@ class Evolution:
         return pa.RecordBatch.from_arrays(arrays, schema=self.query_schema)
 
     def _evolved(self, column: _Column, batch: pa.RecordBatch) -> Array:
+        if column.default is not None:
+            return repeated(column.default, batch.num_rows)
         if column.source is None:
             nulls: Array = pa.nulls(batch.num_rows, column.field.type)
             return nulls
@@ -136,6 +145,7 @@ def plan_evolution(
     path: str,
     stored_as: StoredAs,
     floats_by_text: FloatsByText,
+    defaults: Defaults = (),
 ) -> Evolution:
     """The conversion of a file's batches to those of a query.
 
@@ -147,10 +157,11 @@ def plan_evolution(
         path: the file, for errors.
         stored_as: the format of the file's values.
         floats_by_text: which floats ``plan_cast`` converts by way of their text.
+        defaults: the values of fields that the file lacks, which otherwise are null; not used with ids.
 
     Raises:
         SchemaEvolutionError: a column of the file cannot be read as the query's type.
-        UnsupportedTableError: the file has a shredded VARIANT.
+        UnsupportedTableError: the file has a shredded VARIANT, or a default is not of its field's type.
     """
     ids: _Ids = None
     if file_ids is not None and query_ids is not None:
@@ -161,8 +172,10 @@ def plan_evolution(
         by_text=floats_by_text is not FloatsByText.NOWHERE,
         by_text_inside=floats_by_text is FloatsByText.EVERYWHERE,
         table_has_ids=query_ids is not None,
+        defaults=dict(defaults) if ids is None else {},
     )
-    known = (*key_of_schema(file_schema), *key_of_schema(query_schema), stored_as, floats_by_text, query_ids is None)
+    schemas = *key_of_schema(file_schema), *key_of_schema(query_schema)
+    known = (*schemas, stored_as, floats_by_text, query_ids is None, defaults)
     columns: tuple[_Column, ...] | None = _KNOWN_COLUMNS.get(known) if ids is None else None
     if columns is None:
         columns = tuple(planner.column(file_schema, field, ids) for field in query_schema)
@@ -183,6 +196,7 @@ class _Planner:
     stored_as: StoredAs
     by_text: bool
     by_text_inside: bool
+    defaults: Mapping[str, str]
     table_has_ids: bool
     has_names_of_table: bool = True
     """Whether the file has the names of the table down to here."""
@@ -190,7 +204,8 @@ class _Planner:
     def column(self, file_schema: pa.Schema, field: "pa.Field[ArrowType]", ids: _Ids) -> _Column:
         position, inner = self._locate(list(file_schema), field, ids, field.name)
         if position is None:
-            return _Column(field=field, source=None, source_type=None, step=None)
+            default = default_of(field.name, field.type, self.defaults)
+            return _Column(field=field, source=None, source_type=None, step=None, default=default)
         source = file_schema.field(position)
         step = self._named(source, field).step(source.type, field.type, inner, field.name)
         return _Column(field=field, source=source.name, source_type=source.type, step=step)
@@ -251,7 +266,7 @@ class _Planner:
             name = f"{column}.{field.name}"
             position, inner = self._locate(file_fields, field, ids, name)
             if position is None:
-                children.append((None, None))
+                children.append((None, self._missing(field, name)))
                 continue
             source_field = file_fields[position]
             step = self._named(source_field, field).step(source_field.type, field.type, inner, name)
@@ -262,6 +277,11 @@ class _Planner:
         if self.stored_as is StoredAs.PARQUET and all(position is None for position, _ in children):
             return _Nulls(target)
         return partial(rebuild_struct, target, tuple(children))
+
+    def _missing(self, field: "pa.Field[ArrowType]", name: str) -> _Step:
+        """What makes the values of a field that structs lack; None for nulls."""
+        default = default_of(name, field.type, self.defaults)
+        return None if default is None else partial(_default_of_each, default)
 
     def list_step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
         inner: _Ids = None
@@ -337,6 +357,10 @@ def takes_micros_for_millis(source: ArrowType, target: ArrowType, stored_as: Sto
     """Whether Hudi takes timestamps of a file for milliseconds, although the file says microseconds."""
     are_timestamps = pa.types.is_timestamp(source) and pa.types.is_timestamp(target)
     return are_timestamps and stored_as in _LABELLED_BY_HUDI and (source.unit, target.unit) == ("us", "ms")
+
+
+def _default_of_each(default: Array, structs: Array) -> Array:
+    return repeated(default, len(structs))
 
 
 def _is_shredded(source: ArrowType, target: ArrowType) -> bool:

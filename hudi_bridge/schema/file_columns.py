@@ -3,7 +3,7 @@
 The answers come from ``plan_evolution``, asked for one level of nesting at a time.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias
@@ -37,6 +37,7 @@ class Outcome(StrEnum):
     NO_FIELD = "null: the file has none of its fields"
     ANOTHER_COLUMN = "null: same name, but another column (dropped and added again)"
     MISSING = "null: not in the file"
+    DEFAULT = "its default: not in the file"
     FROM_PATH = "from the partition path"
     DROPPED = "not read: dropped"
     NOT_IN_QUERY = "not read: not in the query"
@@ -92,18 +93,22 @@ def map_columns(
     query_ids: InternalSchema | None,
     path_columns: Sequence[str],
     stored_as: StoredAs,
+    defaults: Collection[str] = (),
 ) -> tuple[ColumnMapping, ...]:
     """The mappings of the query's columns, in their order, each followed by its fields; then the columns not read.
 
     Ids and ``stored_as`` are as for ``plan_evolution``. ``path_columns`` come from the partition path, not from files.
+    ``defaults`` are the paths of those that have a default where the file lacks them, unless they have ids.
     """
     has_ids = query_ids is not None
-    top = _Scope(file_path="", path="", ids=None, table_has_ids=has_ids, stored_as=stored_as)
+    top = _Scope(file_path="", path="", ids=None, table_has_ids=has_ids, stored_as=stored_as, defaults=defaults)
     if file_ids is not None and query_ids is not None:
         ids = RecordType(fields=file_ids.fields), RecordType(fields=query_ids.fields)
-        return tuple(_iter_mappings(list(file_schema), list(query_schema), replace(top, ids=ids), path_columns))
+        by_id = replace(top, ids=ids, defaults=())
+        return tuple(_iter_mappings(list(file_schema), list(query_schema), by_id, path_columns))
     # Most files of a table have the same columns.
-    key = *key_of_schema(file_schema), *key_of_schema(query_schema), tuple(path_columns), stored_as, has_ids
+    schemas = *key_of_schema(file_schema), *key_of_schema(query_schema)
+    key = (*schemas, tuple(path_columns), stored_as, has_ids, tuple(defaults))
     known: tuple[ColumnMapping, ...] | None = _KNOWN_BY_NAME.get(key)
     if known is None:
         known = tuple(_iter_mappings(list(file_schema), list(query_schema), top, path_columns))
@@ -121,13 +126,17 @@ _NO_IDS = InternalSchema(version_id=0, max_column_id=0, fields=())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scope:
-    """A record: its paths in the file and in the query, "" for the table itself, and the ids of its fields."""
+    """A record: its paths in the file and in the query, "" for the table itself, and the ids of its fields.
+
+    ``defaults`` are the paths of all fields that have a default.
+    """
 
     file_path: str
     path: str
     ids: _Ids
     table_has_ids: bool
     stored_as: StoredAs
+    defaults: Collection[str]
 
 
 def _iter_mappings(
@@ -148,7 +157,8 @@ def _iter_mappings(
             yield _refused(scope, id_, in_file, error)
             continue
         if source is None:
-            yield _not_in_file(column, id_, field, _why_null(file_fields, field.name, in_query))
+            missing = _why_null(file_fields, field.name, in_query)
+            yield _not_in_file(column, id_, field, Outcome.DEFAULT if column in scope.defaults else missing)
             continue
         read.add(source.name)
         ids = _inner_ids(in_file.type, in_query.type) if in_file and in_query else None

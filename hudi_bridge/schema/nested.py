@@ -23,12 +23,13 @@ def rebuild_struct(
 
     Args:
         target: the type of the result.
-        children: for each field of the target, the index of the child to convert and the conversion; None for nulls.
+        children: for each field of the target, the index of the child to convert and the conversion; without an index,
+            what makes the child of the structs, None for nulls.
         array: the structs.
     """
     fields = [target.field(i) for i in range(target.num_fields)]
     parts = [
-        pa.nulls(len(array), field.type) if position is None else _converted_child(step, array, position)
+        _new_child(field.type, step, array) if position is None else _converted_child(step, array, position)
         for field, (position, step) in zip(fields, children, strict=True)
     ]
     return _from_buffers(target, array, [_validity(array)], parts)
@@ -64,6 +65,13 @@ def as_lists(vectors: Array) -> Array:
     """Fixed-size lists as lists."""
     kind: ArrowType = vectors.type
     return vectors.cast(pa.list_(kind.value_field))
+
+
+def _new_child(kind: ArrowType, step: ChildStep, array: pa.StructArray) -> Array:
+    if step is not None:
+        return step(array)
+    nulls: Array = pa.nulls(len(array), kind)
+    return nulls
 
 
 def _converted_child(step: ChildStep, array: pa.StructArray, position: int) -> Array:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from hudi_bridge.config import PartitionFieldKind, QueryType, TableConfig
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
+from hudi_bridge.schema.defaults import Defaults, iter_defaults
 from hudi_bridge.schema.internal import SCHEMA_FOLDER, parse_internal_schema, to_arrow
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.splits.changelog import with_operations
@@ -31,13 +32,13 @@ _HISTORY_SUFFIX = ".schemacommit"
 class QuerySchema:
     """The columns of a query.
 
-    ``defaults`` holds, as JSON, the schema's defaults of missing fields that are not null. If the table keeps a schema
-    history with column ids, ``ids`` is the query's version and ``history`` all versions, both as Hudi's JSON.
-    ``written_by_1x`` is that of the schema's commit, as in ``CommitMetadata``.
+    ``defaults`` holds the schema's defaults of missing fields that are not null. If the table keeps a schema history
+    with column ids, ``ids`` is the query's version and ``history`` all versions, both as Hudi's JSON. ``written_by_1x``
+    is that of the schema's commit, as in ``CommitMetadata``.
     """
 
     arrow: pa.Schema
-    defaults: tuple[tuple[str, str], ...] = ()
+    defaults: Defaults = ()
     ids: str | None = None
     history: str | None = None
     written_by_1x: bool | None = None
@@ -89,10 +90,9 @@ def _of_text(schema_text: str, ids: str | None, history: str | None, config: Tab
     if ids is not None:
         fields = _with_metadata_of(to_arrow(parse_internal_schema(ids, path)), fields)
     arrow = _complete(fields, config)
-    defaults = ((field.name, field.default_json) for field in avro.fields)
     return QuerySchema(
         arrow=arrow,
-        defaults=tuple((name, text) for name, text in defaults if text not in (None, "null") and name in arrow.names),
+        defaults=tuple(one for one in iter_defaults(avro) if one[0].partition(".")[0] in arrow.names),
         ids=ids,
         history=history or (f'{{"schemas":[{ids}]}}' if ids else None),
     )

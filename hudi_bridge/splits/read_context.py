@@ -9,6 +9,7 @@ from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.ordering_fields import ordering_path, ordering_type
 from hudi_bridge.merge.payloads import merge_rule
 from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.schema.defaults import Defaults
 from hudi_bridge.splits.partition_values import columns_from_path
 from hudi_bridge.splits.plan_warnings import warn_of_other_release
 from hudi_bridge.splits.query_schema import QuerySchema, schema_of_query
@@ -63,7 +64,7 @@ def build_read_context(
         # Hudi 1.x filters base rows by commit time before merging, earlier releases after it.
         filters_base_rows_before_merge=commit_times is not None and config.written_by_1x,
         float_widening=_float_widening(config, query_schema),
-        field_defaults=query_schema.defaults,
+        field_defaults=known_defaults(config, query_schema),
         schema_ids=query_schema.ids,
         schema_history=query_schema.history,
         fields_spell_keys=(rule is None or rule.payload is None)
@@ -80,6 +81,15 @@ def build_read_context(
         # Log records are matched by key, so that a key of unknown text is refused before the first row.
         _ = context.key_columns
     return context
+
+
+def known_defaults(config: TableConfig, query_schema: QuerySchema) -> Defaults:
+    """The defaults that a table's release knows.
+
+    Hudi 1.0 makes the schema that it reads into of Spark's, which has none
+    (``HoodieFileGroupReaderBasedParquetFileFormat``).
+    """
+    return query_schema.defaults if config.written_by_11 or not config.written_by_1x else ()
 
 
 def _fields_spell_keys(config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...]) -> bool:

@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import lru_cache
@@ -17,6 +17,7 @@ from hudi_bridge.merge.arrays import Value
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.merge.ordering_fields import ordering_path, ordering_type
 from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.schema.defaults import Defaults, default_of
 from hudi_bridge.schema.java_text import has_value_text
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.splits.partition_values import PartitionValues
@@ -48,9 +49,9 @@ class ReadContext:
     any secrets of the user's.
     ``committed_instants``, ``pending_instants`` and ``timeline_start`` decide which log blocks count: those of
     committed instants, and those from before the start of the active timeline. ``path_columns`` are read from the
-    partition path instead of the files. ``field_defaults`` holds, as JSON, the schema's defaults of missing fields that
-    are not null. ``schema_ids`` is the query's schema with column ids and ``schema_history`` all its versions, as
-    Hudi's JSON. ``log_memory_bytes`` limits the memory for log records of a slice; None is a quarter of the system's
+    partition path instead of the files. ``field_defaults`` holds the schema's defaults of missing fields that are not
+    null. ``schema_ids`` is the query's schema with column ids and ``schema_history`` all its versions, as Hudi's
+    JSON. ``log_memory_bytes`` limits the memory for log records of a slice; None is a quarter of the system's
     memory, shared by the slices that are read at the same time. ``commit_times`` are those of the rows that an
     incremental query returns, None for other queries; with ``filters_base_rows_before_merge``, base rows of other
     commits are not merged. ``fields_spell_keys`` is whether record keys are made of nothing but the values of the
@@ -73,7 +74,7 @@ class ReadContext:
     path_columns: tuple[str, ...]
     float_widening: FloatWidening
     log_memory_bytes: int | None
-    field_defaults: tuple[tuple[str, str], ...]
+    field_defaults: Defaults
     schema_ids: str | None
     schema_history: str | None
     commit_times: frozenset[str] | None
@@ -134,24 +135,19 @@ class ReadContext:
     def defaults(self) -> Mapping[str, Value]:
         """The defaults of columns that are not null, as values of the columns.
 
-        Only scalar defaults are included: a list, map or record never equals a field.
+        One that is not of its column's type is left out.
         """
-        return {
-            name: default
-            for name, text in self.field_defaults
-            if (default := _parse_default(text, self.schema.field(name).type)) is not None
-        }
+        return _values_of(self.field_defaults, self.schema)
 
 
-@lru_cache(maxsize=1024)
-def _parse_default(text: str, to_type: pa.DataType) -> "Value | None":
-    value = json.loads(text)
-    if pa.types.is_binary(to_type) and isinstance(value, str):
-        return pa.scalar(value.encode("latin-1", "replace"), to_type)
-    try:
-        return None if isinstance(value, list | dict) else pa.scalar(value, to_type)
-    except (ValueError, OverflowError, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return None
+@lru_cache(maxsize=64)
+def _values_of(defaults: Defaults, schema: pa.Schema) -> Mapping[str, Value]:
+    texts, found = dict(defaults), {}
+    for field_ in schema:
+        with suppress(UnsupportedTableError):
+            if (default := default_of(field_.name, field_.type, texts)) is not None:
+                found[field_.name] = default[0]
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

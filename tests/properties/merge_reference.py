@@ -47,6 +47,12 @@ class Table:
         return ("id", "string"), *ordered, ("a", "string"), ("b", "string"), *marker, deleted
 
     @property
+    def defaults(self) -> Mapping[str, str]:
+        """The defaults that readers know: those of Hudi 1.0 know none."""
+        is_of_10 = self.version == OF_RELEASE[Release.V1_0][0] and "hoodie.table.format" not in self.options
+        return {} if is_of_10 else DEFAULTS
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of the fields."""
         return tuple(name for name, _ in self.fields)
@@ -303,10 +309,10 @@ class PlainRules:
             case FieldFill.UNAVAILABLE | FieldFill.UNAVAILABLE_TEXTS:
                 return bool(row[name] == self.rule.unavailable_value)
             case FieldFill.DEFAULTS:
-                return bool(row[name] == DEFAULTS.get(name))
+                return bool(row[name] == self.table.defaults.get(name))
             case FieldFill.IDENTICAL_DEFAULTS:
                 # The defaults here are texts, of which Java has an object for each value.
-                return row[name] is None and name not in DEFAULTS
+                return row[name] is None and name not in self.table.defaults
             case FieldFill.NULLS:
                 return row[name] is None
 

@@ -53,6 +53,40 @@ def evolved(
     return list(result.to_pylist())
 
 
+def with_defaults(file: pa.Schema, query: pa.Schema, *, has_ids: bool, **defaults: str) -> Evolution:
+    planned = plan_evolution(
+        file,
+        query,
+        file_ids=internal_from_arrow(file) if has_ids else None,
+        query_ids=internal_from_arrow(query) if has_ids else None,
+        path=PATH,
+        floats_by_text=FloatsByText.EVERYWHERE,
+        defaults=tuple((name.replace("__", "."), text) for name, text in defaults.items()),
+    )
+    return pickle.loads(pickle.dumps(planned))  # type: ignore[no-any-return]
+
+
+def test_missing_fields_have_defaults() -> None:
+    inner = pa.struct([("x", pa.int32())])
+    wider = pa.struct([("x", pa.int32()), ("y", pa.int32())])
+    file, query = columns(s=inner, l=pa.list_(inner)), columns(s=wider, l=pa.list_(wider), n=pa.int64())
+    evolution = with_defaults(file, query, has_ids=False, s__y="1", l__element__y="2", n="3")
+    rows: list[dict[str, Any]] = [{"s": {"x": 0}, "l": []}, {"s": {"x": 7}, "l": [{"x": 8}]}, {"s": None, "l": []}]
+    result = evolution.apply(pa.RecordBatch.from_pylist(rows, file).slice(1))
+    result.validate(full=True)
+    assert result.to_pylist() == [
+        {"s": {"x": 7, "y": 1}, "l": [{"x": 8, "y": 2}], "n": 3},
+        {"s": None, "l": [], "n": 3},
+    ]
+
+
+def test_columns_with_ids_have_no_defaults() -> None:
+    file, query = columns(a=pa.int32()), columns(a=pa.int32(), n=pa.int64())
+    batch = pa.RecordBatch.from_pylist([{"a": 1}], file)
+    for has_ids, n in ((False, 3), (True, None)):
+        assert with_defaults(file, query, has_ids=has_ids, n="3").apply(batch).to_pylist() == [{"a": 1, "n": n}]
+
+
 def labels(schema: pa.Schema) -> list[str]:
     """What Arrow leaves out when it compares types: the names within lists and maps."""
     return [str(pa.struct([field])) + str(field.type.field(0) if field.type.num_fields else "") for field in schema]
