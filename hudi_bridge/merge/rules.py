@@ -473,9 +473,8 @@ PAYLOAD_RULES: tuple[PayloadRule, ...] = (
             precedence=PAYLOAD_OF_11,
             ordering_fields=("_event_lsn",),
             delete_marker=_DEBEZIUM_DELETE,
-            fill=FieldFill.UNAVAILABLE,
         ),
-        source="shouldPickCurrentRecord, mergeToastedValuesIfPresent",
+        source="shouldPickCurrentRecord; mergeToastedValuesIfPresent has no effect on what Spark reads",
     ),
 )
 

@@ -79,9 +79,7 @@ OF_11 = {
     PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload": rule(COMMIT_TIME, "ts", fill=FieldFill.DEFAULTS),
     PACKAGE + "AWSDmsAvroPayload": rule(COMMIT_TIME, "ts", delete_marker=("Op", "D")),
     DEBEZIUM + "MySqlDebeziumAvroPayload": rule(PAYLOAD_OF_11, "ts", delete_marker=D_MARKER),
-    DEBEZIUM + "PostgresDebeziumAvroPayload": rule(
-        PAYLOAD_OF_11, "ts", delete_marker=D_MARKER, fill=FieldFill.UNAVAILABLE
-    ),
+    DEBEZIUM + "PostgresDebeziumAvroPayload": rule(PAYLOAD_OF_11, "ts", delete_marker=D_MARKER),
 }
 
 
