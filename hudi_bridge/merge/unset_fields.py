@@ -5,12 +5,13 @@ Source: ``PartialUpdateHandler`` of Hudi 1.x; ``PartialUpdateAvroPayload``,
 """
 
 from collections.abc import Mapping
-from typing import assert_never
+from typing import Any, assert_never
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.merge.arrays import Booleans, Value, as_booleans
+from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value, as_booleans
 from hudi_bridge.merge.rules import FieldFill, MergeRule
 from hudi_bridge.schema.casts import ArrowType
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
@@ -34,7 +35,7 @@ def unset_value(rule: MergeRule, name: str, kind: ArrowType, default: "Value | N
         case FieldFill.DEFAULTS:
             if default is None:
                 return _null()
-            return None if pa.types.is_nested(default.type) else default
+            return default if _has_equals(default) else None
         case FieldFill.IDENTICAL_DEFAULTS:
             if default is None:
                 return _null()
@@ -62,10 +63,30 @@ def unset_fields(
             continue
         column = rows.column(field.name)
         flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        of_field = as_booleans(pc.equal(flat, value) if value.is_valid else flat.is_null())
+        of_field = _are_empty(flat) if pa.types.is_nested(value.type) else _equal(flat, value)
         if of_field.any():
             found[field.name] = of_field
     return found
+
+
+def _equal(column: Column, value: Value) -> Booleans:
+    return as_booleans(pc.equal(column, value) if value.is_valid else column.is_null())
+
+
+def _are_empty(lists: Any) -> Booleans:  # noqa: ANN401 - of lists or maps, which are generic in the stubs alone
+    lengths: Positions = np.diff(lists.offsets.to_numpy())
+    return as_booleans(lists.is_valid()) & (lengths == 0)
+
+
+def _has_equals(default: Value) -> bool:
+    """Whether in Java a default equals what Avro's decoder makes of the same value.
+
+    Not if it is bytes, decimals, which are bytes, or a record: these are of other classes.
+    """
+    kind: ArrowType = default.type
+    if pa.types.is_list(kind) or pa.types.is_map(kind):
+        return not default.as_py()
+    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_decimal(kind))
 
 
 def _is_one_object(default: Value) -> bool:

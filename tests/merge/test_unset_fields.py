@@ -9,6 +9,7 @@ import pytest
 from hudi_bridge.merge.rules import COMMIT_TIME, FieldFill, MergeRule
 from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields
 
+ANY_MAP: Any = pa.map_
 ROWS = pa.table(
     {
         "_hoodie_record_key": pa.array([None, "k", "k"], pa.string()),
@@ -87,6 +88,24 @@ def test_java_keeps_one_object_of_booleans_and_small_numbers(default: Any, kind:
     rows = pa.table({"field": pa.array([default, None], kind)})
     found = unset_fields(rows, rule, {"field": pa.scalar(default, kind)})
     # Null is not the default, so it is a value like others.
+    assert {name: of_field.tolist() for name, of_field in found.items()} == ({"field": [True, False]} if lacks else {})
+
+
+@pytest.mark.parametrize(
+    ("default", "kind", "lacks"),
+    [
+        ([], pa.list_(pa.string()), True),
+        ([], ANY_MAP(pa.string(), pa.int32()), True),
+        ({"x": 1}, pa.struct([("x", pa.int32())]), False),
+        (b"x", pa.binary(), False),
+        (1, pa.decimal128(4, 2), False),
+        (1.5, pa.float64(), True),
+    ],
+)
+def test_for_payloads_bytes_and_records_equal_no_default(default: Any, kind: Any, lacks: bool) -> None:
+    rule = MergeRule(precedence=COMMIT_TIME, fill=FieldFill.DEFAULTS)
+    rows = pa.table({"field": pa.array([default, None], kind)})
+    found = unset_fields(rows, rule, {"field": rows.column("field")[0]})
     assert {name: of_field.tolist() for name, of_field in found.items()} == ({"field": [True, False]} if lacks else {})
 
 
