@@ -337,6 +337,7 @@ ELSEWHERE = {
     "delete block version": "beside the table of refusals",
     "log format": "beside the table of refusals",
     "codec of an Avro container": "beside the table of refusals",
+    "default": "beside the table of refusals",
     "VECTOR": "beside the table of refusals",
     "type in a schema with column ids": "beside the table of refusals",
     "record key": "beside the table of refusals",

@@ -75,7 +75,7 @@ def _equal(column: Column, value: Value) -> Booleans:
 
 def _are_empty(lists: Any) -> Booleans:  # noqa: ANN401 - of lists or maps, which are generic in the stubs alone
     lengths: Positions = np.diff(lists.offsets.to_numpy())
-    return as_booleans(lists.is_valid()) & (lengths == 0)
+    return np.asarray(as_booleans(lists.is_valid()) & (lengths == 0), dtype=np.bool_)
 
 
 def _has_equals(default: Value) -> bool:

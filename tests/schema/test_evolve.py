@@ -60,6 +60,7 @@ def with_defaults(file: pa.Schema, query: pa.Schema, *, has_ids: bool, **default
         file_ids=internal_from_arrow(file) if has_ids else None,
         query_ids=internal_from_arrow(query) if has_ids else None,
         path=PATH,
+        stored_as=StoredAs.AVRO,
         floats_by_text=FloatsByText.EVERYWHERE,
         defaults=tuple((name.replace("__", "."), text) for name, text in defaults.items()),
     )
