@@ -26,6 +26,8 @@ from hudi_bridge.schema.avro_types import AvroRecord, arrow_schema
 
 _CONTENT_HEAD = Struct(">ii")
 _CONTENT_VERSIONS = range(1, 4)
+_LEAST_RECORD_BYTES = 4
+"""The bytes of the length before each record."""
 
 # Each field is read in a pass of its own over the records, over as many at a time as fit a CPU cache.
 _CACHED_BYTES = 2**23
@@ -71,6 +73,14 @@ def content_bounds(buffer: pa.Buffer, path: str, offset: int) -> tuple[Ints, Int
     if version not in _CONTENT_VERSIONS:
         raise UnsupportedTableError("version of Avro log block content", f"{version} in {path}", "1 to 3")
     return record_bounds(buffer, _CONTENT_HEAD.size, count, path, offset)
+
+
+def stated_records(content: pa.Buffer) -> int:
+    """How many records the content of an Avro data block states, no more than fit it; 0 if it is too short."""
+    if content.size < _CONTENT_HEAD.size:
+        return 0
+    _, count = _CONTENT_HEAD.unpack_from(content)
+    return max(0, min(int(count), content.size // _LEAST_RECORD_BYTES))
 
 
 def decode_avro_records(

@@ -26,6 +26,17 @@ def parquet_block_schema(content: pa.Buffer, path: str, offset: int) -> pa.Schem
         return file.schema_arrow
 
 
+def rows_and_bytes(content: pa.Buffer) -> tuple[int, int]:
+    """The number of rows of a block, and of bytes before compression, as its footer says; zeros if it is damaged."""
+    try:
+        footer = pq.read_metadata(pa.BufferReader(content))
+        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    except PARQUET_ERRORS:
+        return 0, 0
+    limit = _MAX_ROWS_PER_BYTE * content.size
+    return max(0, min(footer.num_rows, limit)), sum(max(0, group.total_byte_size) for group in groups)
+
+
 def decode_parquet_block(content: pa.Buffer, columns: Sequence[str], path: str, offset: int) -> pa.RecordBatch:
     """Some columns of a block's rows; ``path`` and ``offset`` are those of the content, for errors.
 

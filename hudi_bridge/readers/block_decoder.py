@@ -24,6 +24,7 @@ from hudi_bridge.merge.log_records import LogRecords, data_records, delete_recor
 from hudi_bridge.merge.ordering_fields import ordering_type
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.block_runs import runs
+from hudi_bridge.readers.decoded_size import bytes_of_row
 from hudi_bridge.readers.split_columns import plan_file_evolution, record_keys, with_path_columns, without_path_columns
 from hudi_bridge.schema.avro import AvroRecord, arrow_schema, parse_avro_schema
 from hudi_bridge.schema.evolve import Evolution, StoredAs
@@ -54,6 +55,7 @@ class BlockDecoder:
         context = split.context
         needed = dict.fromkeys([*columns, *context.key_columns, *rule.columns_in(context.schema)])
         self.schema = pa.schema([context.schema.field(name) for name in needed])
+        self._row_bytes = bytes_of_row(self.schema)
         self._block_schema = without_path_columns(self.schema, split)
         self._key_schema = pa.schema([context.schema.field(name) for name in context.key_columns])
         self._split = split
@@ -84,8 +86,10 @@ class BlockDecoder:
             case _:
                 assert_never(block.block_type)
 
-    def pieces(self, block: LogBlock) -> Iterator[LogRecords]:
+    def pieces(self, block: LogBlock, *, are_held: bool = True) -> Iterator[LogRecords]:
         """The records of a data or delete block as those of ``decode``, some at a time in their order.
+
+        Unless all ``are_held`` in the end, fewer at a time where they become much larger than their block.
 
         Raises:
             CorruptLogFileError: the content is not what its header says.
@@ -95,13 +99,14 @@ class BlockDecoder:
             return
         datums = self.datums(block)
         positions = self._positions(block, len(datums))
-        most = min(_PIECE_RECORDS, 1 + _PIECE_BYTES * len(datums) // max(1, block.content.size))
+        size = max(1, block.content.size, 0 if are_held else len(datums) * self._row_bytes)
+        most = min(_PIECE_RECORDS, 1 + _PIECE_BYTES * len(datums) // size)
         for start in range(0, max(1, len(datums)), most):
             piece = slice(start, start + most)
             yield self._records(block, datums.between(piece), positions if positions is None else positions[piece])
 
-    def in_order(self, blocks: deque[LogBlock]) -> Iterator[LogRecords]:
-        """The records of data and delete blocks as those of ``decode``, some at a time in their order.
+    def in_order(self, blocks: deque[LogBlock], *, are_held: bool = True) -> Iterator[LogRecords]:
+        """The records of data and delete blocks as those of ``pieces``.
 
         Takes the blocks out of ``blocks`` as they are decoded.
 
@@ -110,7 +115,7 @@ class BlockDecoder:
         """
         for run in runs(blocks, self.likeness):
             if len(run) == 1:
-                yield from self.pieces(run[0])
+                yield from self.pieces(run[0], are_held=are_held)
             else:
                 yield self.of_run(run, *self.joined(run))
 

@@ -7,13 +7,11 @@ import errno
 import logging
 from collections import deque
 from collections.abc import Iterable
-from typing import assert_never
 
 import pyarrow as pa
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.logformat.block import LogBlock
-from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import LiveBlocks, live_blocks, scan_blocks
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.merge.log_records import LogRecordMap, LogRecords
@@ -21,6 +19,7 @@ from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.block_decoder import BlockDecoder
 from hudi_bridge.readers.column_ranges import RangesInLogs
+from hudi_bridge.readers.decoded_size import bytes_of_row, bytes_when_decoded
 from hudi_bridge.readers.late_log_rows import LateLogRows, may_be_late
 from hudi_bridge.readers.missing_files import data_file_gone
 from hudi_bridge.readers.parts_on_disk import LogRecordsOnDisk
@@ -29,8 +28,8 @@ from hudi_bridge.storage import Storage
 from hudi_bridge.system_memory import memory_bytes
 
 _MAX_PARTS = 1024
-_TIMES_IN_MEMORY = 2
-"""How often records of a part are in memory at the same time: as they are read back, and as they survive."""
+_PARTS_IN_MEMORY = 2
+"""How much smaller parts are than the memory, since some are larger than others."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -68,18 +67,20 @@ class LogScan:
         blocks = live.blocks
         self.instants = live.instants
         """The instants of all blocks, as in ``LiveBlocks``."""
-        decoded_bytes = sum(map(bytes_when_decoded, blocks))
         self._kept: tuple[LogBlock, ...] | None = blocks
         self.parts = 1
         """The number of parts to merge one at a time, so that the records of each fit into the memory for logs."""
-        if wanted_keys is None and decoded_bytes > log_memory_bytes:
-            self.parts = min(_MAX_PARTS, 1 + _TIMES_IN_MEMORY * decoded_bytes // max(1, log_memory_bytes))
         has_positions = all(block.base_file_instant_of_positions == split.base_instant_time for block in blocks)
         is_merged = rule.merges_fields or any(block.is_partial for block in blocks)
         self.needs_keys_alone = not has_positions and not is_merged
         """Whether it is sure that base rows are found by their keys, and that no other fields of theirs are merged."""
         # Positions serve only if all blocks have them.
         self._decoder = BlockDecoder(split, rule, columns, wanted_keys, with_positions=has_positions)
+        if wanted_keys is None:
+            most = max(1, log_memory_bytes)
+            decoded_bytes = bytes_when_decoded(blocks, bytes_of_row(self._decoder.schema), most)
+            if decoded_bytes > most:
+                self.parts = min(_MAX_PARTS, 1 + _PARTS_IN_MEMORY * decoded_bytes // most)
         self._first: BlockDecoder | None = None
         if first_columns is not None and wanted_keys is None and self.parts == 1 and may_be_late(blocks, rule):
             self._first = BlockDecoder(split, rule, first_columns, with_positions=has_positions)
@@ -122,7 +123,7 @@ class LogScan:
     def on_disk(self) -> LogRecordsOnDisk:
         """All log records, in a temporary file, in the parts of ``records_of_part``; raises like that."""
         records = LogRecordsOnDisk(self.parts)
-        for piece in self._decoder.in_order(self._released()):
+        for piece in self._decoder.in_order(self._released(), are_held=False):
             records.add(piece)
         return records
 
@@ -135,21 +136,6 @@ class LogScan:
 
     def _record_map(self, decoded: Iterable[LogRecords], schema: pa.Schema) -> LogRecordMap:
         return build_record_map(list(decoded), self._rule, schema, self._split.context.defaults)
-
-
-def bytes_when_decoded(block: LogBlock) -> int:
-    """Estimates the decoded size of a block in bytes; Parquet and HFile blocks are compressed."""
-    match block.block_type:
-        case BlockType.AVRO_DATA | BlockType.DELETE:
-            return block.content.size * 2
-        case BlockType.HFILE_DATA:
-            return block.content.size * 6
-        case BlockType.PARQUET_DATA:
-            return block.content.size * 8
-        case BlockType.COMMAND | BlockType.CDC_DATA | BlockType.CORRUPT:
-            return 0
-        case _:
-            assert_never(block.block_type)
 
 
 def log_memory_bytes(context: ReadContext, at_once: int = 1) -> int:

@@ -27,9 +27,10 @@ from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns
 from hudi_bridge.readers.base_formats.small_parquet import SmallParquetFile
 from hudi_bridge.readers.block_decoder import BlockDecoder, positions_in
 from hudi_bridge.readers.block_runs import runs
+from hudi_bridge.readers.decoded_size import bytes_of_row, bytes_when_decoded
 from hudi_bridge.readers.key_matches import matched_columns
 from hudi_bridge.readers.late_columns import WantedRows
-from hudi_bridge.readers.log_record_scanner import bytes_when_decoded, log_memory_bytes, read_live_blocks
+from hudi_bridge.readers.log_record_scanner import log_memory_bytes, read_live_blocks
 from hudi_bridge.readers.merge_in_parts import log_rows, merged_rows
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.split_columns import record_keys
@@ -139,6 +140,7 @@ class SlicesTogether:
         self._log_memory_bytes = log_memory_bytes(context, at_once)
         keys = () if request.record_keys is None else context.key_columns
         self._columns = tuple(dict.fromkeys((*request.needed, *keys)))
+        self._row_bytes = bytes_of_row(pa.schema([context.schema.field(name) for name in self._columns]))
         self.schema = pa.schema([context.schema.field(name) for name in request.columns])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -163,7 +165,8 @@ class SlicesTogether:
             blocks = read_live_blocks(self._storage, split).blocks if has_logs else ()
         except _ERRORS:
             return None
-        opened = _OpenSlice(split=split, base=base, blocks=blocks, log_bytes=sum(map(bytes_when_decoded, blocks)))
+        log_bytes = bytes_when_decoded(blocks, self._row_bytes, self._log_memory_bytes)
+        opened = _OpenSlice(split=split, base=base, blocks=blocks, log_bytes=log_bytes)
         is_large = opened.base_rows > ROWS_PER_BATCH or opened.size_bytes > _MOST_BYTES
         return None if is_large or opened.log_bytes > self._log_memory_bytes else opened
 

@@ -120,9 +120,9 @@ def test_the_memory_for_logs_is_kept_and_no_file_stays(
     decoded: list[LogBlock] = []
     decode = BlockDecoder.pieces
 
-    def counted(decoder: BlockDecoder, block: LogBlock) -> Iterator[LogRecords]:
+    def counted(decoder: BlockDecoder, block: LogBlock, *, are_held: bool = True) -> Iterator[LogRecords]:
         decoded.append(block)
-        return decode(decoder, block)
+        return decode(decoder, block, are_held=are_held)
 
     monkeypatch.setattr(BlockDecoder, "pieces", counted)
 
@@ -140,3 +140,25 @@ def test_the_memory_for_logs_is_kept_and_no_file_stays(
     assert len(decoded) == 2
     gc.collect()
     assert list(scratch.iterdir()) == []
+
+
+def test_the_memory_for_logs_is_kept_where_most_values_are_null(tmp_path: Path) -> None:
+    fields = (("id", "string"), ("ts", "long"), *((f"n{number}", "long") for number in range(400)))
+    table = TableWriter(folder=tmp_path, fields=fields).create()
+    for number in range(4):
+        rows = [{"id": f"{number}-{row:05d}", "ts": 1} for row in range(4000)]
+        table.log_file(at(1 + number), [table.data_block(at(1 + number), rows)])
+        table.commit(at(1 + number))
+    logs = sum(path.stat().st_size for path in tmp_path.glob(".*.log.*"))
+    # A record has 0.4 KB in the log, and 3.2 in memory.
+    memory = 16 * MB
+    assert logs < memory / 2
+    found: list[int] = []
+
+    def read() -> None:
+        batches = HudiTable.open(str(table.folder), log_memory_bytes=memory).snapshot().to_batches()
+        found.append(sum(batch.num_rows for batch in batches))
+
+    read()
+    assert peak_bytes(read) < logs + 30 * MB
+    assert found == [16_000, 16_000]
