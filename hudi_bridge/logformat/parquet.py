@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_bridge.errors import CorruptLogFileError
+from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 
 # With run-length encoding, a few bytes can announce any number of rows. Real rows have distinct record keys, which
 # take far more space.
@@ -42,6 +42,7 @@ def decode_parquet_block(content: pa.Buffer, columns: Sequence[str], path: str, 
 
     Raises:
         CorruptLogFileError: the content is not readable Parquet, or has another number of rows than its footer says.
+        UnsupportedTableError: the rows do not fit into one batch.
     """
     with _open(content, path, offset) as file:
         announced = file.metadata.num_rows
@@ -53,7 +54,11 @@ def decode_parquet_block(content: pa.Buffer, columns: Sequence[str], path: str, 
     if rows.num_rows != announced:
         raise CorruptLogFileError(path, offset, f"{rows.num_rows} rows", f"{announced}, as the footer says")
     batches = rows.to_batches() or [pa.RecordBatch.from_pylist([], schema=rows.schema)]
-    return pa.concat_batches(batches)  # type: ignore[attr-defined,no-any-return]
+    if len(batches) > 1:
+        # Arrow has put together what it can.
+        found = f"{rows.nbytes} bytes of rows in {path} at byte {offset}"
+        raise UnsupportedTableError("size of a log block", found, "2147483647 bytes in a column")
+    return batches[0]
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from hudi_bridge.caching import cached_property
+from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.scan import LiveBlocks, live_blocks, scan_blocks
 from hudi_bridge.merge.arrays import Column
@@ -30,6 +31,8 @@ from hudi_bridge.system_memory import memory_bytes
 _MAX_PARTS = 1024
 _PARTS_IN_MEMORY = 2
 """How much smaller parts are than the memory, since some are larger than others."""
+_MOST_BYTES = (1 << 31) - 1
+"""The most bytes of one column that Arrow puts together: it counts them in 32 bits."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -69,7 +72,7 @@ class LogScan:
         """The instants of all blocks, as in ``LiveBlocks``."""
         self._kept: tuple[LogBlock, ...] | None = blocks
         self.parts = 1
-        """The number of parts to merge one at a time, so that the records of each fit into the memory for logs."""
+        """The number of parts to merge one at a time, so that each fits into the memory for logs and into arrays."""
         has_positions = all(block.base_file_instant_of_positions == split.base_instant_time for block in blocks)
         is_merged = rule.merges_fields or any(block.is_partial for block in blocks)
         self.needs_keys_alone = not has_positions and not is_merged
@@ -77,7 +80,7 @@ class LogScan:
         # Positions serve only if all blocks have them.
         self._decoder = BlockDecoder(split, rule, columns, wanted_keys, with_positions=has_positions)
         if wanted_keys is None:
-            most = max(1, log_memory_bytes)
+            most = max(1, min(log_memory_bytes, _MOST_BYTES))
             decoded_bytes = bytes_when_decoded(blocks, bytes_of_row(self._decoder.schema), most)
             if decoded_bytes > most:
                 self.parts = min(_MAX_PARTS, 1 + _PARTS_IN_MEMORY * decoded_bytes // most)
@@ -91,6 +94,9 @@ class LogScan:
         """The surviving log records; log files are released as they are decoded, and read again by the next call.
 
         Those of which rows come late are held. ``ranges`` learn from all records.
+
+        Raises:
+            UnsupportedTableError: a column of them is larger than an array can be.
         """
         blocks = self._released()
         if self._first is None:
@@ -114,6 +120,7 @@ class LogScan:
 
         Raises:
             OSError: the temporary file cannot be written.
+            UnsupportedTableError: a column of them is larger than an array can be.
         """
         if self.parts > 1:
             return self._record_map(self.on_disk.of_part(part), self._decoder.schema)
@@ -135,7 +142,16 @@ class LogScan:
         return deque(kept)
 
     def _record_map(self, decoded: Iterable[LogRecords], schema: pa.Schema) -> LogRecordMap:
-        return build_record_map(list(decoded), self._rule, schema, self._split.context.defaults)
+        records = list(decoded)
+        try:
+            return build_record_map(records, self._rule, schema, self._split.context.defaults)
+        except pa.ArrowInvalid as error:
+            size = sum(one.rows.nbytes for one in records if one.rows is not None)
+            if size <= _MOST_BYTES:
+                raise
+            found = f"{size} bytes of them to merge at once, from {self._split.log_paths[0]} on"
+            supported = f"{_MOST_BYTES} bytes in a column: with a lower log_memory_bytes, or fewer record keys"
+            raise UnsupportedTableError("size of log records", found, supported) from error
 
 
 def log_memory_bytes(context: ReadContext, at_once: int = 1) -> int:

@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_bridge import HudiTable
-from hudi_bridge.errors import CorruptLogFileError
+from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.merge.log_records import LogRecords, part_of_keys
-from hudi_bridge.readers import block_decoder, realtime_compacted
+from hudi_bridge.readers import block_decoder, log_record_scanner, realtime_compacted
 from hudi_bridge.readers.block_decoder import BlockDecoder
 from hudi_bridge.readers.late_log_rows import LateLogRows
 from hudi_bridge.readers.log_record_scanner import LogScan
@@ -133,6 +133,39 @@ def test_log_records_may_be_asked_for_again() -> None:
     assert again.keys.equals(whole.keys)
     assert again.rows.equals(whole.rows)
     assert sorted(str(key) for part in parts for key in part.keys) == sorted(map(str, whole.keys))
+
+
+def test_parts_are_no_larger_than_arrays_can_be_however_much_memory_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(golden_case("b_event_time_120") / "table")
+    whole, parts = HudiTable.open(path), HudiTable.open(path, log_memory_bytes=1 << 40)
+    expected = whole.snapshot().to_table()
+    monkeypatch.setattr(log_record_scanner, "_MOST_BYTES", 300)
+    split = max(parts.splits(), key=lambda one: one.log_size_bytes)
+    rule = split.context.merge_rule
+    assert rule is not None
+    assert LogScan(parts._state.storage, split, rule, split.context.schema.names, 1 << 40).parts > 1
+    assert not differences(expected, parts.snapshot().to_table())
+
+
+@pytest.mark.parametrize("is_large", [True, False])
+def test_records_of_a_part_that_are_larger_than_arrays_can_be_are_refused(
+    is_large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where most of the records have one key."""
+    table = HudiTable.open(str(golden_case("b_event_time_120") / "table"))
+    error = pa.ArrowInvalid("offset overflow while concatenating arrays")
+    monkeypatch.setattr(log_record_scanner, "build_record_map", mock.Mock(side_effect=error))
+    split = max(table.splits(), key=lambda one: one.log_size_bytes)
+    rule = split.context.merge_rule
+    assert rule is not None
+    scan = LogScan(table._state.storage, split, rule, split.context.schema.names, 1 << 30)
+    if is_large:
+        monkeypatch.setattr(log_record_scanner, "_MOST_BYTES", 1)
+        with pytest.raises(UnsupportedTableError, match=r"size of log records: .*\.log\..*lower log_memory_bytes"):
+            scan.records_of_part(0)
+    else:
+        with pytest.raises(pa.ArrowInvalid):
+            scan.records_of_part(0)
 
 
 def test_a_reader_that_failed_does_not_go_on_without_its_first_blocks(
