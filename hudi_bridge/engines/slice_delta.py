@@ -197,7 +197,9 @@ class SliceDelta:
         if rule is None or not split.log_paths:
             return None
         columns = rule.columns_to_read(self._columns, split.context.schema)
-        return LogScan(self._storage, split, rule, columns, log_memory_bytes(split.context, self._at_once))
+        base_rows = 0 if self._base is None else self._base.num_rows
+        memory = log_memory_bytes(split.context, self._at_once)
+        return LogScan(self._storage, split, rule, columns, memory, base_rows=base_rows)
 
     @cached_property
     def _merge(self) -> MergeInParts | None:

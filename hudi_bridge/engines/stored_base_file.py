@@ -124,7 +124,7 @@ def stored_base_file(split: RealtimeFileSplit, base: OpenBaseFile) -> StoredBase
     )
     return StoredBaseFile(
         path=base.path,
-        rows=int(base.row_group_starts[-1]),
+        rows=base.num_rows,
         parquet_footer=base.parquet_footer,
         schema=base.arrow_schema,
         columns=columns,

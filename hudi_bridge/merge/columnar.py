@@ -1,8 +1,9 @@
 """Merges the rows of a base file with the surviving log records.
 
-If a base file has several rows with the same key, only the first is merged, as in Hudi.
+If a base file has several rows with the same key, only the first is merged by key, as in Hudi; by position, each is
+merged with the log record of its own.
 
-Source: ``KeyBasedFileGroupRecordBuffer`` of Hudi.
+Source: ``KeyBasedFileGroupRecordBuffer`` and ``PositionBasedFileGroupRecordBuffer`` of Hudi.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +33,7 @@ _LEAST_KEYS_OF_THREAD = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyMatches:
-    """The matches of ``base_rows`` base rows with log records of the same key.
+    """The matches of ``base_rows`` base rows with log records of the same key or position.
 
     Each match has a position in the base rows (``rows``, ascending), one in the log records (``records``), and whether
     the log record wins.
@@ -137,14 +138,31 @@ class FileSliceMerger:
         first &= ~self._matched[records]
         return self._decide(len(base_keys), rows[first], records[first], base_ordering)
 
-    def match_positions(self, start: int, base_rows: int, base_ordering: Sequence[Column]) -> KeyMatches:
-        """As ``match``, but by position, for ``base_rows`` rows from ``start``.
+    def match_positions(
+        self, start: int, base_rows: int, base_ordering: Sequence[Column], counted: Booleans | None = None
+    ) -> KeyMatches:
+        """As ``match``, but by position, for ``base_rows`` rows from ``start``; those not ``counted`` match nothing.
 
         All log records need positions (``LogRecordMap.base_positions``).
         """
         positions, order = self._by_position
         low, high = np.searchsorted(positions, [start, start + base_rows])
-        return self._decide(base_rows, positions[low:high] - start, order[low:high], base_ordering)
+        rows, records = positions[low:high] - start, order[low:high]
+        if counted is not None:
+            rows, records = rows[counted[rows]], records[counted[rows]]
+        return self._decide(base_rows, rows, records, base_ordering)
+
+    def match_chosen(
+        self, positions: Positions, base_ordering: Sequence[Column], counted: Booleans | None = None
+    ) -> KeyMatches:
+        """As ``match_positions``, for base rows at some ascending ``positions``."""
+        logged, order = self._by_position
+        places = np.searchsorted(logged, positions)
+        matched = places < len(logged)
+        matched[matched] = logged[places[matched]] == positions[matched]
+        if counted is not None:
+            matched &= counted
+        return self._decide(len(positions), np.flatnonzero(matched), order[places[matched]], base_ordering)
 
     @cached_property
     def _by_position(self) -> tuple[Positions, Positions]:

@@ -24,7 +24,8 @@ class LogRecords:
     ``rows`` holds the records of a data block, None for a delete block; ``absent`` names the columns that a partial
     update left out. ``ordering`` holds one array for each ordering field, in the types of the query's columns.
     ``always_deletes`` marks deletes without an ordering value, ``marked`` rows that delete the record if they survive.
-    ``base_positions`` are the positions of the records in the base file, None if the block has none.
+    ``base_positions`` are the positions of the records in the base file, -1 for one without; None if the block has
+    none.
     """
 
     keys: Column
@@ -39,12 +40,15 @@ class LogRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRecordMap:
-    """The surviving log version of each record key.
+    """The surviving log version of each record.
+
+    A record has the key, or the base row, that others do not have: if ``base_positions`` are known, several may have
+    equal keys.
 
     ``keys[i]`` belongs to ``rows[i]`` for the first ``rows.num_rows`` keys; the keys after those are deleted.
     ``always_deletes`` and ``marked`` are as in ``LogRecords``. ``unset`` marks, for columns that are unset in some row,
-    the rows that take them from the base row. ``base_positions`` are the positions of the keys in the base file, None
-    if a block has none.
+    the rows that take them from the base row. ``base_positions`` are the positions in the base file by which base rows
+    are found, None if they are found by key.
     """
 
     keys: Column

@@ -1,6 +1,9 @@
-"""Builds the map from record keys to surviving log versions out of the log records of a file slice.
+"""Builds the map from record keys, or positions of base rows, to surviving log versions of a file slice.
 
-Survivors that are rows come first, then deletes.
+Survivors that are rows come first, then deletes. A base file may have several rows of one key, and log records for each
+of them; where the positions of these decide, they are versions of different records.
+
+Source: ``PositionBasedFileGroupRecordBuffer`` of Hudi.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +15,7 @@ from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value, all_positions
 from hudi_bridge.merge.custom_payload import RecordMerger
 from hudi_bridge.merge.fold import FieldMerging, Versions, combine_versions, fold_fields, fold_versions
-from hudi_bridge.merge.log_records import LogRecordMap, LogRecords
+from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, selected
 from hudi_bridge.merge.merged_versions import LogVersions, merge_log_versions
 from hudi_bridge.merge.ordering_fields import ordering_type
 from hudi_bridge.merge.ranks import ordering_ranks
@@ -21,9 +24,17 @@ from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields
 
 
 def build_record_map(
-    blocks: Sequence[LogRecords], rule: MergeRule, schema: pa.Schema, defaults: Mapping[str, Value]
+    blocks: Sequence[LogRecords],
+    rule: MergeRule,
+    schema: pa.Schema,
+    defaults: Mapping[str, Value],
+    *,
+    by_position: bool = False,
 ) -> LogRecordMap:
     """The surviving records of all blocks, which are given oldest first; ``schema`` is that of the rows.
+
+    With ``by_position``, records of one position are versions of the same record, if all blocks have positions.
+    Otherwise those of one key are, and of these the ones that have positions have those of one base row.
 
     Raises:
         MergeError: a user's payload or merger failed.
@@ -34,7 +45,17 @@ def build_record_map(
         raise UnsupportedTableError(
             "partial update", found, "partial updates with the payloads and merge modes of Hudi"
         )
-    keys = pa.chunked_array([block.keys for block in blocks], type=pa.string()).combine_chunks()
+    positions = all_positions([block.base_positions for block in blocks]) if by_position else None
+    keys = _joined_keys(blocks)
+    if positions is None:
+        codes, distinct = _numbered(keys)
+        counted = _of_one_position(blocks, codes, distinct)
+        if counted is not None:
+            ends = np.cumsum([len(block.keys) for block in blocks])[:-1]
+            blocks = [selected(block, part) for block, part in zip(blocks, np.split(counted, ends), strict=True)]
+            keys, codes = _joined_keys(blocks), codes[counted]
+    else:
+        codes, distinct = _numbered(pa.array(positions))
     rows = pa.Table.from_batches([block.rows for block in blocks if block.rows is not None], schema=schema)
     ordering = _ordering_columns(blocks, rule, schema)
     is_delete = _concatenated([block.is_delete for block in blocks])
@@ -43,11 +64,9 @@ def build_record_map(
     in_rows = _concatenated([np.full(len(block.keys), block.rows is not None) for block in blocks])
     row_of_version = np.cumsum(in_rows) - 1
 
-    encoded = keys.dictionary_encode()
-    distinct = len(encoded.dictionary)
     compares = rule.ranks_logs and distinct < len(keys)
     versions = Versions(
-        codes=encoded.indices.to_numpy(zero_copy_only=False),
+        codes=codes,
         keys=distinct,
         ranks=ordering_ranks(ordering if compares else (), len(keys), rule, against_base=False),
         is_delete=is_delete,
@@ -93,23 +112,51 @@ def build_record_map(
         always_deletes=always_deletes[survivors],
         marked=marked[survivors],
         unset={name: unset[rows_of.get(name, kept_rows)] for name, unset in unset_by_row.items()},
-        base_positions=_base_positions(blocks, stored),
+        base_positions=None if positions is None else positions[stored],
     )
 
 
+def _joined_keys(blocks: Sequence[LogRecords]) -> Column:
+    return pa.chunked_array([block.keys for block in blocks], type=pa.string()).combine_chunks()
+
+
+def _numbered(values: Column) -> tuple[Positions, int]:
+    """The number of each value among the distinct ones, and how many of these there are."""
+    encoded = values.dictionary_encode()
+    return encoded.indices.to_numpy(zero_copy_only=False), len(encoded.dictionary)
+
+
+def _of_one_position(blocks: Sequence[LogRecords], codes: Positions, distinct: int) -> Booleans | None:
+    """The versions that count where blocks without positions follow others, by key code; None if all do.
+
+    Hudi has then merged those of each position, and goes on with one of them for each key: of several positions the one
+    that its hash map gives last, which is taken for the highest here. They have the same versions, but for their
+    sequence numbers, since a writer changes all rows of a key (``fallbackToKeyBasedBuffer``).
+    """
+    if all(block.base_positions is None for block in blocks):
+        return None
+    positions = np.concatenate(
+        [np.full(len(block.keys), -1) if block.base_positions is None else block.base_positions for block in blocks]
+    )
+    told = np.flatnonzero(positions >= 0)
+    of_key = np.full(distinct, -1)
+    of_key[codes[told]] = positions[told]
+    if (of_key[codes[told]] == positions[told]).all():
+        return None
+    ascending = told[np.argsort(positions[told], kind="stable")]
+    of_key[codes[ascending]] = positions[ascending]
+    counted: Booleans = (positions < 0) | (of_key[codes] == positions)
+    return counted
+
+
 def _stored_versions(survivors: Positions, versions: Versions) -> Positions:
-    """For each survivor a version in the logs of the same key, which has the same base row."""
+    """For each survivor a version in the logs of the same record, which has the same base row."""
     is_made = survivors >= len(versions.codes)
     if not is_made.any():
         return survivors
     # A merger has made these versions.
     _, first_of_key = np.unique(versions.codes, return_index=True)
     return np.where(is_made, first_of_key, survivors)
-
-
-def _base_positions(blocks: Sequence[LogRecords], survivors: Positions) -> Positions | None:
-    positions = all_positions([block.base_positions for block in blocks])
-    return None if positions is None else positions[survivors]
 
 
 def _ordering_columns(blocks: Sequence[LogRecords], rule: MergeRule, schema: pa.Schema) -> tuple[Column, ...]:

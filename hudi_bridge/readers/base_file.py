@@ -89,6 +89,11 @@ class OpenBaseFile(ABC):
         """The numbers of all row groups."""
         return range(len(self.row_group_starts) - 1)
 
+    @property
+    def num_rows(self) -> int:
+        """The number of rows of the file."""
+        return int(self.row_group_starts[-1])
+
     def rows_of(self, row_group: int) -> int:
         """The number of rows of a row group."""
         return int(self.row_group_starts[row_group + 1] - self.row_group_starts[row_group])

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import assert_never
 
 import numpy as np
@@ -31,6 +32,7 @@ from hudi_bridge.schema.evolve import Evolution, StoredAs
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 from hudi_bridge.splits.split import RealtimeFileSplit
 
+_PARQUET = ".parquet"
 _PIECE_RECORDS = 1 << 15
 """The most records of a block that are decoded at a time: decoding takes several times as much memory as they do."""
 _PIECE_BYTES = 1 << 23
@@ -39,8 +41,8 @@ _PIECE_BYTES = 1 << 23
 class BlockDecoder:
     """Decodes the log blocks of one split; blocks with the same writer schema share its parsing and evolution.
 
-    With ``wanted_keys``, only the record keys of all records are decoded, and of the wanted ones the columns. Without
-    ``with_positions``, it is not told where records are in the base file.
+    With ``wanted_keys``, only the record keys of all records are decoded, and of the wanted ones the columns. Records
+    have the positions in the base file that ``told`` gives; without it, none.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class BlockDecoder:
         columns: Iterable[str],
         wanted_keys: "Column | None" = None,
         *,
-        with_positions: bool = True,
+        told: "ToldPositions | None" = None,
     ) -> None:
         context = split.context
         needed = dict.fromkeys([*columns, *context.key_columns, *rule.columns_in(context.schema)])
@@ -61,7 +63,7 @@ class BlockDecoder:
         self._split = split
         self._rule = rule
         self._wanted_keys = wanted_keys
-        self._with_positions = with_positions
+        self._told = told
         self._writers: dict[str, AvroRecord] = {}
         self._evolutions: dict[tuple[str, str, BlockType, bool, bool], Evolution] = {}
 
@@ -124,7 +126,8 @@ class BlockDecoder:
         if block.block_type is not BlockType.AVRO_DATA:
             return None
         instant = "" if self._split.context.schema_history is None else block.instant_time
-        return block.schema_text, block.is_partial, instant
+        has_positions = self._told is not None and self._told.is_of(block)
+        return block.schema_text, block.is_partial, instant, has_positions
 
     def joined(self, blocks: Sequence[LogBlock]) -> "tuple[Datums, list[int]]":
         """Where the records of Avro blocks are, one block after another, and the number of records of each.
@@ -201,7 +204,7 @@ class BlockDecoder:
         return keys
 
     def _positions(self, block: LogBlock, records: int) -> Positions | None:
-        return positions_in(self._split, block, records) if self._with_positions else None
+        return None if self._told is None else self._told.positions(block, records)
 
     def _data(
         self, block: LogBlock, stored: pa.RecordBatch, positions: Positions | None, wanted: Booleans | None
@@ -352,13 +355,40 @@ class BlockDecoder:
             )
 
 
-def positions_in(split: RealtimeFileSplit, block: LogBlock, records: int) -> Positions | None:
-    """The positions of so many records of a block in the base file of a split; None if the block does not tell.
+class ToldPositions:
+    """The positions in the base file of a split that its log blocks tell.
 
-    Raises:
-        CorruptLogFileError: the positions cannot be read.
+    They count up to the first block that tells none: from there on, Hudi goes by record keys. They never count for
+    base files that are not Parquet.
+
+    Source: ``PositionBasedFileGroupRecordBuffer`` and ``HoodieFileGroupReader`` of Hudi.
     """
-    return parse_record_positions(block, split.base_instant_time, records)
+
+    def __init__(self, split: RealtimeFileSplit, blocks: Sequence[LogBlock], base_rows: int) -> None:
+        """Those of all ``blocks`` that count, oldest first, in a base file of so many rows."""
+        self._instant = split.base_instant_time
+        self._base_rows = base_rows
+        is_parquet = split.base_path is not None and split.base_path.endswith(_PARQUET)
+        leading = takewhile(self._tells, blocks) if is_parquet and base_rows else ()
+        self._places = frozenset((block.path, block.offset) for block in leading)
+        self.are_complete = 0 < len(blocks) == len(self._places)
+        """Whether all blocks tell positions, so that base rows are found by these and not by their record keys."""
+
+    def _tells(self, block: LogBlock) -> bool:
+        return block.record_positions is not None and block.base_file_instant_of_positions == self._instant
+
+    def is_of(self, block: LogBlock) -> bool:
+        """Whether positions of the block count."""
+        return (block.path, block.offset) in self._places
+
+    def positions(self, block: LogBlock, records: int) -> Positions | None:
+        """The positions of so many records of a block; None if the block tells none that the base file has.
+
+        Raises:
+            CorruptLogFileError: the positions cannot be read.
+        """
+        positions = parse_record_positions(block, self._instant, records) if self.is_of(block) else None
+        return None if positions is None or not (positions < self._base_rows).all() else positions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

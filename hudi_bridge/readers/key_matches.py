@@ -1,16 +1,18 @@
 """Matches the rows of a base file with the log records of the same key, batch by batch.
 
-Rows are matched by position if all log blocks give record positions, otherwise by record key. Each match by key costs a
-hash of all log keys, so the columns that are matched are read of more rows at a time than the others.
+Rows are matched by position if all log blocks give record positions, as in Hudi, otherwise by record key. Each match by
+key costs a hash of all log keys, so the columns that are matched are read of more rows at a time than the others.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.errors import CorruptLogFileError
+from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined, no_matches
 from hudi_bridge.merge.ordering_fields import ordering_path, ordering_values
 from hudi_bridge.merge.rules import MergeRule
@@ -41,8 +43,7 @@ class KeyMatchFinder:
         self._merger = merger
         self._ordering = rule.ordering_fields if rule.orders_base else ()
         self._commit_times = sorted(context.commit_times or ()) if context.filters_base_rows_before_merge else None
-        positions = merger.log_records.base_positions if self._commit_times is None else None
-        self._by_position = positions is not None and (positions < base.row_group_starts[-1]).all()
+        self._by_position = merger.log_records.base_positions is not None
         self._keys = base.view(context.key_columns)
         self.columns = matched_columns(rule, context, by_position=self._by_position)
         """The columns that are matched."""
@@ -77,13 +78,16 @@ class KeyMatchFinder:
         """The matches of a batch by position, verified by record key: positions have no checksum."""
         matches = found(stored)
         if len(matches.rows):
-            keys = record_keys(self._keys.evolve(stored), self._context).take(pa.array(matches.rows, pa.int64()))
-            logged = self._merger.log_records.keys.take(pa.array(matches.records, pa.int64()))
-            if not keys.equals(logged):
-                index = next(index for index, key in enumerate(keys) if not key.equals(logged[index]))
-                what = f"the record key {keys[index].as_py()!r} where the logs have a position of"
-                raise CorruptLogFileError(self._base.path, None, f"{what} {logged[index].as_py()!r}", "equal keys")
+            self._require_equal_keys(self._keys.evolve(stored), matches)
         return matches
+
+    def _require_equal_keys(self, rows: pa.RecordBatch, matches: KeyMatches) -> None:
+        keys = record_keys(rows, self._context).take(pa.array(matches.rows, pa.int64()))
+        logged = self._merger.log_records.keys.take(pa.array(matches.records, pa.int64()))
+        if not keys.equals(logged):
+            index = next(index for index, key in enumerate(keys) if not key.equals(logged[index]))
+            what = f"the record key {keys[index].as_py()!r} where the logs have a position of"
+            raise CorruptLogFileError(self._base.path, None, f"{what} {logged[index].as_py()!r}", "equal keys")
 
     def match(self, stored: pa.RecordBatch, start: int) -> KeyMatches:
         """The matches of a batch that begins at row ``start`` of the file."""
@@ -91,19 +95,47 @@ class KeyMatchFinder:
 
     def _match(self, rows: pa.RecordBatch, start: int) -> KeyMatches:
         if not self._by_position:
-            return self.match_by_key(rows)
-        ordering = [ordering_values(name, rows) for name in self._ordering]
-        return self._merger.match_positions(start, rows.num_rows, ordering)
+            return self._match_keys(rows)
+        return self._merger.match_positions(start, rows.num_rows, self._ordering_of(rows), self._in_range(rows))
 
-    def match_by_key(self, rows: pa.RecordBatch) -> KeyMatches:
-        """The matches of base rows with all columns that can be matched, whether or not the logs have positions."""
-        ordering = [ordering_values(name, rows) for name in self._ordering]
-        keys = record_keys(rows, self._context)
-        if self._commit_times is not None:
+    def match_candidates(self, rows: pa.RecordBatch, positions: Positions) -> KeyMatches:
+        """The matches of the base rows at ascending ``positions``, given all that is matched and the record keys."""
+        if not self._by_position:
+            return self._match_keys(rows)
+        matches = self._merger.match_chosen(positions, self._ordering_of(rows), self._in_range(rows))
+        self._require_equal_keys(rows, matches)
+        return matches
+
+    def require_all(self, positions: Sequence[Positions]) -> None:
+        """Verify positions that logs give: base rows of the keys of all log records are at these ``positions``.
+
+        Raises:
+            CorruptLogFileError: a position is that of another key.
+        """
+        log = self._merger.log_records
+        if log.base_positions is None:
+            return
+        others = np.flatnonzero(~np.isin(log.base_positions, np.concatenate([np.empty(0, np.int64), *positions])))
+        if len(others):
+            key, position = log.keys[int(others[0])].as_py(), log.base_positions[others[0]]
+            found = f"the position {position} in the logs for the record key {key!r}"
+            raise CorruptLogFileError(self._base.path, None, found, "the position of a row of this key")
+
+    def _match_keys(self, rows: pa.RecordBatch) -> KeyMatches:
+        keys, in_range = record_keys(rows, self._context), self._in_range(rows)
+        if in_range is not None:
             # A row without a key matches nothing.
-            in_range = pc.is_in(rows.column(COMMIT_TIME_COLUMN), pa.array(self._commit_times, pa.string()))
-            keys = pc.if_else(in_range, keys, pa.scalar(None, keys.type))
-        return self._merger.match(keys, ordering)
+            keys = pc.if_else(pa.array(in_range), keys, pa.scalar(None, keys.type))
+        return self._merger.match(keys, self._ordering_of(rows))
+
+    def _ordering_of(self, rows: pa.RecordBatch) -> Sequence[Column]:
+        return [ordering_values(name, rows) for name in self._ordering]
+
+    def _in_range(self, rows: pa.RecordBatch) -> Booleans | None:
+        """Which base rows are merged; None for all."""
+        if self._commit_times is None:
+            return None
+        return as_booleans(pc.is_in(rows.column(COMMIT_TIME_COLUMN), pa.array(self._commit_times, pa.string())))
 
     def iter_matches(self, group: int) -> Iterator[KeyMatches]:
         """The matches of a row group, batch by batch, for which only key columns are read."""

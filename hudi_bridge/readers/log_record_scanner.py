@@ -18,7 +18,7 @@ from hudi_bridge.merge.arrays import Column
 from hudi_bridge.merge.log_records import LogRecordMap, LogRecords
 from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.readers.block_decoder import BlockDecoder
+from hudi_bridge.readers.block_decoder import BlockDecoder, ToldPositions
 from hudi_bridge.readers.column_ranges import RangesInLogs
 from hudi_bridge.readers.decoded_size import bytes_of_row, bytes_when_decoded
 from hudi_bridge.readers.late_log_rows import LateLogRows, may_be_late
@@ -52,10 +52,13 @@ class LogScan:
         log_memory_bytes: int,
         wanted_keys: "Column | None" = None,
         first_columns: Iterable[str] | None = None,
+        *,
+        base_rows: int = 0,
     ) -> None:
         """A scan for the columns given and those that merging needs; with ``wanted_keys``, for their records only.
 
-        With ``first_columns``, the others of the columns may be decoded later (``late_rows``).
+        With ``first_columns``, the others of the columns may be decoded later (``late_rows``). ``base_rows`` is the
+        number of rows of the base file; without it, record positions do not count.
 
         Raises:
             CorruptLogFileError: a log file is damaged in a way that Hudi does not skip.
@@ -73,12 +76,12 @@ class LogScan:
         self._kept: tuple[LogBlock, ...] | None = blocks
         self.parts = 1
         """The number of parts to merge one at a time, so that each fits into the memory for logs and into arrays."""
-        has_positions = all(block.base_file_instant_of_positions == split.base_instant_time for block in blocks)
+        told = ToldPositions(split, blocks, base_rows)
+        self._is_by_position = told.are_complete
         is_merged = rule.merges_fields or any(block.is_partial for block in blocks)
-        self.needs_keys_alone = not has_positions and not is_merged
+        self.needs_keys_alone = not told.are_complete and not is_merged
         """Whether it is sure that base rows are found by their keys, and that no other fields of theirs are merged."""
-        # Positions serve only if all blocks have them.
-        self._decoder = BlockDecoder(split, rule, columns, wanted_keys, with_positions=has_positions)
+        self._decoder = BlockDecoder(split, rule, columns, wanted_keys, told=told)
         if wanted_keys is None:
             most = max(1, min(log_memory_bytes, _MOST_BYTES))
             decoded_bytes = bytes_when_decoded(blocks, bytes_of_row(self._decoder.schema), most)
@@ -86,7 +89,7 @@ class LogScan:
                 self.parts = min(_MAX_PARTS, 1 + _PARTS_IN_MEMORY * decoded_bytes // most)
         self._first: BlockDecoder | None = None
         if first_columns is not None and wanted_keys is None and self.parts == 1 and may_be_late(blocks, rule):
-            self._first = BlockDecoder(split, rule, first_columns, with_positions=has_positions)
+            self._first = BlockDecoder(split, rule, first_columns, told=told)
         self.late_rows: LateLogRows | None = None
         """What decodes the rows of ``records``, which have its numbers; None if they have all columns."""
 
@@ -142,9 +145,9 @@ class LogScan:
         return deque(kept)
 
     def _record_map(self, decoded: Iterable[LogRecords], schema: pa.Schema) -> LogRecordMap:
-        records = list(decoded)
+        records, defaults = list(decoded), self._split.context.defaults
         try:
-            return build_record_map(records, self._rule, schema, self._split.context.defaults)
+            return build_record_map(records, self._rule, schema, defaults, by_position=self._is_by_position)
         except pa.ArrowInvalid as error:
             size = sum(one.rows.nbytes for one in records if one.rows is not None)
             if size <= _MOST_BYTES:

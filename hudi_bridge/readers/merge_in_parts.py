@@ -138,15 +138,18 @@ class MergeInParts:
     ) -> Iterator[tuple[pa.RecordBatch, KeyMatches]]:
         """The base rows of a part that match log records, with the matches; ``positions`` gets the superseded ones."""
         assert self._candidates is not None
+        found: list[Positions] = []
         for stored in self._candidates.of_part(part):
             # By place: a column of the table may have any name.
             in_file = stored.column(stored.num_columns - 1).to_numpy()
             rows = stored.select(list(range(stored.num_columns - 1)))
-            matches = finder.match_by_key(rows)
+            matches = finder.match_candidates(rows, in_file)
+            found.append(in_file)
             positions.append(in_file[merger.superseded(matches)])
             if len(matches.rows):
                 matched = rows.take(pa.array(matches.rows, pa.int64()))
                 yield matched, matches.among(matches.rows)
+        finder.require_all(found)
 
     @cached_property
     def _candidates(self) -> PartsOnDisk | None:

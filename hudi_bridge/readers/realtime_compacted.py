@@ -58,6 +58,7 @@ class RealtimeCompactedReader:
         self._is_selective = request.is_selective(dict(split.partition_values))
         self._read_columns = rule.columns_to_read(request.needed, split.context.schema)
         self._log_memory_bytes = log_memory_bytes(split.context, at_once)
+        self._base_rows = 0
         self.schema = pa.schema([split.context.schema.field(name) for name in request.columns])
 
     @cached_property
@@ -70,6 +71,7 @@ class RealtimeCompactedReader:
             self._log_memory_bytes,
             self._request.record_keys,
             self._request.filter_columns if self._is_late else None,
+            base_rows=self._base_rows,
         )
 
     @property
@@ -127,6 +129,7 @@ class RealtimeCompactedReader:
         return groups_with_logs(base, wanted, self._request, deciding, self._rule, merges_fields=merges_fields)
 
     def _rows(self, base: OpenBaseFile | None) -> Iterator[pa.RecordBatch]:
+        self._base_rows = 0 if base is None else base.num_rows
         if self._log_scan.parts > 1:
             yield from self._rows_in_parts(base)
             return

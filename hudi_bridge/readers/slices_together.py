@@ -25,7 +25,7 @@ from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns
 from hudi_bridge.readers.base_formats.small_parquet import SmallParquetFile
-from hudi_bridge.readers.block_decoder import BlockDecoder, positions_in
+from hudi_bridge.readers.block_decoder import BlockDecoder, ToldPositions
 from hudi_bridge.readers.block_runs import runs
 from hudi_bridge.readers.decoded_size import bytes_of_row, bytes_when_decoded
 from hudi_bridge.readers.key_matches import matched_columns
@@ -86,6 +86,7 @@ class _OpenSlice:
     split: RealtimeFileSplit
     base: SmallParquetFile | None
     blocks: tuple[LogBlock, ...]
+    told: ToldPositions
     log_bytes: int
 
     @property
@@ -95,9 +96,7 @@ class _OpenSlice:
     @property
     def is_by_position(self) -> bool | None:
         """Whether the records of all blocks seem to have positions in the base file; None without records."""
-        instant = self.split.base_instant_time
-        known = [block.record_positions and block.base_file_instant_of_positions == instant for block in self.blocks]
-        return all(known) if known else None
+        return self.told.are_complete if self.blocks else None
 
     @property
     def size_bytes(self) -> int:
@@ -165,8 +164,9 @@ class SlicesTogether:
             blocks = read_live_blocks(self._storage, split).blocks if has_logs else ()
         except _ERRORS:
             return None
+        told = ToldPositions(split, blocks, 0 if base is None else base.num_rows)
         log_bytes = bytes_when_decoded(blocks, self._row_bytes, self._log_memory_bytes)
-        opened = _OpenSlice(split=split, base=base, blocks=blocks, log_bytes=log_bytes)
+        opened = _OpenSlice(split=split, base=base, blocks=blocks, told=told, log_bytes=log_bytes)
         is_large = opened.base_rows > ROWS_PER_BATCH or opened.size_bytes > _MOST_BYTES
         return None if is_large or opened.log_bytes > self._log_memory_bytes else opened
 
@@ -235,10 +235,10 @@ class _Merging:
         self._context = slices[0].split.context
         self._decoder = BlockDecoder(slices[0].split, rule, columns)
         self._row_starts = list(accumulate((piece.base_rows for piece in slices), initial=0))
+        self.is_by_position = any(piece.is_by_position for piece in slices)
         records = self._log_records()
         self.merger = FileSliceMerger(records, rule, self._context.defaults)
-        self.is_by_position = records.base_positions is not None
-        if not self.is_by_position and any(piece.is_by_position for piece in slices):
+        if self.is_by_position and records.base_positions is None:
             # Where a base file has several rows of one key, it matters how they are matched.
             raise ValueError("positions that do not fit")
         self.matched_columns = matched_columns(rule, self._context, by_position=self.is_by_position)
@@ -275,7 +275,8 @@ class _Merging:
                     blocks = alike.setdefault(self._decoder.likeness(run[0]) or number, [])
                     blocks += ((number, block) for block in run)
             decoded += [self._decoded(*zip(*blocks, strict=True)) for blocks in alike.values()]
-        return build_record_map(decoded, self._rule, self._decoder.schema, self._context.defaults)
+        defaults = self._context.defaults
+        return build_record_map(decoded, self._rule, self._decoder.schema, defaults, by_position=self.is_by_position)
 
     def _decoded(self, numbers: Sequence[int], blocks: Sequence[LogBlock]) -> LogRecords:
         """The records of alike blocks, each of the slice with its number."""
@@ -285,10 +286,11 @@ class _Merging:
             counts = [len(records.keys)]
         else:
             records, counts = self._decoder.together(blocks)
+        told = list(map(self._positions, numbers, blocks, counts))
         found = replace(
             records,
             keys=self._distinct(records.keys, np.repeat(np.array(numbers), counts)),
-            base_positions=all_positions(list(map(self._positions, numbers, blocks, counts))),
+            base_positions=all_positions(told) if self.is_by_position else _known_positions(told, counts),
         )
         if self._wanted_keys is None:
             return found
@@ -296,10 +298,8 @@ class _Merging:
 
     def _positions(self, number: int, block: LogBlock, records: int) -> Positions | None:
         piece = self._slices[number]
-        positions = positions_in(piece.split, block, records)
-        if positions is None or not (positions < piece.base_rows).all():
-            return None
-        return positions + self._row_starts[number]
+        positions = piece.told.positions(block, records)
+        return None if positions is None else positions + self._row_starts[number]
 
     def _distinct(self, keys: Column, numbers: Positions) -> Column:
         """The keys, each with the number of its slice."""
@@ -308,6 +308,15 @@ class _Merging:
         prefixes = pa.array([f"{number}/" for number in range(len(self._slices))])
         of_keys: Column = prefixes.take(pa.array(numbers, pa.int64()))
         return pc.binary_join_element_wise(of_keys, keys, "")  # type: ignore[call-overload,no-any-return]
+
+
+def _known_positions(parts: Sequence[Positions | None], counts: Sequence[int]) -> Positions | None:
+    """The positions of all parts, one after another, -1 where they are not known; None if none are."""
+    if all(part is None for part in parts):
+        return None
+    return np.concatenate(
+        [np.full(count, -1) if part is None else part for part, count in zip(parts, counts, strict=True)]
+    )
 
 
 def _fits(opened: _OpenSlice, waiting: Sequence[_OpenSlice]) -> bool:

@@ -112,7 +112,7 @@ def _read(base: OpenBaseFile, split: RealtimeFileSplit, record_key: str) -> Base
             positions += hits
     return BaseRows(
         check=BaseCheck.READ if groups else BaseCheck.KEY_RANGE,
-        file_rows=int(base.row_group_starts[-1]),
+        file_rows=base.num_rows,
         rows=pa.Table.from_batches(pieces, context.schema).combine_chunks().to_batches()[0]
         if pieces
         else _nothing(split, BaseCheck.READ).rows,

@@ -15,7 +15,7 @@ from hudi_bridge.logformat.scan import ScanResult, live_blocks, scan_blocks
 from hudi_bridge.merge.arrays import Booleans
 from hudi_bridge.merge.log_records import LogRecords, selected
 from hudi_bridge.merge.rules import IS_DELETED_COLUMN, MergeRule
-from hudi_bridge.readers.block_decoder import BlockDecoder
+from hudi_bridge.readers.block_decoder import BlockDecoder, ToldPositions
 from hudi_bridge.readers.log_record_scanner import log_memory_bytes, read_log_file
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
@@ -28,13 +28,13 @@ class LogVersions:
     """The versions of a key in log files.
 
     ``versions`` are those that count, in merge order; ``blocks`` holds the same versions as merge input, one entry per
-    block. If every block that counts records positions in the base file, ``min_base_rows`` is the least number of
-    rows that the base file then has; otherwise, or if positions were not requested, it is None.
+    block. With ``by_position``, every block that counts tells the positions of its records in the base file, by which
+    base rows meet them.
     """
 
     versions: tuple[RecordVersion, ...]
     blocks: tuple[LogRecords, ...]
-    min_base_rows: int | None
+    by_position: bool
     uncounted: tuple[UncountedVersion, ...]
     unreadable: tuple[UnreadablePlace, ...]
 
@@ -46,12 +46,13 @@ def find_log_versions(
     record_key: str,
     other_paths: Sequence[str],
     *,
-    with_positions: bool,
+    base_rows: int,
 ) -> LogVersions:
     """The versions of a key in the log files of a split, and in ``other_paths``: uncounted log files of its file group.
 
-    ``with_positions`` also reads the positions of records in the base file, for which every block is decoded. Holds the
-    log files in memory, or maps them from disk if they are larger than the memory for logs.
+    With the number of ``base_rows`` of the base file, positions of records in it are also read, for which every block
+    is decoded; with 0, none are. Holds the log files in memory, or maps them from disk if they are larger than the
+    memory for logs.
 
     Raises:
         CorruptLogFileError: a log file of the split is damaged in a way that Hudi does not skip.
@@ -63,8 +64,9 @@ def find_log_versions(
     scans |= others
     for scan in scans.values():
         unreadable += [UnreadablePlace(path=bad.path, offset=bad.offset, reason=bad.reason) for bad in scan.corrupt]
-    search = _KeySearch(split, rule, record_key, scans)
-    min_base_rows = search.min_base_rows(live) if with_positions else None
+    told = ToldPositions(split, live, base_rows)
+    search = _KeySearch(split, rule, record_key, scans, told)
+    by_position = told.are_complete and search.have_positions(live)
     blocks = []
     versions: list[RecordVersion] = []
     for block in live:
@@ -76,7 +78,7 @@ def find_log_versions(
     return LogVersions(
         versions=tuple(versions),
         blocks=tuple(blocks),
-        min_base_rows=min_base_rows,
+        by_position=by_position,
         uncounted=tuple(uncounted),
         unreadable=(*unreadable, *undecodable),
     )
@@ -108,7 +110,12 @@ class _KeySearch:
     """Searches for a key in the blocks of log files, given in log file order."""
 
     def __init__(
-        self, split: RealtimeFileSplit, rule: MergeRule, record_key: str, scans: Mapping[str, ScanResult]
+        self,
+        split: RealtimeFileSplit,
+        rule: MergeRule,
+        record_key: str,
+        scans: Mapping[str, ScanResult],
+        told: ToldPositions,
     ) -> None:
         self._split = split
         self._rule = rule
@@ -120,18 +127,12 @@ class _KeySearch:
             for number, block in enumerate(scan.blocks, start=1)
         }
         self._bytes_of_key = re.compile(re.escape(record_key.encode("utf-8", "surrogatepass")))
-        self._of_keys = BlockDecoder(split, rule, ())
-        self._of_all = BlockDecoder(split, rule, split.context.schema.names)
+        self._of_keys = BlockDecoder(split, rule, (), told=told)
+        self._of_all = BlockDecoder(split, rule, split.context.schema.names, told=told)
 
-    def min_base_rows(self, blocks: Iterable[LogBlock]) -> int | None:
-        """As in ``LogVersions``."""
-        rows = 0
-        for block in blocks:
-            positions = self._of_keys.decode(block).base_positions
-            if positions is None:
-                return None
-            rows = max(rows, int(positions.max(initial=-1)) + 1)
-        return rows
+    def have_positions(self, blocks: Iterable[LogBlock]) -> bool:
+        """Whether all records of blocks have positions that the base file has."""
+        return all(self._of_keys.decode(block).base_positions is not None for block in blocks)
 
     def complete_records(self, block: LogBlock) -> LogRecords | None:
         """The records of the key in a block, with all columns of the query; None if there are none."""

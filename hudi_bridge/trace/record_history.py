@@ -40,7 +40,8 @@ class FileGroupHistory:
     ``verdicts`` are the comparisons of two of them, in merge order. ``winner`` is the number of the version that
     remains, which may be a delete; None without versions. ``sources`` holds for each column of the resulting row the
     number of the version from which its value comes. ``result`` has the rows of the key that a snapshot returns: at
-    most one, unless the base file has several, of which only one is merged with the log.
+    most one, unless the base file has several. Of these only one is merged with the log, or, where log blocks tell
+    positions, each with the log versions of its own; ``winner`` and ``sources`` are those of the first.
 
     ``uncounted`` are versions that a snapshot does not see. ``unreadable`` are damaged places in log files that may
     have had the key. ``base_check`` is how far the base file was read, ``log_files`` the number of log files that were

@@ -4,13 +4,17 @@ The resulting row is merged by the functions that merge whole file slices.
 """
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import QueryError, UnsupportedTableError
-from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined, no_matches
+from hudi_bridge.merge.arrays import all_positions
+from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
+from hudi_bridge.merge.log_records import selected
 from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.merge.rules import MergeRule
@@ -24,10 +28,11 @@ from hudi_bridge.trace.log_search import LogVersions, find_log_versions
 from hudi_bridge.trace.record_history import FileGroupHistory, RecordHistory
 from hudi_bridge.trace.slices import slices_to_search
 from hudi_bridge.trace.verdicts import MergeOutcome, compare_versions
+from hudi_bridge.trace.versions import RecordVersion
 
 _GROUPS_AT_ONCE = 4
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_NO_LOG = LogVersions(versions=(), blocks=(), min_base_rows=None, uncounted=(), unreadable=())
+_NO_LOG = LogVersions(versions=(), blocks=(), by_position=False, uncounted=(), unreadable=())
 
 
 def trace_record(planner: SplitPlanner, record_key: str, partition_path: str | None = None) -> RecordHistory:
@@ -75,16 +80,15 @@ def _trace_group(
     log = _NO_LOG
     if rule is not None:
         # If a key has several base rows, recorded positions may decide which of them the log matches.
-        with_positions = len(base_rows) > 1
-        log = find_log_versions(storage, split, rule, record_key, other_paths, with_positions=with_positions)
+        rows = base.file_rows if len(base_rows) > 1 else 0
+        log = find_log_versions(storage, split, rule, record_key, other_paths, base_rows=rows)
     if rule is None or not log.versions:
         result = pa.Table.from_batches([base.rows])
         sources = tuple((name, 1) for name in result.schema.names) if base_rows else ()
         outcome = MergeOutcome(verdicts=(), winner=1 if base_rows else None, sources=sources)
     else:
         result, matched = _merged(base, log, split.context, rule)
-        base_row = None if matched is None else (matched + 1, base_rows[matched])
-        outcome = compare_versions(base_row, log.versions, log.blocks, len(base_rows) + 1, split.context, rule)
+        outcome = _outcome(base, base_rows, log, matched, split.context, rule)
     return FileGroupHistory(
         partition_path=split.partition_path,
         file_id=split.file_id,
@@ -101,9 +105,10 @@ def _trace_group(
 
 
 def _merged(base: BaseRows, log: LogVersions, context: ReadContext, rule: MergeRule) -> tuple[pa.Table, int | None]:
-    """The rows of a key in a snapshot, and the number of the base row that the log matches."""
+    """The rows of a key in a snapshot, and the number of the first base row that the log matches."""
     defaults = context.defaults
-    merge = FileSliceMerger(build_record_map(log.blocks, rule, context.schema, defaults), rule, defaults)
+    records = build_record_map(log.blocks, rule, context.schema, defaults, by_position=log.by_position)
+    merge = FileSliceMerger(records, rule, defaults)
     matches = _match(merge, base, log, context, rule)
     stays = np.ones(base.rows.num_rows, dtype=np.bool_)
     stays[merge.superseded(matches)] = False
@@ -118,13 +123,40 @@ def _match(
     merge: FileSliceMerger, base: BaseRows, log: LogVersions, context: ReadContext, rule: MergeRule
 ) -> KeyMatches:
     ordering = [ordering_values(name, base.rows) for name in rule.ordering_fields] if rule.orders_base else []
-    if log.min_base_rows is None or log.min_base_rows > base.file_rows:
-        return merge.match(record_keys(base.rows, context), ordering)
-    by_row = (
-        merge.match_positions(int(position), 1, [column.slice(row, 1) for column in ordering])
-        for row, position in enumerate(base.positions)
-    )
-    return joined([no_matches(), *by_row])
+    if log.by_position:
+        return merge.match_chosen(base.positions, ordering)
+    return merge.match(record_keys(base.rows, context), ordering)
+
+
+def _outcome(
+    base: BaseRows,
+    base_rows: Sequence[RecordVersion],
+    log: LogVersions,
+    matched: int | None,
+    context: ReadContext,
+    rule: MergeRule,
+) -> MergeOutcome:
+    """The comparisons of log versions with one another and with the base row ``matched``.
+
+    By position, each base row has log versions of its own; the winner is that of the first one.
+    """
+    numbers = len(base_rows) + 1 + np.arange(len(log.versions))
+    positions = all_positions([block.base_positions for block in log.blocks]) if log.by_position else None
+    if positions is None:
+        of_base = None if matched is None else (matched + 1, base_rows[matched])
+        return compare_versions(of_base, log.versions, log.blocks, numbers.tolist(), context, rule)
+    ends = np.cumsum([len(block.keys) for block in log.blocks])[:-1]
+    outcomes = []
+    for position in np.unique(positions):
+        chosen = positions == position
+        parts = zip(log.blocks, np.split(chosen, ends), strict=True)
+        blocks = [selected(block, part) for block, part in parts]
+        versions = [log.versions[version] for version in np.flatnonzero(chosen)]
+        places = np.flatnonzero(base.positions == position).tolist()
+        of_base = (places[0] + 1, base_rows[places[0]]) if places else None
+        outcomes.append(compare_versions(of_base, versions, blocks, numbers[chosen].tolist(), context, rule))
+    verdicts = tuple(verdict for outcome in outcomes for verdict in outcome.verdicts)
+    return replace(outcomes[0], verdicts=verdicts)
 
 
 def _rule_text(rule: MergeRule | None) -> str:

@@ -79,11 +79,11 @@ def compare_versions(
     base: tuple[int, RecordVersion] | None,
     log_versions: Sequence[RecordVersion],
     blocks: Sequence[LogRecords],
-    first_number: int,
+    numbers: Sequence[int],
     context: ReadContext,
     rule: MergeRule,
 ) -> MergeOutcome:
-    """Compares log versions, numbered from ``first_number``, and then the one that remains with the base row.
+    """Compares log versions, which have these ``numbers``, and then the one that remains with the base row.
 
     ``base`` is the base row that the log matches, with its number. ``blocks`` holds the log versions as merge input.
     """
@@ -97,7 +97,7 @@ def compare_versions(
             unset=_unset_of(version, rule, defaults),
             ranked=((rank,), version.is_delete, version.always_deletes),
         )
-        for number, (version, rank) in enumerate(zip(log_versions, ranks, strict=True), start=first_number)
+        for number, version, rank in zip(numbers, log_versions, ranks, strict=True)
     ]
     is_partial = any(version.absent for version in log_versions)
     fold = _Fold(contenders[0], context.schema.names, rule, is_partial=is_partial)
@@ -105,7 +105,7 @@ def compare_versions(
         fold.compare(later)
     if base is None:
         return fold.end()
-    survivor = [column.slice(fold.kept.number - first_number, 1) for column in values]
+    survivor = [column.slice(numbers.index(fold.kept.number), 1) for column in values]
     return fold.compare_base(*base, survivor, _unset_of(base[1], rule, defaults))
 
 

@@ -1,6 +1,7 @@
 """The survivors of a few blocks, by hand."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -206,3 +207,38 @@ def test_in_0x_only_d_deletes_and_only_once_it_has_survived() -> None:
             "b": False,
         }
         assert found.marked.tolist() == [False, False, True]
+
+
+def placed(records: LogRecords, *positions: int) -> LogRecords:
+    """The same block, with the positions of its records in the base file."""
+    return replace(records, base_positions=np.array(positions))
+
+
+def test_records_of_one_position_are_versions_of_one_record() -> None:
+    event_time = rule(EVENT_TIME)
+    blocks = [
+        placed(upserts(event_time, ("a", 5, "x"), ("a", 5, "x"), ("b", 1, "x")), 0, 2, 3),
+        placed(upserts(event_time, ("a", 4, "late"), ("a", 6, "newer")), 0, 2),
+        placed(deletes(event_time, ("b", 2)), 3),
+    ]
+    found = build_record_map(blocks, event_time, SCHEMA, {}, by_position=True)
+    assert found.keys.to_pylist() == ["a", "a", "b"]
+    assert found.rows["a"].to_pylist() == ["x", "newer"]
+    assert found.base_positions is not None
+    assert found.base_positions.tolist() == [0, 2, 3]
+
+
+def test_where_a_block_has_no_positions_one_position_of_each_key_counts() -> None:
+    event_time = rule(EVENT_TIME, fill=FieldFill.NULLS)
+    # What came at position 0 is left out: Hudi goes on with the versions of position 2 alone.
+    blocks = [
+        placed(upserts(event_time, ("a", 9, "gone", "gone"), ("a", 5, "x"), ("b", 1, "x")), 0, 2, 3),
+        upserts(event_time, ("a", 6, None, "y")),
+    ]
+    for by_position in (False, True):
+        found = build_record_map(blocks, event_time, SCHEMA, {}, by_position=by_position)
+        assert found.base_positions is None
+        assert dict(zip(found.keys.to_pylist(), found.rows.to_pylist(), strict=True)) == {
+            "a": {"_hoodie_record_key": "a", "ts": 6, "a": "x", "b": "y"},
+            "b": {"_hoodie_record_key": "b", "ts": 1, "a": "x", "b": None},
+        }

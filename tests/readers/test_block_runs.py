@@ -130,7 +130,7 @@ def test_blocks_are_decoded_together_and_keep_their_positions(
         return of_run(self, blocks, *joined)
 
     monkeypatch.setattr(BlockDecoder, "of_run", noting)
-    records = LogScan(table._state.storage, split, rule, split.context.schema.names, 1 << 30).records()
+    records = LogScan(table._state.storage, split, rule, split.context.schema.names, 1 << 30, base_rows=20).records()
     assert max(decoded) > 5
     assert (records.base_positions is not None) == with_positions
 

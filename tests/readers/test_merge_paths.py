@@ -14,6 +14,7 @@ from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.merge.log_records import LogRecords, part_of_keys
 from hudi_bridge.readers import block_decoder, log_record_scanner, realtime_compacted
+from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.block_decoder import BlockDecoder
 from hudi_bridge.readers.late_log_rows import LateLogRows
 from hudi_bridge.readers.log_record_scanner import LogScan
@@ -83,7 +84,10 @@ def test_positions_are_used_where_all_blocks_tell_them() -> None:
     split = max(table.splits(), key=lambda one: one.log_size_bytes)
     rule = split.context.merge_rule
     assert rule is not None
-    records = LogScan(table._state.storage, split, rule, split.context.schema.names, 1 << 30).records()
+    names = split.context.schema.names
+    with open_base_file(table._state.storage, split, str(split.base_path), use_threads=False) as base:
+        rows = base.num_rows
+    records = LogScan(table._state.storage, split, rule, names, 1 << 30, base_rows=rows).records()
     assert records.base_positions is not None
     assert len(records.base_positions) == len(records)
 
@@ -189,6 +193,79 @@ def test_a_reader_that_failed_does_not_go_on_without_its_first_blocks(
     with pytest.raises(CorruptLogFileError):
         scan.records()
     assert len(scan.records()) == whole
+
+
+def duplicates(folder: Path) -> TableWriter:
+    """A table with a base file that has a key twice, for both rows of which a log has a new version."""
+    table = TableWriter(folder=folder).create()
+    rows = [("k1", "one"), ("k2", "x"), ("k1", "two"), ("k3", "y")]
+    table.base_file(at(1), [{"id": key, "ts": 1, "value": value} for key, value in rows], row_group_size=2)
+    table.commit(at(1))
+    new = [{"id": "k1", "ts": 2, "value": "new"}] * 2
+    table.log_file(at(2), [table.data_block(at(2), new, positions=record_positions([0, 2], at(1)))])
+    table.commit(at(2))
+    return table
+
+
+def rows_by_every_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Keys and values, which are the same whatever way they are read."""
+    columns = ["id", "value"]
+    monkeypatch.setattr(realtime_compacted, "_LEAST_LATE_BYTES", 0)
+    whole, parts = HudiTable.open(folder), HudiTable.open(folder, log_memory_bytes=300)
+    rows = whole.snapshot().to_table(columns=columns)
+    expected = rows.filter(pc.field("id") == "k1")
+    for table in (whole, parts):
+        assert not differences(rows, table.snapshot().to_table(columns=columns))
+        assert not differences(rows, table.snapshot().to_table(columns=columns, filter=pc.field("ts") > 0))
+        assert not differences(expected, table.snapshot().to_table(columns=columns, filter=pc.field("id") == "k1"))
+        assert not differences(expected, table.get(["k1"]).select(columns))
+        assert not differences(expected, table.history_of("k1").result.select(columns))
+    return sorted((row["id"], row["value"]) for row in rows.to_pylist())
+
+
+def test_rows_of_equal_keys_are_replaced_by_position(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    duplicates(tmp_path)
+    assert rows_by_every_path(tmp_path, monkeypatch) == [("k1", "new"), ("k1", "new"), ("k2", "x"), ("k3", "y")]
+
+
+def test_rows_of_equal_keys_are_deleted_by_position(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = duplicates(tmp_path)
+    block = table.delete_block(at(3), [("k1", 3)] * 2, positions=record_positions([0, 2], at(1)))
+    table.log_file(at(3), [block])
+    table.commit(at(3))
+    assert rows_by_every_path(tmp_path, monkeypatch) == [("k2", "x"), ("k3", "y")]
+
+
+def test_after_a_block_without_positions_only_the_first_row_of_a_key_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = duplicates(tmp_path)
+    table.log_file(at(3), [table.data_block(at(3), [{"id": "k2", "ts": 3, "value": "newer"}])])
+    table.commit(at(3))
+    block = table.data_block(at(4), [{"id": "k3", "ts": 3, "value": "newer"}], positions=record_positions([3], at(1)))
+    table.log_file(at(4), [block])
+    table.commit(at(4))
+    expected = [("k1", "new"), ("k1", "two"), ("k2", "newer"), ("k3", "newer")]
+    assert rows_by_every_path(tmp_path, monkeypatch) == expected
+
+
+@pytest.mark.parametrize("position", [1, 2])
+def test_a_position_of_another_key_is_told_where_logs_are_merged_in_parts(tmp_path: Path, position: int) -> None:
+    table = TableWriter(folder=tmp_path).create()
+    table.base_file(at(1), [{"id": key, "ts": 1, "value": key} for key in "abcdefgh"])
+    table.commit(at(1))
+    places = sorted({position, 3, 4, 5, 6, 7})
+    rows = [{"id": "b", "ts": 2, "value": "new"}] + [
+        {"id": "abcdefgh"[one], "ts": 2, "value": "v"} for one in places[1:]
+    ]
+    table.log_file(at(2), [table.data_block(at(2), rows, positions=record_positions(places, at(1)))])
+    table.commit(at(2))
+    snapshot = HudiTable.open(tmp_path, log_memory_bytes=300).snapshot()
+    if position == 1:
+        assert snapshot.to_table(columns=["value"]).num_rows == 8
+        return
+    with pytest.raises(CorruptLogFileError, match=r"2 in the logs for the record key 'b'|logs have a position of 'b'"):
+        snapshot.to_table(columns=["value"])
 
 
 @pytest.mark.parametrize("columns", [None, ["_hoodie_record_key", "value"]])

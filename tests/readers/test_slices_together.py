@@ -153,6 +153,33 @@ def test_slices_whose_positions_do_not_fit_are_read_alone(table: TableWriter, al
     assert alone == list(slices)
 
 
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_rows_of_equal_keys_are_merged_together_as_alone(
+    tmp_path: Path, alone: list[RealtimeFileSplit], *, is_mixed: bool
+) -> None:
+    table = TableWriter(folder=tmp_path).create()
+    for number in range(3):
+        rows = [row("a", 1, "one"), row("b", 1, "x"), row("a", 1, "two")]
+        table.base_file(at(1), rows, file_id=f"f{number}-0")
+    table.commit(at(1))
+    for number in range(3):
+        new = table.data_block(at(2), [row("a", 2, "new")] * 2, positions=record_positions([0, 2], at(1)))
+        later = table.data_block(
+            at(2), [row("b", 2, "y")], positions=None if is_mixed else record_positions([1], at(1))
+        )
+        table.log_file(at(2), [new, later], file_id=f"f{number}-0")
+    table.commit(at(2))
+    slices = slices_of(table.folder)
+    storage = slices[0].context.open_storage()
+    expected = rows_of(storage, slices, None)
+    assert expected["value"].to_pylist().count("new") == (3 if is_mixed else 6)
+    alone.clear()
+    assert differences(expected, rows_of(storage, [SmallSlices(slices=slices)], None)) == []
+    keys = pa.array(["a"])
+    assert rows_of(storage, [SmallSlices(slices=slices)], None, keys)["value"].to_pylist().count("two") == 3 * is_mixed
+    assert not alone
+
+
 @pytest.mark.parametrize("suffix", ["parquet", "log"])
 def test_an_error_names_the_file_of_the_slice_that_it_is_in(table: TableWriter, suffix: str) -> None:
     slices = slices_of(table.folder)

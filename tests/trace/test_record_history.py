@@ -470,6 +470,29 @@ def test_where_log_blocks_tell_places_the_log_meets_the_row_of_that_place(tmp_pa
     assert group.verdict_texts(1) == ("no log version meets this row",)
 
 
+def test_where_log_blocks_tell_places_each_row_of_a_key_has_versions_of_its_own(tmp_path: Path) -> None:
+    table = TableWriter(folder=tmp_path / "table").create()
+    table.commit(at(1))
+    rows = [
+        {"id": "k1", "ts": 5, "value": "a"},
+        {"id": "k0", "ts": 1, "value": "z"},
+        {"id": "k1", "ts": 1, "value": "b"},
+    ]
+    table.base_file(at(1), rows)
+    for number, ts in ((2, 3), (3, 4)):
+        table.commit(at(number))
+        block = table.data_block(at(number), [{"id": "k1", "ts": ts, "value": f"c{number}"}] * 2)
+        table.log_file(at(number), [with_positions(block, [0, 2], at(1))])
+    opened = table.open()
+    snapshot, keys = keys_by_row(opened)
+    history = opened.history_of("k1")
+    (group,) = history.file_groups
+    assert differences(snapshot.filter(pa.array([key == "k1" for key in keys])), history.result) == []
+    assert set(history.result["value"].to_pylist()) == {"a", "c3"}
+    assert [(verdict.winner, verdict.loser) for verdict in group.verdicts] == [(5, 3), (1, 5), (6, 4), (6, 2)]
+    assert group.winner == 1
+
+
 def with_positions(block: bytes, positions: Sequence[int], base_instant: str) -> bytes:
     (parsed,) = scan_blocks(block, "test").blocks
     header = {

@@ -53,7 +53,6 @@ class SmallParquetFile(OpenBaseFile):
         groups = [self.footer.row_group(number) for number in range(self.footer.num_row_groups)]
         super().__init__(split, path, self._file.schema_arrow, [group.num_rows for group in groups])
         self._legacy_dates = LegacyDates.of(self.footer, self.arrow_schema, path)
-        self.num_rows = self.footer.num_rows
         self.size_bytes = sum(group.total_byte_size for group in groups)
         """The bytes of all columns, decompressed."""
 

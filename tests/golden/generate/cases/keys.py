@@ -9,8 +9,12 @@ from tests.golden.generate.options import (
     INDEX,
     KEY_GENERATOR,
     KEY_GENERATORS,
+    MERGE_MODE,
+    METADATA,
     ORDERING,
     PARTITION_PATH,
+    PAYLOAD,
+    PAYLOADS,
     RECORD_KEY,
     URL_ENCODED,
 )
@@ -158,3 +162,47 @@ def e_auto_keys(w: Writer) -> None:
 @case("e_int_keys_120", "1.2.0", "int record key")
 def e_int_keys(w: Writer) -> None:
     tell(w, {"id": key_number()})
+
+
+@case("e_duplicate_keys_120", "1.2.0", "record keys that a base file has several times; positions in the logs")
+@case(
+    "e_duplicate_keys_commit_time_120",
+    "1.2.0",
+    "record keys that a base file has several times, COMMIT_TIME_ORDERING",
+    mode="COMMIT_TIME_ORDERING",
+)
+@case(
+    "e_duplicate_keys_fill_120",
+    "1.2.0",
+    "record keys that a base file has several times, PartialUpdateAvroPayload",
+    payload="PartialUpdateAvroPayload",
+)
+def e_duplicate_keys(w: Writer, *, mode: str | None = None, payload: str | None = None) -> None:
+    """Writes of a DataFrame change all rows of a key, by their positions, up to a statement that writes none."""
+    w.options |= {KEY_GENERATOR: KEY_GENERATORS + "NonpartitionedKeyGenerator", PARTITION_PATH: "", MERGE_MODE: mode}
+    w.options |= {PAYLOAD: payload and PAYLOADS + payload, METADATA: "false"}
+    if mode == "COMMIT_TIME_ORDERING":
+        w.options[ORDERING] = None
+    w.questions.time_travels, w.questions.ranges = 6, 4
+    w.questions.ask_filtered("id = 'k1'", "pc.field('id') == 'k1'", "id = 'k1'")
+    w.questions.ask_filtered("a = 'newest'", "pc.field('a') == 'newest'", "a = 'newest'")
+
+    def write(operation: str, *rows: tuple[str, int, str | None, str | None]) -> None:
+        w.write(w.frame(rows, "id string, ts bigint, a string, b string"), operation)
+
+    write(
+        "bulk_insert",
+        ("k1", 3, "one", "one"),
+        ("k2", 1, "x", "x"),
+        ("k1", 1, "two", "two"),
+        ("k3", 1, "y", "y"),
+        ("k1", 1, "three", "three"),
+        ("k4", 1, "a", "a"),
+        ("k4", 2, "b", "b"),
+    )
+    write("upsert", ("k1", 2, "new", None))
+    write("delete", ("k4", 9, None, None))
+    write("upsert", ("k1", 5, None, "newer"), ("k2", 5, "newer", None))
+    w.register()
+    w.sql(f"update {w.name} set a = 'sql', ts = 6 where id = 'k3'")
+    write("upsert", ("k1", 7, "newest", None))
