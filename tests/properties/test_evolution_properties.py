@@ -227,7 +227,7 @@ def plan(file_ids: InternalSchema, query_ids: InternalSchema) -> Evolution:
         file_ids=file_ids,
         query_ids=query_ids,
         path="file",
-        stored_as=StoredAs.PARQUET,
+        stored_as=StoredAs.AVRO,
         floats_by_text=FloatsByText.EVERYWHERE,
     )
 
@@ -274,7 +274,7 @@ def test_the_columns_of_a_file_are_said_to_come_from_where_they_are_read(version
             file_ids=written,
             query_ids=versions[-1],
             path_columns=(),
-            stored_as=StoredAs.PARQUET,
+            stored_as=StoredAs.AVRO,
         )
         top = [one for one in mappings if one.column is not None and "." not in one.column]
         assert [(one.column, one.file_column) for one in top] == [(c.field.name, c.source) for c in evolution.columns]
