@@ -44,7 +44,11 @@ def _all_equal(statistics: ColumnStatistics | None, value: "pa.Scalar[Any]", row
         return False
     if not value.is_valid:
         return statistics.nulls == rows
-    wanted = value.as_py()
+    try:
+        wanted = value.as_py()
+    except OverflowError:
+        # Python has no dates before the year 1 or after 9999.
+        return False
     return bool(statistics.nulls == 0 and statistics.least == wanted and statistics.greatest == wanted)
 
 

@@ -103,6 +103,14 @@ def _text(value: object) -> Any:  # noqa: ANN401
     return {type(value).__name__: str(value)}
 
 
+def _native(value: Any) -> Any:  # noqa: ANN401 - a scalar of any type
+    try:
+        return value.as_py()
+    except OverflowError:
+        # Python has no dates before the year 1 or after 9999.
+        return value.value
+
+
 def _fields_of(value: Any, leave_out: frozenset[str] = frozenset()) -> dict[str, Any]:  # noqa: ANN401 - a dataclass
     return {
         field.name: _canonical(getattr(value, field.name)) for field in fields(value) if field.name not in leave_out
@@ -119,7 +127,7 @@ _CANONICAL: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
     ((float, Decimal, date, time, timedelta, pa.DataType), _text),
     (bytes, lambda value: {"bytes": value.hex()}),
     (pa.Schema, lambda value: {"schema": value.serialize().to_pybytes().hex()}),
-    (pa.Scalar, lambda value: {"type": str(value.type), "value": _canonical(value.as_py())}),
+    (pa.Scalar, lambda value: {"type": str(value.type), "value": _canonical(_native(value))}),
     (Mapping, lambda value: {"mapping": _sorted([_canonical(key), _canonical(one)] for key, one in value.items())}),
     (AbstractSet, lambda value: {"set": _sorted(map(_canonical, value))}),
     ((tuple, list), lambda value: list(map(_canonical, value))),

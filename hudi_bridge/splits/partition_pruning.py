@@ -106,7 +106,7 @@ def _guarantee_of_all(parts: Sequence[PartitionValues]) -> pc.Expression:
         is_ordered = pa.types.is_string(kind) or pa.types.is_signed_integer(kind) or pa.types.is_date32(kind)
         if len(scalars) < len(parts) or not is_ordered:
             continue
-        ends: Any = pc.min_max(pa.array([value.as_py() for value in scalars], kind))
+        ends: Any = pc.min_max(pa.array(scalars, kind))
         may_be_null = not all(value.is_valid for value in scalars)
         guarantee = guarantee & range_guarantee(name, ends["min"], ends["max"], may_be_null=may_be_null)
     return guarantee

@@ -206,7 +206,7 @@ class RealtimeFileSplit:
         split["context"] = context_to_json(self.context)
         columns = [pa.field(name, value.type) for name, value in self.partition_values]
         row = pa.record_batch(
-            [pa.array([value.as_py()], value.type) for _, value in self.partition_values],
+            [pa.array([value], value.type) for _, value in self.partition_values],
             schema=pa.schema(columns),
         )
         split["partition_values"] = _encode(row.serialize())

@@ -115,5 +115,5 @@ def _path_row(split: RealtimeFileSplit, names: Sequence[str], schema: pa.Schema)
     """One row with the values of some columns of the partition path."""
     values = dict(split.partition_values)
     fields = [schema.field(name) for name in names]
-    columns = [pa.array([values[field.name].as_py()], field.type) for field in fields]
+    columns = [pa.array([values[field.name]], field.type) for field in fields]
     return pa.record_batch(columns, schema=pa.schema(fields))

@@ -253,7 +253,7 @@ def _typical_first(counted: Sequence[tuple[int, RealtimeFileSplit]]) -> list[Rea
 
 
 def _is_constant(name: str, splits: Sequence[RealtimeFileSplit]) -> bool:
-    return len({dict(split.partition_values)[name].as_py() for split in splits}) == 1
+    return len({dict(split.partition_values)[name] for split in splits}) == 1
 
 
 def _by_hudi_bridge(reason: str) -> NativeScan:

@@ -4,7 +4,6 @@ Files whose rows may have other values than the partition path belong to the unp
 """
 
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +17,6 @@ from hudi_bridge.splits.split import RealtimeFileSplit
 
 WITHOUT_PARTITION = PartitionSpec(spec_id=0)
 _TYPES = (pa.bool_(), pa.int32(), pa.int64(), pa.string(), pa.date32())
-_EPOCH = date(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,5 +61,5 @@ def partitioning_of(partition_fields: tuple[str, ...], schema: pa.Schema) -> Par
 
 
 def _iceberg_value(value: "pa.Scalar[Any]") -> Any:  # noqa: ANN401 - of any type
-    native = value.as_py()
-    return (native - _EPOCH).days if isinstance(native, date) else native
+    """The value, of a date its number of days since 1970."""
+    return (value.cast(pa.int32()) if pa.types.is_date32(value.type) else value).as_py()
