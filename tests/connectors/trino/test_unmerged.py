@@ -37,7 +37,7 @@ REFUSED = {
     "c_parquet_blocks_120": "a block of type parquet_data",
     "e_duplicate_keys_120": "its base file has several rows of one record key",
     "e_duplicate_keys_commit_time_120": "its base file has several rows of one record key",
-    "e_duplicate_keys_fill_120": "merging of fields, defaults taken from the row that loses",
+    "e_duplicate_keys_fill_120": "merging of fields, identical defaults taken from the row that loses",
     "e_null_part_0150": "its path has a name that begins with _ or ., which the Hive connector passes over",
     "e_null_part_120": "its path has a name that begins with _ or ., which the Hive connector passes over",
     "e_ts_keygen_120": "part: cast long to string",
