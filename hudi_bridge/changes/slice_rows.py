@@ -15,7 +15,7 @@ from hudi_bridge.changes.images import repeated
 from hudi_bridge.changes.split import GroupChange
 from hudi_bridge.merge.arrays import Column, Positions
 from hudi_bridge.merge.log_records import part_of_keys
-from hudi_bridge.readers.block_decoder import BlockDecoder
+from hudi_bridge.readers.block_decoder import BlockDecoder, ToldPositions
 from hudi_bridge.readers.log_record_scanner import read_live_blocks
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
@@ -93,7 +93,8 @@ def slice_rows(
 def keys_that_may_differ(storage: Storage, group: GroupChange) -> "Column | None":
     """The record keys of the log blocks in which the slices of a file group differ, None if any row may differ.
 
-    Reads the log files.
+    If only one of the slices is merged by position, these are the keys of all blocks: of several base rows of one key,
+    other ones meet its log records. Reads the log files.
     """
     before, after = group.before, group.after
     if before is None or after is None or before.base_path != after.base_path:
@@ -103,6 +104,10 @@ def keys_that_may_differ(storage: Storage, group: GroupChange) -> "Column | None
         return None
     live = [read_live_blocks(storage, piece).blocks for piece in (before, after)]
     known = [{(block.path, block.offset) for block in blocks} for blocks in live]
+    # Whether positions are told does not depend on the number of rows.
+    told = [ToldPositions(piece, blocks, 1).are_complete for piece, blocks in zip((before, after), live, strict=True)]
+    if told[0] != told[1]:
+        known = [set(), set()]
     decoder = BlockDecoder(after, rule, ())
     keys = [
         decoder.decode(block).keys
