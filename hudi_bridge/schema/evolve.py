@@ -338,10 +338,10 @@ class _Planner:
         return SchemaEvolutionError(column, str(source), str(target), self.path)
 
 
-def key_of_schema(schema: pa.Schema) -> tuple[pa.Schema, str]:
+def key_of_schema(schema: pa.Schema) -> tuple[pa.Schema, tuple[str, ...]]:
     """A key by which the columns of a schema are told from others, by the names within lists too."""
     # Arrow takes lists for equal whose elements have other names.
-    names = schema.to_string(show_field_metadata=False, show_schema_metadata=False)
+    names = tuple(str(kind) for kind in schema.types if pa.types.is_nested(kind))
     return schema.remove_metadata(), names
 
 
