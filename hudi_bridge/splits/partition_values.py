@@ -26,7 +26,7 @@ def columns_from_path(config: TableConfig, query_type: QueryType, schema: pa.Sch
     read-optimized query always reads them from the path, except that 1.x reads a time formatted by the key generator
     from the files.
     """
-    columns = tuple(name for name in config.partition_fields if name in schema.names)
+    columns = tuple(name for name in config.partition_fields if schema.get_all_field_indices(name))
     if query_type is QueryType.READ_OPTIMIZED and not config.written_by_1x:
         return columns
     # The files that a table was bootstrapped from need not have partition columns.
