@@ -21,13 +21,9 @@ from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.read_context import build_read_context
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.splits.table_files import FolderListings
-from hudi_bridge.threads import map_in_threads
-from hudi_bridge.timeline.commit_metadata import read_commit_metadata
 from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.time_travel import keeps_file_versions
-
-_READING_THREADS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,5 +119,4 @@ class _WrittenBetween:
         if older < newer.timeline_start:
             return None
         commits = [one for one in newer.timeline.commits() if older < one.requested_time <= newer.instant]
-        metadata = map_in_threads(partial(read_commit_metadata, newer), commits, _READING_THREADS)
-        return {(stat.partition_path, stat.file_id) for one in metadata for stat in one.write_stats}
+        return {group for writes in later_writes(newer, commits) for group in writes.groups}
