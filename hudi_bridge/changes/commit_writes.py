@@ -3,17 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.threads import map_in_threads
-from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat, read_commit_metadata
+from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat, read_all_commit_metadata
 from hudi_bridge.timeline.instant import Instant
 from hudi_bridge.timeline.instant_range import InstantRange, ordering_time, read_range_metadata
 from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.table_state import TableState
-
-_READING_THREADS = 16
 
 _CLUSTERING = "CLUSTER"
 _TABLE_SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "INDEX", "ALTER_SCHEMA", _CLUSTERING})
@@ -84,7 +80,7 @@ def later_writes(state: TableState, commits: Iterable[Instant]) -> tuple[CommitW
         CorruptTableError: a file of the timeline is missing or damaged.
     """
     wanted = list(commits)
-    metadata = map_in_threads(partial(read_commit_metadata, state), wanted, _READING_THREADS)
+    metadata = read_all_commit_metadata(state, wanted)
     return tuple(_writes(state, commit, one) for commit, one in zip(wanted, metadata, strict=True))
 
 

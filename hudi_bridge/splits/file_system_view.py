@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.config import FIRST_VERSION_OF_1X, UNRELEASED_VERSION
@@ -21,16 +21,14 @@ from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_n
 from hudi_bridge.splits.file_slice import BaseFile, FileGroup, FileSlice, LogFile
 from hudi_bridge.splits.plan_warnings import warn_of_log_of_compaction
 from hudi_bridge.storage import FileInfo
-from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.archived import load_archived_instants
-from hudi_bridge.timeline.commit_metadata import CommitMetadata, ReplacedFileIds, read_commit_metadata
+from hudi_bridge.timeline.commit_metadata import CommitMetadata, ReplacedFileIds, read_all_commit_metadata
 from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.plans import GroupId, read_pending_compactions
 from hudi_bridge.timeline.table_state import TableState
 
 # Of a million files, each asks for the instant in its name.
 _KNOWN_INSTANTS = 4096
-_READING_THREADS = 16
 _FORMATS = {"parquet": "Parquet", "orc": "ORC", "hfile": "HFile", "lance": "Lance"}
 
 
@@ -69,9 +67,7 @@ class ViewFiles:
         # If several commits replaced a group, the first one counts.
         replacing = [one for one in reversed(state.timeline.commits()) if one.action is Action.REPLACE_COMMIT]
         unknown = [one for one in replacing if one.requested_time not in self._replaced]
-        for instant, metadata in zip(
-            unknown, map_in_threads(partial(read_commit_metadata, state), unknown, _READING_THREADS), strict=True
-        ):
+        for instant, metadata in zip(unknown, read_all_commit_metadata(state, unknown), strict=True):
             self._replaced[instant.requested_time] = metadata.replaced_file_ids
         return _replaced_groups({one.requested_time: self._replaced[one.requested_time] for one in replacing})
 

@@ -5,11 +5,13 @@ An empty file is a commit that wrote nothing, as in Hudi.
 Source: ``HoodieCommitMetadata``, ``HoodieReplaceCommitMetadata`` and ``HoodieWriteStat``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from hudi_bridge.errors import DataFileGoneError
 from hudi_bridge.storage import Storage
+from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.instant import Instant, instant_file_name
 from hudi_bridge.timeline.records import (
     Record,
@@ -22,6 +24,7 @@ from hudi_bridge.timeline.records import (
 )
 from hudi_bridge.timeline.table_state import TableState
 
+_READING_THREADS = 16
 _STAT_OF_1X = "prevBaseFile"
 _KEEPS_SCHEMA = frozenset(("CLUSTER", "COMPACT", "INDEX", "LOG_COMPACT"))
 
@@ -122,6 +125,11 @@ def read_commit_metadata(state: TableState, instant: Instant) -> CommitMetadata:
     """
     path = f"{state.config.timeline_path}/{instant_file_name(instant)}"
     return parse_commit_metadata(read_timeline_file(state.storage, path), path)
+
+
+def read_all_commit_metadata(state: TableState, instants: Sequence[Instant]) -> list[CommitMetadata]:
+    """Reads the metadata of several instants, some at a time; raises like ``read_commit_metadata``."""
+    return map_in_threads(partial(read_commit_metadata, state), instants, _READING_THREADS)
 
 
 def read_timeline_file(storage: Storage, path: str) -> bytes:

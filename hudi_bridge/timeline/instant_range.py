@@ -10,14 +10,12 @@ Source: ``IncrementalQueryAnalyzer``, ``CompletionTimeQueryView``, ``TimelineUti
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 
 from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import InstantNotReadableError
 from hudi_bridge.options import HOLLOW_COMMITS_KEY, HollowCommitPolicy
-from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.archived import load_archived_instants, read_archived_commits
-from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_metadata
+from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_all_commit_metadata
 from hudi_bridge.timeline.instant import (
     COMMIT_ACTIONS,
     MILLIS_LENGTH,
@@ -30,7 +28,6 @@ from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.time_travel import first_incomplete_commit
 
 _BEFORE_ALL_INSTANTS = "0" * MILLIS_LENGTH
-_READING_THREADS = 16
 _BEFORE_HUDI = "1971"
 _LONGEST_WRITE = timedelta(days=1)
 _INSTANT_FORMAT = "%Y%m%d%H%M%S%f"
@@ -130,7 +127,7 @@ def read_range_metadata(state: TableState, instants: InstantRange) -> Mapping[st
     """
     found = read_archived_commits(state, instants.archived)
     active = [commit for commit in instants.commits if commit.requested_time not in instants.archived]
-    metadata = map_in_threads(partial(read_commit_metadata, state), active, _READING_THREADS)
+    metadata = read_all_commit_metadata(state, active)
     return found | {commit.requested_time: one for commit, one in zip(active, metadata, strict=True)}
 
 
