@@ -1,24 +1,23 @@
 """Consumers that walk away from a thousand scans leave no file, thread or memory behind."""
 
-import gc
+import json
 import os
-import tempfile
-import threading
-from collections.abc import Callable
+import subprocess
+import sys
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-from hudi_bridge import HudiTable, open_reader
+from tests.robustness.abandoned_scans import WAYS
 from tests.table_writer import TableWriter, at
 
+MUCH_LOG_MEMORY = 1 << 30
 SCANS = 500
 # Those that merge on disk take longer.
 SLOW_SCANS = 10
-# Arrow's thread pools and Python's allocator settle in the first scans.
-SHARE_OF_FIRST = 10
-MOST_KEPT_BYTES = 8 << 20
+MOST_ALLOCATED_BYTES = 1 << 20
+MOST_RESIDENT_BYTES = 16 << 20
+_REPOSITORY = Path(__file__).parents[2]
 
 
 def written(folder: Path) -> Path:
@@ -33,50 +32,23 @@ def written(folder: Path) -> Path:
     return folder
 
 
-def batches_left(table: HudiTable) -> None:
-    next(table.snapshot().to_batches())
-
-
-def readers_left(table: HudiTable) -> None:
-    next(open_reader(table.splits()[0]).batches())
-
-
-def small_memory(folder: Path) -> HudiTable:
-    return HudiTable.open(folder, log_memory_bytes=1)
-
-
-def resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
-
-
 @pytest.mark.long
-@pytest.mark.parametrize("leave", [batches_left, readers_left])
-@pytest.mark.parametrize(("opened", "scans"), [(HudiTable.open, SCANS), (small_memory, SLOW_SCANS)])
-def test_a_thousand_scans_that_nobody_finishes(
-    leave: Callable[[HudiTable], None],
-    opened: Callable[[Path], HudiTable],
-    scans: int,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("log_memory_bytes", "scans"), [(MUCH_LOG_MEMORY, SCANS), (1, SLOW_SCANS)])
+def test_a_thousand_scans_that_nobody_finishes(way: str, log_memory_bytes: int, scans: int, tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    table = opened(written(tmp_path / "t"))
-
-    def state() -> tuple[int, int]:
-        gc.collect()
-        return len(os.listdir("/proc/self/fd")), threading.active_count()  # noqa: PTH208 - of this process
-
-    for _ in range(scans // SHARE_OF_FIRST):
-        leave(table)
-    before, kept, allocated = state(), resident_bytes(), pa.total_allocated_bytes()
-    for _ in range(scans):
-        leave(table)
-    files, threads = state()
-    assert files <= before[0]
+    folder = written(tmp_path / "t")
+    program = "tests.robustness.abandoned_scans"
+    command = [sys.executable, "-m", program, way, str(scans), str(log_memory_bytes), str(folder)]
+    environment = os.environ | {"TMPDIR": str(scratch)}
+    ended = subprocess.run(
+        command, cwd=_REPOSITORY, env=environment, capture_output=True, text=True, timeout=120, check=True
+    )
+    left = json.loads(ended.stdout)
+    assert left["files"] <= 0
     # Arrow's own threads may have come and gone.
-    assert threads <= before[1]
-    assert list(scratch.iterdir()) == []
-    assert pa.total_allocated_bytes() - allocated < MOST_KEPT_BYTES
-    assert resident_bytes() - kept < 4 * MOST_KEPT_BYTES
+    assert left["threads"] <= 0
+    assert left["scratch"] == 0
+    assert left["allocated"] < MOST_ALLOCATED_BYTES
+    assert left["resident"] < MOST_RESIDENT_BYTES
