@@ -178,7 +178,8 @@ def plan_evolution(
     known = (*schemas, stored_as, floats_by_text, query_ids is None, defaults)
     columns: tuple[_Column, ...] | None = _KNOWN_COLUMNS.get(known) if ids is None else None
     if columns is None:
-        columns = tuple(planner.column(file_schema, field, ids) for field in query_schema)
+        level = _Level(list(file_schema), ids)
+        columns = tuple(planner.column(level, field) for field in query_schema)
         if ids is None:
             _KNOWN_COLUMNS.put(known, columns, 1)
     file_columns = tuple(dict.fromkeys(column.source for column in columns if column.source is not None))
@@ -201,12 +202,12 @@ class _Planner:
     has_names_of_table: bool = True
     """Whether the file has the names of the table down to here."""
 
-    def column(self, file_schema: pa.Schema, field: "pa.Field[ArrowType]", ids: _Ids) -> _Column:
-        position, inner = self._locate(list(file_schema), field, ids, field.name)
+    def column(self, level: "_Level", field: "pa.Field[ArrowType]") -> _Column:
+        position, inner = self._locate(level, field, field.name)
         if position is None:
             default = default_of(field.name, field.type, self.defaults)
             return _Column(field=field, source=None, source_type=None, step=None, default=default)
-        source = file_schema.field(position)
+        source = level.file_fields[position]
         step = self._named(source, field).step(source.type, field.type, inner, field.name)
         return _Column(field=field, source=source.name, source_type=source.type, step=step)
 
@@ -261,10 +262,11 @@ class _Planner:
             raise UnsupportedTableError("VARIANT", found, "metadata and value alone")
         file_fields = [source.field(i) for i in range(source.num_fields)]
         query_fields = [target.field(i) for i in range(target.num_fields)]
+        level = _Level(file_fields, ids)
         children: list[tuple[int | None, _Step]] = []
         for field in query_fields:
             name = f"{column}.{field.name}"
-            position, inner = self._locate(file_fields, field, ids, name)
+            position, inner = self._locate(level, field, name)
             if position is None:
                 children.append((None, self._missing(field, name)))
                 continue
@@ -315,27 +317,59 @@ class _Planner:
             return None
         return partial(rebuild_map, target, key_step, item_step)
 
-    def _locate(
-        self,
-        file_fields: "Sequence[pa.Field[ArrowType]]",
-        field: "pa.Field[ArrowType]",
-        ids: _Ids,
-        column: str,
-    ) -> tuple[int | None, _Ids]:
+    def _locate(self, level: "_Level", field: "pa.Field[ArrowType]", column: str) -> tuple[int | None, _Ids]:
         """The position in the file of a field of the query, and the ids within both; None if the file lacks it."""
         name, inner = field.name, None
-        if ids is not None and (query_field := _named(ids[1], field.name)) is not None:
-            file_field = next((candidate for candidate in _fields(ids[0]) if candidate.id == query_field.id), None)
+        if (query_field := level.query_field(name)) is not None:
+            file_field = level.file_ids.get(query_field.id)
             if file_field is None:
                 return None, None
             name, inner = file_field.name, (file_field.type, query_field.type)
-        names = [candidate.name for candidate in file_fields]
-        if names.count(name) > 1:
-            raise SchemaEvolutionError(column, f"{names.count(name)} columns named {name}", str(field.type), self.path)
-        return _position(names, name), inner
+        count = level.file_names.count(name)
+        if count > 1:
+            raise SchemaEvolutionError(column, f"{count} columns named {name}", str(field.type), self.path)
+        return level.file_names.position(name), inner
 
     def _error(self, column: str, source: ArrowType, target: ArrowType) -> SchemaEvolutionError:
         return SchemaEvolutionError(column, str(source), str(target), self.path)
+
+
+class _Level:
+    """The columns of a file, or the fields of one of its structs, among which those of the query are looked up."""
+
+    def __init__(self, file_fields: "Sequence[pa.Field[ArrowType]]", ids: _Ids) -> None:
+        file_type, query_type = (None, None) if ids is None else ids
+        self.file_fields = file_fields
+        self.file_names = _Names(field.name for field in file_fields)
+        self.file_ids = {field.id: field for field in _fields(file_type)}
+        self._query_fields = _fields(query_type)
+        self._query_names = _Names(field.name for field in self._query_fields)
+
+    def query_field(self, name: str) -> Field | None:
+        """The query's field of a name, with its id; None if it has no ids."""
+        position = self._query_names.position(name)
+        return None if position is None else self._query_fields[position]
+
+
+class _Names:
+    """The positions of the names of fields."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._positions: dict[str, list[int]] = {}
+        self._by_lower: dict[str, list[int]] = {}
+        for position, name in enumerate(names):
+            self._positions.setdefault(name, []).append(position)
+            self._by_lower.setdefault(name.lower(), []).append(position)
+
+    def count(self, name: str) -> int:
+        return len(self._positions.get(name, ()))
+
+    def position(self, name: str) -> int | None:
+        """The index of the name, or else of the only name that differs from it in case alone, as in Spark."""
+        if name in self._positions:
+            return self._positions[name][0]
+        same_but_case = self._by_lower.get(name.lower(), ())
+        return same_but_case[0] if len(same_but_case) == 1 else None
 
 
 def key_of_schema(schema: pa.Schema) -> tuple[pa.Schema, tuple[str, ...]]:
@@ -369,22 +403,8 @@ def _is_shredded(source: ArrowType, target: ArrowType) -> bool:
     return query_names == {"metadata", "value"} and file_names == query_names | {"typed_value"}
 
 
-def _fields(type_: FieldType) -> tuple[Field, ...]:
+def _fields(type_: FieldType | None) -> tuple[Field, ...]:
     return type_.fields if isinstance(type_, RecordType) else ()
-
-
-def _named(type_: FieldType, name: str) -> Field | None:
-    fields = _fields(type_)
-    position = _position([field.name for field in fields], name)
-    return None if position is None else fields[position]
-
-
-def _position(names: Sequence[str], name: str) -> int | None:
-    """The index of the name, or else of the only name that differs from it in case alone, as in Spark."""
-    if name in names:
-        return names.index(name)
-    same_but_case = [i for i, other in enumerate(names) if other.lower() == name.lower()]
-    return same_but_case[0] if len(same_but_case) == 1 else None
 
 
 def _same_names_and_nullability(left: "Iterable[pa.Field[ArrowType]]", right: "Iterable[pa.Field[ArrowType]]") -> bool:
