@@ -22,7 +22,7 @@ from hudi_bridge.splits.file_slice import BaseFile, FileGroup, FileSlice, LogFil
 from hudi_bridge.splits.plan_warnings import warn_of_log_of_compaction
 from hudi_bridge.storage import FileInfo
 from hudi_bridge.timeline.archived import load_archived_instants
-from hudi_bridge.timeline.commit_metadata import CommitMetadata, ReplacedFileIds, read_all_commit_metadata
+from hudi_bridge.timeline.commit_metadata import ReplacedFileIds, read_all_commit_metadata
 from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.plans import GroupId, read_pending_compactions
 from hudi_bridge.timeline.table_state import TableState
@@ -103,9 +103,9 @@ def view_range(
     state: TableState,
     query_instant: str,
     completion_times: Mapping[str, str | None],
-    metadata: Mapping[str, CommitMetadata],
+    replaced: Mapping[str, ReplacedFileIds],
 ) -> TimelineView:
-    """The timeline for the files of some commits alone, given their completion times and metadata.
+    """The timeline for the files of some commits alone, given their completion times and what replace commits replaced.
 
     Raises:
         CorruptTableError: the plan of a pending compaction is missing or damaged.
@@ -117,7 +117,7 @@ def view_range(
         is_committed=state.timeline.is_committed,
         completion_time_of=completion_times.get,
         pending_compactions=read_pending_compactions(state),
-        replaced=_replaced_groups({time: one.replaced_file_ids for time, one in metadata.items()}),
+        replaced=_replaced_groups(replaced),
         base_extension=state.config.base_file_format.lower(),
     )
 

@@ -33,7 +33,8 @@ from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.read_context import build_read_context
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import FileInfo, Storage
-from hudi_bridge.timeline.commit_metadata import CommitMetadata
+from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_all_commit_metadata
+from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.instant_range import InstantRange, ordering_time, read_range_metadata
 from hudi_bridge.timeline.table_state import TableState
 
@@ -160,13 +161,31 @@ def _slices(
 ) -> tuple[FileSlice, ...]:
     """The newest slice, of files of the range, of each file group that the range wrote to and did not replace."""
     completion_times = {commit.requested_time: commit.completion_time for commit in instants.commits}
-    timeline = view_range(state, instants.last_requested or "", completion_times, metadata)
+    known = {**_replacing_before(state, instants), **metadata}
+    replaced = {time: one.replaced_file_ids for time, one in known.items()}
+    timeline = view_range(state, instants.last_requested or "", completion_times, replaced)
     files: dict[str, list[FileInfo]] = defaultdict(list)
     for entry in written.values():
         files[entry.partition_path].append(entry.file)
     groups = (group for path in sorted(files) for group in build_file_groups(path, files[path], timeline))
     latest = (latest_snapshot_slice(group, timeline) for group in groups)
     return tuple(piece for piece in latest if piece is not None)
+
+
+def _replacing_before(state: TableState, instants: InstantRange) -> dict[str, CommitMetadata]:
+    """The metadata of the replace commits before the range, into whose file groups writers may still have written.
+
+    Hudi up to 1.0, and later ones for tables of version 6, know those of the range alone:
+    ``MergeOnReadIncrementalRelationV1`` has a timeline of the range, and ``V2`` the whole active one.
+    """
+    has_all = state.config.table_version >= FIRST_VERSION_OF_1X and state.config.written_by_11
+    if not instants.commits or not has_all:
+        return {}
+    begin = instants.ordering_times[0]
+    commits = [commit for commit in state.timeline.commits() if commit.action is Action.REPLACE_COMMIT]
+    earlier = [commit for commit in commits if ordering_time(commit, state.config) < begin]
+    metadata = read_all_commit_metadata(state, earlier)
+    return {commit.requested_time: one for commit, one in zip(earlier, metadata, strict=True)}
 
 
 def _current_files(planner: SplitPlanner, written: Iterable[str]) -> dict[str, FileInfo]:

@@ -191,6 +191,20 @@ def test_what_the_range_overwrites_is_gone_from_it_and_stays_in_earlier_ones(tmp
     assert values(opened.incremental("000", place(table, at(1)))) == [("a", "a1")]
 
 
+@pytest.mark.parametrize(("version", "expected"), [(6, [("a", "a3")]), (8, [("a", "a3")]), (9, [])])
+def test_what_is_written_to_a_file_group_that_was_overwritten_before_the_range(
+    tmp_path: Path, version: int, expected: list[tuple[str, str]]
+) -> None:
+    table = writer(tmp_path / "t", version)
+    base(table, at(1), [row("a", 5, "a1")])
+    anew = table.base_file(at(2), [row("z", 5, "z2")], file_id="f2-0")
+    table.commit(at(2), action="replacecommit", replaced={"": ["f1-0"]}, wrote=[anew])
+    log(table, at(3), [row("a", 6, "a3")])
+    opened = table.open()
+    assert values(opened.snapshot()) == [("z", "z2")]
+    assert values(opened.incremental(place(table, at(2)))) == expected
+
+
 def test_in_layout_1_a_running_write_ends_ranges_or_is_an_error(tmp_path: Path) -> None:
     table = writer(tmp_path / "t", 6)
     base(table, at(1), [row("a", 5, "a1")])

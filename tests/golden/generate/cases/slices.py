@@ -134,6 +134,23 @@ def d_overwrite(w: Writer, *, operation: str) -> None:
     w.write(w.rows(range(30, 50, 3), 4, "u2", part_of=part_of))
 
 
+@case(
+    "d_written_after_overwrite_120", "1.2.0", "updates of file groups that insert_overwrite_table replaced", first=76000
+)
+@case("d_written_after_overwrite_v6_by120", "1.2.0", "the same in table version 6", first=77000, version=6)
+def d_written_after_overwrite(w: Writer, *, first: int, version: int | None = None) -> None:
+    w.without_metadata_table()
+    # This index still names the replaced file groups, as that of another writer does.
+    w.options[INDEX] = "INMEMORY"
+    w.use_table_version(version)
+    w.upsert(range(first, first + 6), 1, "base", "insert")
+    w.upsert([first, first + 1, first + 7], 2, "ow", "insert_overwrite_table")
+    w.upsert(range(first, first + 4), 3, "u1")
+    w.upsert([first + 2, first + 8], 4, "u2")
+    w.upsert([first + 3], 5, "d", "delete")
+    w.upsert([first + 4], 6, "u3")
+
+
 def _always_b(_: int) -> str:
     return "b"
 
