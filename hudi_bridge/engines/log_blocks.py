@@ -86,8 +86,8 @@ def iter_log_blocks(storage: Storage, split: RealtimeFileSplit) -> Iterator[Stor
     turns = {(block.path, block.offset): turn for turn, block in enumerate(read_live_blocks(storage, split).blocks)}
     rule = split.context.merge_rule
     decoder = None if rule is None else BlockDecoder(split, rule, ())
-    for path in split.log_paths:
-        for block in scan_blocks(read_log_file(storage, split, path, on_disk=False), path).blocks:
+    for path, size in split.log_files:
+        for block in scan_blocks(read_log_file(storage, split, path, size, on_disk=False), path).blocks:
             turn = turns.get((path, block.offset))
             is_applied = turn is not None and block.block_type is BlockType.DELETE
             yield StoredLogBlock(

@@ -98,8 +98,8 @@ def read_log_keys(storage: Storage, split: RealtimeFileSplit) -> KeyHashes | Non
     decoder = BlockDecoder(split, rule, ())
     hashes, size_bytes = [np.zeros(0, dtype=np.uint64)], 0
     try:
-        for path in split.log_paths:
-            file = read_log_file(storage, split, path, on_disk=False)
+        for path, size in split.log_files:
+            file = read_log_file(storage, split, path, size, on_disk=False)
             size_bytes += file.size
             # Blocks that do not count are included, so that the keys are those of the files at any instant.
             blocks = scan_blocks(file, path).blocks

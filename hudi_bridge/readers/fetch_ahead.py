@@ -92,8 +92,8 @@ class FilesOfSlice:
 
     def to_fetch(self, fetching_much: FetchingMuch) -> Iterator[tuple[str, FetchFile]]:
         """The files, by path; columns of large ones are fetched in the context that ``fetching_much`` makes."""
-        for path in self.split.log_paths if self._logs_fit else ():
-            yield path, partial(read_log_file, self.storage, self.split, path, on_disk=False)
+        for path, size in self.split.log_files if self._logs_fit else ():
+            yield path, partial(read_log_file, self.storage, self.split, path, size, on_disk=False)
         # A base file of unknown size is left to its reader.
         path = self.split.base_path or ""
         # Statistics in a footer that is known may tell that no more is needed.

@@ -170,7 +170,7 @@ def read_live_blocks(storage: Storage, split: RealtimeFileSplit, *, on_disk: boo
         DataFileGoneError: a log file no longer exists.
         StorageError: a log file cannot be read, or is shorter than it was when the split was planned.
     """
-    files = [read_log_file(storage, split, path, on_disk=on_disk) for path in split.log_paths]
+    files = [read_log_file(storage, split, path, size, on_disk=on_disk) for path, size in split.log_files]
     size = sum(file.size for file in files)
     if size < split.log_size_bytes:
         # Writers only append to log files, so a shorter file is incomplete.
@@ -184,13 +184,15 @@ def read_live_blocks(storage: Storage, split: RealtimeFileSplit, *, on_disk: boo
     return live_blocks(scans, latest_instant=split.latest_instant, is_valid=split.context.is_committed)
 
 
-def read_log_file(storage: Storage, split: RealtimeFileSplit, path: str, *, on_disk: bool) -> pa.Buffer:
-    """The bytes of a log file, in memory or on disk.
+def read_log_file(
+    storage: Storage, split: RealtimeFileSplit, path: str, size_bytes: int | None, *, on_disk: bool
+) -> pa.Buffer:
+    """The bytes of a log file, of a size that may be known, in memory or on disk.
 
     Raises:
         DataFileGoneError: the file no longer exists.
     """
     try:
-        return storage.copy_to_disk(path) if on_disk else storage.read_buffer(path, split.size_of_log(path))
+        return storage.copy_to_disk(path) if on_disk else storage.read_buffer(path, size_bytes)
     except FileNotFoundError as error:
         raise data_file_gone(storage, split, path) from error

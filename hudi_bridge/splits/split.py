@@ -179,11 +179,12 @@ class RealtimeFileSplit:
         """The split itself, which is one slice."""
         return (self,)
 
-    def size_of_log(self, path: str) -> int | None:
-        """The size of one of the log files, in bytes; None if it is not known."""
+    @property
+    def log_files(self) -> tuple[tuple[str, int | None], ...]:
+        """The path of each log file with its size in bytes, None if it is not known; built anew each time."""
         if len(self.log_sizes) != len(self.log_paths):
-            return None
-        return dict(zip(self.log_paths, self.log_sizes, strict=True)).get(path)
+            return tuple((path, None) for path in self.log_paths)
+        return tuple(zip(self.log_paths, self.log_sizes, strict=True))
 
     @property
     def path_values(self) -> Mapping[str, Value]:

@@ -58,7 +58,7 @@ def find_log_versions(
         CorruptLogFileError: a log file of the split is damaged in a way that Hudi does not skip.
         DataFileGoneError: a log file of the split no longer exists.
     """
-    scans = {path: scan_log(storage, split, path) for path in split.log_paths}
+    scans = scan_logs(storage, split)
     live = live_blocks(scans.values(), latest_instant=split.latest_instant, is_valid=split.context.is_committed).blocks
     others, unreadable = scan_other_logs(storage, split, other_paths)
     scans |= others
@@ -84,10 +84,14 @@ def find_log_versions(
     )
 
 
-def scan_log(storage: Storage, split: RealtimeFileSplit, path: str) -> ScanResult:
-    """The blocks of a log file of a split; raises like ``find_log_versions``."""
+def scan_logs(storage: Storage, split: RealtimeFileSplit) -> dict[str, ScanResult]:
+    """The blocks of the log files of a split, by path, oldest first; raises like ``find_log_versions``."""
+    return {path: _scan_log(storage, split, path, size) for path, size in split.log_files}
+
+
+def _scan_log(storage: Storage, split: RealtimeFileSplit, path: str, size_bytes: int | None) -> ScanResult:
     on_disk = split.log_size_bytes > log_memory_bytes(split.context)
-    return scan_blocks(read_log_file(storage, split, path, on_disk=on_disk), path)
+    return scan_blocks(read_log_file(storage, split, path, size_bytes, on_disk=on_disk), path)
 
 
 def scan_other_logs(
@@ -98,7 +102,7 @@ def scan_other_logs(
     unreadable = []
     for path in paths:
         try:
-            scans[path] = scan_log(storage, split, path)
+            scans[path] = _scan_log(storage, split, path, None)
         except DataFileGoneError:
             continue  # The rollback of an unfinished write may remove its files at any time.
         except HudiReadError as error:

@@ -24,7 +24,7 @@ from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
-from hudi_bridge.trace.log_search import scan_log, scan_other_logs
+from hudi_bridge.trace.log_search import scan_logs, scan_other_logs
 from hudi_bridge.trace.slices import slices_to_search
 
 PARTITION_PATH, RECORD_KEY, ROW = "partition_path", "record_key", "row"
@@ -78,7 +78,7 @@ def _of_group(
 def _of_logs(
     storage: Storage, rule: MergeRule, request: RowRequest, split: RealtimeFileSplit, other_paths: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
-    scans = {path: scan_log(storage, split, path) for path in split.log_paths}
+    scans = scan_logs(storage, split)
     live = live_blocks(scans.values(), latest_instant=split.latest_instant, is_valid=split.context.is_committed).blocks
     counted = {(block.path, block.offset) for block in live}
     others, unreadable = scan_other_logs(storage, split, other_paths)

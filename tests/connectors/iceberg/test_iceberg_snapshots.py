@@ -94,9 +94,9 @@ def opened_data_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         opened.append(path)
         return open_base(storage, split, path, **options)
 
-    def read_recorded(storage: Any, split: Any, path: str, **options: Any) -> Any:
+    def read_recorded(storage: Any, split: Any, path: str, size_bytes: int | None, **options: Any) -> Any:
         opened.append(path)
-        return read_log(storage, split, path, **options)
+        return read_log(storage, split, path, size_bytes, **options)
 
     monkeypatch.setattr(ParquetBaseFile, "open", open_recorded)
     monkeypatch.setattr(log_record_scanner, "read_log_file", read_recorded)
