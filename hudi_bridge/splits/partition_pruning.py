@@ -121,8 +121,8 @@ def folders_that_may_pass(
     folders: Sequence[str],
 ) -> list[str]:
     """The folders, all of one level, below which a partition may have rows passing the filter."""
-    below = [_values_below(path, config, schema, path_columns) for path in folders]
-    found = dict(zip(folders, below, strict=True))
+    values_below = _ValuesBelow(config, schema, path_columns)
+    found = {path: values_below.of(path) for path in folders}
     return _passing_in_steps(storage, row_filter, schema, found, _guarantee_below_all, _guarantees_below)
 
 
@@ -133,27 +133,40 @@ class _Below(NamedTuple):
     starts: tuple[str, ...] = ()
 
 
-def _values_below(path: str, config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...]) -> _Below:
-    """What a folder tells of the partitions below it.
+class _ValuesBelow:
+    """Tells what folders say of the partitions below them.
 
     A text value may contain slashes, so deeper folders may continue it. The first level is the first value or its
     prefix; deeper levels are certain only if no value can contain a slash.
     """
-    fields, levels = config.partition_fields, path.split("/")
-    if not path or not fields:
-        return _Below(())
-    texts = [name for name in fields if name not in schema.names or pa.types.is_string(schema.field(name).type)]
-    if config.url_encode_partitions or not texts:
-        found = partition_values(path, config, schema, path_columns) if len(levels) == len(fields) else None
-        return _Below(found or ())
-    first = replace(config, partition_fields=fields[:1], partition_field_kinds=config.partition_field_kinds[:1])
-    known = partition_values(levels[0], first, schema, path_columns)
-    if not known:
-        return _Below(())
-    (name, value) = known[0]
-    if name not in texts or not value.is_valid:
-        return _Below(known)
-    return _Below(known, tuple(sorted({value.as_py(), levels[0].removeprefix(f"{name}=")})))
+
+    def __init__(self, config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...]) -> None:
+        fields, kinds = config.partition_fields, config.partition_field_kinds
+        self._config = config
+        self._first = replace(config, partition_fields=fields[:1], partition_field_kinds=kinds[:1])
+        self._schema = schema
+        self._path_columns = path_columns
+        are_texts = [
+            not schema.get_all_field_indices(name) or pa.types.is_string(schema.field(name).type) for name in fields
+        ]
+        self._is_first_text = are_texts[:1] == [True]
+        self._has_slashes = any(are_texts) and not config.url_encode_partitions
+
+    def of(self, path: str) -> _Below:
+        """What one folder says."""
+        fields, levels = self._config.partition_fields, path.split("/")
+        if not path or not fields:
+            return _Below(())
+        if not self._has_slashes:
+            return _Below(self._values(path, self._config) if len(levels) == len(fields) else ())
+        known = self._values(levels[0], self._first)
+        if not known or not self._is_first_text or not known[0][1].is_valid:
+            return _Below(known)
+        (name, value) = known[0]
+        return _Below(known, tuple(sorted({value.as_py(), levels[0].removeprefix(f"{name}=")})))
+
+    def _values(self, path: str, config: TableConfig) -> PartitionValues:
+        return partition_values(path, config, self._schema, self._path_columns) or ()
 
 
 def _guarantees_below(below: _Below) -> list[pc.Expression]:

@@ -57,9 +57,9 @@ def partition_values(
         if len(fields) > 1:
             return None
         levels, encoded = [path], True
-    values, names = [], set(schema.names)
+    values = []
     for name, level in zip(fields, levels, strict=True):
-        if name not in names:
+        if not schema.get_all_field_indices(name):
             continue
         to_type = schema.field(name).type
         if name in path_columns:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hudi_bridge.config import QueryType, TableConfig, parse_table_config
 from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.splits import partition_pruning
-from hudi_bridge.splits.partition_pruning import matching_partitions
+from hudi_bridge.splits.partition_pruning import folders_that_may_pass, matching_partitions
 from hudi_bridge.splits.partition_values import columns_from_path, partition_values
 from hudi_bridge.splits.partitions import list_partitions
 from hudi_bridge.storage import FileInfo, Storage
@@ -317,6 +317,49 @@ def test_partitions_of_a_long_list_are_those_that_pass_one_by_one(fields: str, d
     one_by_one = matching_partitions(storage, SCHEMA, row_filter, known)
     with in_parts_of(data.draw(st.integers(1, 4))):
         assert matching_partitions(storage, SCHEMA, row_filter, known) == one_by_one
+
+
+class SchemaOfMany:
+    """A schema that counts how often the names of all its columns are listed."""
+
+    def __init__(self) -> None:
+        self.listed = 0
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all columns."""
+        self.listed += 1
+        return SCHEMA.names
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(SCHEMA, name)
+
+
+@pytest.mark.parametrize("fields", ["text", "number", "text,number"])
+def test_columns_and_settings_are_not_gone_through_for_each_partition(
+    monkeypatch: pytest.MonkeyPatch, fields: str
+) -> None:
+    table, schema, made = config(fields), SchemaOfMany(), 0
+    build = TableConfig.__init__
+
+    def counted(*arguments: Any, **settings: Any) -> None:
+        nonlocal made
+        made += 1
+        build(*arguments, **settings)
+
+    monkeypatch.setattr(TableConfig, "__init__", counted)
+    monkeypatch.setattr(partition_pruning, "paths_that_may_pass", lambda *given: list(given[-1]))
+    work = []
+    for folders in (1, 50):
+        schema.listed = made = 0
+        paths = [str(number) for number in range(folders)]
+        condition, given = pc.field("text") == "a", cast("pa.Schema", schema)
+        found = folders_that_may_pass(Storage.open("/trips"), condition, given, table, table.partition_fields, paths)
+        assert found == paths
+        for path in paths:
+            partition_values(f"{path}/1" if "," in fields else path, table, given, table.partition_fields)
+        work.append((schema.listed, made))
+    assert work[0] == work[1]
 
 
 def test_a_range_of_folders_ends_after_all_that_continue_them() -> None:
