@@ -105,7 +105,8 @@ def decode_avro_records(
     if edges.size and (edges[0] < 0 or edges[-1] > source.data.size or (np.diff(edges) < 0).any()):
         raise CorruptLogFileError(path, block_offset, "records that overlap or leave their block", "whole records")
     fields = arrow_schema(writer)
-    schema = pa.schema([field for field in fields if columns is None or field.name in columns])
+    wanted = None if columns is None else frozenset(columns)
+    schema = pa.schema([field for field in fields if wanted is None or field.name in wanted])
     rows = max(_MIN_ROWS, _CACHED_BYTES * starts.size // max(int((ends - starts).sum()), 1))
     parts = []
     for first in range(0, max(starts.size, 1), rows):

@@ -187,4 +187,5 @@ def _version_row(group: FileGroupHistory, version: RecordVersion) -> dict[str, A
 
 
 def _absent(group: FileGroupHistory, version: RecordVersion) -> list[str]:
-    return [name for name in group.result.schema.names if name not in version.carried]
+    carried = frozenset(version.carried)
+    return [name for name in group.result.schema.names if name not in carried]

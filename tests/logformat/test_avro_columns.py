@@ -364,6 +364,20 @@ def test_only_the_wanted_columns_are_built_in_the_writers_order() -> None:
         assert rows.num_rows == 2
 
 
+def test_the_wanted_columns_are_not_searched_for_each_field() -> None:
+    class Searched(tuple[str, ...]):
+        """Names that may be listed, but not looked through."""
+
+        __slots__ = ()
+
+        def __contains__(self, name: object) -> bool:
+            raise AssertionError(name)
+
+    schema = writer(a="string", b="int")
+    rows = decode_avro_block(block(text("x") + number(1)), schema, Searched(("b",)), PATH, OFFSET)
+    assert rows.to_pylist() == [{"b": 1}]
+
+
 def test_no_records_and_no_columns_still_have_a_schema_and_a_length() -> None:
     schema = writer(a="string", b=ARRAY, c=["null", PAIR], d={"type": "map", "values": "int"}, e=["int", "string"])
     rows = decode_avro_block(block(), schema, None, PATH, OFFSET)

@@ -587,6 +587,22 @@ def test_facts_tell_the_story_row_by_row() -> None:
     assert facts[1]["delete"] == "delete block"
 
 
+def test_what_a_version_carries_is_found_out_once_for_all_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = open_golden("b_event_time_120").history_of("k13")
+    carried: Any = RecordVersion.carried
+    asked = 0
+
+    def counted(version: RecordVersion) -> Any:
+        nonlocal asked
+        asked += 1
+        return carried.fget(version)
+
+    monkeypatch.setattr(RecordVersion, "carried", property(counted))
+    facts = history.to_table()
+    # Once for the names of absent columns, and once for the values.
+    assert asked <= 2 * facts.num_rows
+
+
 def test_ordering_values_keep_their_types() -> None:
     (decimal,) = open_golden("b_event_time_decimal_120").history_of("k02").file_groups
     (moment,) = open_golden("b_event_time_timestamp_120").history_of("k02").file_groups
