@@ -17,6 +17,8 @@ from hudi_bridge.schema.internal_json import schema_history_json
 
 _MAX_DISTANCE = 1
 """How many kept columns may lie between a dropped and an added one for a rename to be likely."""
+_MAX_SIDESTEP = 8
+"""How far apart a dropped and an added column may be among those that go and come at one place."""
 
 
 class SchemaAmbiguityKind(StrEnum):
@@ -182,15 +184,40 @@ def _possible_renames(
 ) -> Iterable[SchemaAmbiguity]:
     """The pairs of a dropped field and a new one that may be the same under another name."""
     kept = {old.name for old in before} & {new.name for new in after}
-    for old_position, old in _positions(before, kept):
-        for new_position, new in _positions(after, kept):
-            is_new = new.name not in named or named[new.name].id != new.id
-            is_near = abs(old_position - new_position) <= _MAX_DISTANCE
-            if is_new and is_near and _may_be_same(old.type, new.type):
-                paths = child_path(path, old.name), child_path(path, new.name)
-                yield SchemaAmbiguity(
-                    kind=SchemaAmbiguityKind.RENAME_OR_NEW, instant=instant, before=paths[0], after=paths[1]
-                )
+    dropped, others = (_by_place(fields, kept) for fields in (before, after))
+    added = {
+        place: [new for new in fields if new.name not in named or named[new.name].id != new.id]
+        for place, fields in others.items()
+    }
+    for place, fields in dropped.items():
+        for position, old in enumerate(fields):
+            for new in _near(place, position, len(fields), added):
+                if _may_be_same(old.type, new.type):
+                    paths = child_path(path, old.name), child_path(path, new.name)
+                    yield SchemaAmbiguity(
+                        kind=SchemaAmbiguityKind.RENAME_OR_NEW, instant=instant, before=paths[0], after=paths[1]
+                    )
+
+
+def _near(place: int, position: int, count: int, added: Mapping[int, Sequence[Field]]) -> Iterable[Field]:
+    """The added fields near one of the ``count`` fields that were dropped at a place, by its position among them.
+
+    Positions are counted from the first and from the last one, since others may have gone or come at either end. Few
+    fields come from each place, so that all columns may have other names without every pair of them being likely.
+    """
+    for other in range(place - _MAX_DISTANCE, place + _MAX_DISTANCE + 1):
+        fields = added.get(other, ())
+        if other < place:
+            yield from fields[-_MAX_SIDESTEP:]
+        elif other > place:
+            yield from fields[:_MAX_SIDESTEP]
+        else:
+            positions = {
+                near
+                for same in (position, position + len(fields) - count)
+                for near in range(same - _MAX_SIDESTEP, same + _MAX_SIDESTEP + 1)
+            }
+            yield from (fields[near] for near in sorted(positions) if 0 <= near < len(fields))
 
 
 def _returns(
@@ -214,11 +241,13 @@ def _may_be_same(old: FieldType, new: FieldType) -> bool:
     return is_readable_as(old, new)
 
 
-def _positions(fields: Sequence[Field], kept: set[str]) -> Iterable[tuple[int, Field]]:
-    """The fields that are not kept, each with the number of kept fields before it."""
+def _by_place(fields: Sequence[Field], kept: set[str]) -> Mapping[int, Sequence[Field]]:
+    """The fields that are not kept, by the number of kept fields before them."""
+    found: dict[int, list[Field]] = {}
     kept_before = 0
     for one in fields:
         if one.name in kept:
             kept_before += 1
         else:
-            yield kept_before, one
+            found.setdefault(kept_before, []).append(one)
+    return found

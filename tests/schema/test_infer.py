@@ -4,10 +4,12 @@ import pyarrow as pa
 import pytest
 
 from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.schema import infer
 from hudi_bridge.schema.avro import parse_avro_schema
 from hudi_bridge.schema.evolve import FloatsByText, StoredAs, plan_evolution
 from hudi_bridge.schema.infer import SchemaAmbiguityKind, SchemaProposal, infer_schema_history
 from hudi_bridge.schema.internal import (
+    Field,
     FieldType,
     InternalSchema,
     RecordType,
@@ -108,6 +110,55 @@ def test_only_a_readable_type_at_a_near_place_may_be_a_rename(
 
 def test_a_column_that_comes_at_the_other_end_is_no_rename() -> None:
     assert inferred({"x": INT, "a": INT, "b": INT}, {"a": INT, "b": INT, "y": INT}).ambiguities == ()
+
+
+def test_few_columns_that_all_change_may_each_be_any_other() -> None:
+    names = range(9)
+    proposal = inferred({f"a{one}": INT for one in names}, {f"b{one}": INT for one in names})
+    pairs = [(one.before, one.after) for one in proposal.ambiguities]
+    assert pairs == [(f"a{one}", f"b{other}") for one in names for other in names]
+
+
+@pytest.mark.parametrize(("gone", "come"), [(300, 300), (300, 250), (250, 300)])
+@pytest.mark.parametrize("at_the_end", [False, True])
+def test_of_many_columns_that_change_at_one_place_only_near_ones_may_be_renames(
+    gone: int, come: int, at_the_end: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = 0
+
+    def counted(old: FieldType, new: FieldType) -> bool:
+        nonlocal compared
+        compared += 1
+        return old == new
+
+    monkeypatch.setattr(infer, "_may_be_same", counted)
+    dropped, added = range(gone), range(come)
+    if at_the_end:
+        added = range(gone - come, gone)
+    before = {"k": INT, **{f"a{one}": INT for one in dropped}, "z": INT}
+    after = {"k": INT, **{f"b{one}": INT for one in added}, "z": INT}
+    pairs = {(one.before, one.after) for one in inferred(before, after).ambiguities}
+    assert {(f"a{one}", f"b{one}") for one in dropped if one in added} <= pairs
+    assert compared == len(pairs) <= 2 * 17 * gone
+
+
+def test_columns_that_change_at_places_far_apart_do_not_meet() -> None:
+    class Named(dict[str, Field]):
+        asked = 0
+
+        def __contains__(self, name: object) -> bool:
+            self.asked += 1
+            return super().__contains__(name)
+
+    names = [f"a{one}" for one in range(200)]
+    before, after = (
+        internal_from_arrow(pa.schema(dict.fromkeys(some, INT))).fields
+        for some in (names, [f"b{one}" if number % 2 else one for number, one in enumerate(names)])
+    )
+    named = Named({field.name: field for field in before})
+    found = list(infer._possible_renames("2", before, after, "", named))
+    assert len(found) == 100 + 2 * 99
+    assert named.asked <= 100
 
 
 def test_renames_within_records_of_lists_and_maps() -> None:
