@@ -163,6 +163,46 @@ def plan_evolution(
         SchemaEvolutionError: a column of the file cannot be read as the query's type.
         UnsupportedTableError: the file has a shredded VARIANT, or a default is not of its field's type.
     """
+    has_ids = file_ids is not None and query_ids is not None
+    schemas = *key_of_schema(file_schema), *key_of_schema(query_schema)
+    known = (*schemas, stored_as, floats_by_text, query_ids is None, defaults)
+    columns: tuple[_Column, ...] | None = None if has_ids else _KNOWN_COLUMNS.get(known)
+    if columns is None:
+        plan = column_planner(
+            list(file_schema),
+            file_ids=file_ids,
+            query_ids=query_ids,
+            path=path,
+            stored_as=stored_as,
+            floats_by_text=floats_by_text,
+            defaults=defaults,
+        )
+        columns = tuple(map(plan, query_schema))
+        if not has_ids:
+            _KNOWN_COLUMNS.put(known, columns, 1)
+    file_columns = tuple(dict.fromkeys(column.source for column in columns if column.source is not None))
+    return Evolution(
+        file_columns=file_columns,
+        query_schema=query_schema,
+        columns=columns,
+        path=path,
+    )
+
+
+def column_planner(
+    file_fields: "Sequence[pa.Field[ArrowType]]",
+    *,
+    file_ids: InternalSchema | None,
+    query_ids: InternalSchema | None,
+    path: str,
+    stored_as: StoredAs,
+    floats_by_text: FloatsByText,
+    defaults: Defaults = (),
+) -> "Callable[[pa.Field[ArrowType]], _Column]":
+    """What plans one column of a query after the other, of a file with the given columns.
+
+    The arguments are as for ``plan_evolution``, and a column raises the same errors.
+    """
     ids: _Ids = None
     if file_ids is not None and query_ids is not None:
         ids = RecordType(fields=file_ids.fields), RecordType(fields=query_ids.fields)
@@ -174,21 +214,7 @@ def plan_evolution(
         table_has_ids=query_ids is not None,
         defaults=dict(defaults) if ids is None else {},
     )
-    schemas = *key_of_schema(file_schema), *key_of_schema(query_schema)
-    known = (*schemas, stored_as, floats_by_text, query_ids is None, defaults)
-    columns: tuple[_Column, ...] | None = _KNOWN_COLUMNS.get(known) if ids is None else None
-    if columns is None:
-        level = _Level(list(file_schema), ids)
-        columns = tuple(planner.column(level, field) for field in query_schema)
-        if ids is None:
-            _KNOWN_COLUMNS.put(known, columns, 1)
-    file_columns = tuple(dict.fromkeys(column.source for column in columns if column.source is not None))
-    return Evolution(
-        file_columns=file_columns,
-        query_schema=query_schema,
-        columns=columns,
-        path=path,
-    )
+    return partial(planner.column, _Level(file_fields, ids))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Explains how the columns of a file become those of a query, and which are not read, and why.
 
-The answers come from ``plan_evolution``, asked for one level of nesting at a time.
+The answers come from ``column_planner``, asked for one level of nesting at a time.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -17,8 +17,8 @@ from hudi_bridge.schema.difference import child_path, primitive_name
 from hudi_bridge.schema.evolve import (
     FloatsByText,
     StoredAs,
+    column_planner,
     key_of_schema,
-    plan_evolution,
     takes_micros_for_millis,
 )
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
@@ -143,63 +143,71 @@ def _iter_mappings(
     file_fields: _Fields, query_fields: _Fields, scope: _Scope, path_columns: Sequence[str] = ()
 ) -> Iterator[ColumnMapping]:
     """The mappings of a record's fields, each followed by those of the fields within."""
-    read = set(path_columns)
-    for field in query_fields:
-        in_file, in_query = _by_id(field.name, scope.ids)
-        column, id_ = child_path(scope.path, field.name), in_query.id if in_query else None
-        if field.name in path_columns:
-            yield _not_in_file(column, id_, field, Outcome.FROM_PATH)
-            continue
-        try:
-            source, has_no_field = _plan(file_fields, field, scope)
-        except SchemaEvolutionError as error:
-            read.add(in_file.name if in_file else field.name)
-            yield _refused(scope, id_, in_file, error)
-            continue
-        if source is None:
-            missing = _why_null(file_fields, field.name, in_query)
-            yield _not_in_file(column, id_, field, Outcome.DEFAULT if column in scope.defaults else missing)
-            continue
-        read.add(source.name)
-        ids = _inner_ids(in_file.type, in_query.type) if in_file and in_query else None
-        file_path = child_path(scope.file_path, source.name)
-        inside = replace(scope, file_path=file_path, path=column, ids=ids)
-        inner = tuple(_iter_mappings(_inner_fields(source.type), _inner_fields(field.type), inside))
-        outcome = Outcome.NO_FIELD if has_no_field else _outcome(source.type, field.type, inner, scope.stored_as)
-        yield _read(source.type, field.type, id_, inside, outcome)
-        yield from inner
-    yield from (_not_read(scope, field) for field in file_fields if field.name not in read)
-
-
-def _plan(
-    file_fields: _Fields, query_field: "pa.Field[ArrowType]", scope: _Scope
-) -> "tuple[pa.Field[ArrowType] | None, bool]":
-    """The file's field for a field of the query, None without one, and whether it has none of the fields within."""
+    in_path = frozenset(path_columns)
+    read = set(in_path)
     file_ids, query_ids = None, _NO_IDS if scope.table_has_ids else None
     if scope.ids is not None:
         file_ids, query_ids = map(_as_schema, scope.ids)
-    evolution = plan_evolution(
-        pa.schema(file_fields),
-        pa.schema([query_field]),
+    plan = column_planner(
+        file_fields,
         file_ids=file_ids,
         query_ids=query_ids,
         path="",
         stored_as=scope.stored_as,
         floats_by_text=FloatsByText.EVERYWHERE,
     )
-    (column,) = evolution.columns
-    if column.source is None:
-        return None, False
-    return next(field for field in file_fields if field.name == column.source), column.has_no_field
+    known = _KnownFields(file_fields, scope.ids)
+    for field in query_fields:
+        in_file, in_query = known.by_id(field.name)
+        column, id_ = child_path(scope.path, field.name), in_query.id if in_query else None
+        if field.name in in_path:
+            yield _not_in_file(column, id_, field, Outcome.FROM_PATH)
+            continue
+        try:
+            planned = plan(field)
+        except SchemaEvolutionError as error:
+            read.add(in_file.name if in_file else field.name)
+            yield _refused(scope, id_, in_file, error)
+            continue
+        if planned.source is None:
+            missing = known.why_null(field.name)
+            yield _not_in_file(column, id_, field, Outcome.DEFAULT if column in scope.defaults else missing)
+            continue
+        read.add(planned.source)
+        ids = _inner_ids(in_file.type, in_query.type) if in_file and in_query else None
+        file_path, source = child_path(scope.file_path, planned.source), planned.source_type
+        inside = replace(scope, file_path=file_path, path=column, ids=ids)
+        inner = tuple(_iter_mappings(_inner_fields(source), _inner_fields(field.type), inside))
+        outcome = Outcome.NO_FIELD if planned.has_no_field else _outcome(source, field.type, inner, scope.stored_as)
+        yield _read(source, field.type, id_, inside, outcome)
+        yield from inner
+    yield from (_not_read(scope, field, known.in_file(field.name)) for field in file_fields if field.name not in read)
 
 
-def _by_id(name: str, ids: _Ids) -> tuple[Field | None, Field | None]:
-    """The query's field of that name, and the file's field with its id: (in the file, in the query)."""
-    if ids is None:
-        return None, None
-    in_query = next((field for field in ids[1].fields if field.name == name), None)
-    in_file = next((field for field in ids[0].fields if in_query is not None and field.id == in_query.id), None)
-    return in_file, in_query
+class _KnownFields:
+    """The fields of a record in the file, and those with ids in both, looked up by name and by id."""
+
+    def __init__(self, file_fields: _Fields, ids: _Ids) -> None:
+        of_file, of_query = ((), ()) if ids is None else (ids[0].fields, ids[1].fields)
+        self._stored = frozenset(field.name for field in file_fields)
+        self._file_by_name = {field.name: field for field in of_file}
+        self._file_by_id = {field.id: field for field in of_file}
+        self._query_by_name = {field.name: field for field in of_query}
+
+    def by_id(self, name: str) -> tuple[Field | None, Field | None]:
+        """The query's field of that name, and the file's field with its id: (in the file, in the query)."""
+        in_query = self._query_by_name.get(name)
+        return None if in_query is None else self._file_by_id.get(in_query.id), in_query
+
+    def in_file(self, name: str) -> Field | None:
+        """The file's field of that name, with its id."""
+        return self._file_by_name.get(name)
+
+    def why_null(self, name: str) -> Outcome:
+        """Why there is no value of the query's field of that name."""
+        if name not in self._query_by_name:
+            return Outcome.MISSING
+        return Outcome.ANOTHER_COLUMN if name in self._stored else Outcome.ADDED_LATER
 
 
 def _inner_fields(type_: ArrowType) -> _Fields:
@@ -239,12 +247,6 @@ def _as_schema(record: RecordType) -> InternalSchema:
     return InternalSchema(version_id=0, max_column_id=0, fields=record.fields)
 
 
-def _why_null(file_fields: _Fields, name: str, in_query: Field | None) -> Outcome:
-    if in_query is None:
-        return Outcome.MISSING
-    return Outcome.ANOTHER_COLUMN if any(field.name == name for field in file_fields) else Outcome.ADDED_LATER
-
-
 def _outcome(source: ArrowType, target: ArrowType, inner: Sequence[ColumnMapping], stored_as: StoredAs) -> Outcome:
     if pa.types.is_nested(target) and not pa.types.is_fixed_size_list(target):
         # List types of Arrow may differ in the name of their elements alone, which means nothing here.
@@ -277,8 +279,7 @@ def _not_in_file(column: str, id_: int | None, field: "pa.Field[ArrowType]", out
     )
 
 
-def _not_read(scope: _Scope, field: "pa.Field[ArrowType]") -> ColumnMapping:
-    in_file = next((known for known in scope.ids[0].fields if known.name == field.name), None) if scope.ids else None
+def _not_read(scope: _Scope, field: "pa.Field[ArrowType]", in_file: Field | None) -> ColumnMapping:
     return ColumnMapping(
         column=None,
         id=in_file.id if in_file else None,

@@ -1,15 +1,17 @@
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from hudi_bridge.caching import BoundedCache
 from hudi_bridge.config import read_table_config
 from hudi_bridge.errors import CorruptBaseFileError, CorruptLogFileError, CorruptTableError, QueryError
 from hudi_bridge.readers.split_columns import plan_file_evolution
+from hudi_bridge.schema import evolve, file_columns
 from hudi_bridge.schema.difference import SchemaChange, SchemaChangeKind
 from hudi_bridge.schema.evolve import StoredAs
 from hudi_bridge.schema.file_columns import Outcome, map_columns
@@ -472,6 +474,41 @@ def test_microseconds_that_are_milliseconds_are_told_from_others() -> None:
             stored, wanted, file_ids=file_ids, query_ids=query_ids, path_columns=(), stored_as=stored_as
         )
         assert list(map(str, found)) == [expected]
+
+
+@pytest.mark.parametrize("has_ids", [False, True])
+def test_the_names_of_a_wide_file_are_taken_once_for_all_columns(
+    has_ids: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = 0
+
+    class Names(evolve._Names):
+        def __init__(self, names: Iterable[str]) -> None:
+            nonlocal taken
+            listed = list(names)
+            taken += len(listed)
+            super().__init__(listed)
+
+    monkeypatch.setattr(evolve, "_Names", Names)
+    monkeypatch.setattr(evolve, "_KNOWN_COLUMNS", BoundedCache(0))
+    monkeypatch.setattr(file_columns, "_KNOWN_BY_NAME", BoundedCache(0))
+    struct = pa.struct([(f"x{one}", pa.int32()) for one in range(100)])
+    stored = pa.schema({"s": struct, **{f"c{one}": pa.int32() for one in range(100)}})
+    ids = internal_from_arrow(stored) if has_ids else None
+    found = map_columns(stored, stored, file_ids=ids, query_ids=ids, path_columns=(), stored_as=StoredAs.PARQUET)
+    assert len(found) == 201
+    assert {one.outcome for one in found} == {Outcome.READ}
+    # Of the columns, of the struct for the conversion and for its fields; those of the query too where it has ids.
+    assert taken <= 4 * 201
+
+
+def test_plans_of_files_are_no_plans_of_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = BoundedCache(256)
+    monkeypatch.setattr(evolve, "_KNOWN_COLUMNS", plans)
+    monkeypatch.setattr(file_columns, "_KNOWN_BY_NAME", BoundedCache(0))
+    stored = pa.schema([("a", pa.int32()), ("b", pa.int32())])
+    map_columns(stored, stored, file_ids=None, query_ids=None, path_columns=(), stored_as=StoredAs.PARQUET)
+    assert not plans._entries
 
 
 def test_the_field_that_cannot_be_read_is_named() -> None:
