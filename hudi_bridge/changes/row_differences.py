@@ -1,5 +1,6 @@
 """Matches the rows of two states by record key, and compares their values, whole columns at a time."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -74,6 +75,52 @@ def differing_values(one: Any, other: Any) -> Booleans:  # noqa: ANN401 - arrays
         differs = as_booleans(pc.not_equal(one, other))
     found: Booleans = (valid != other_valid) | (valid & differs)
     return found
+
+
+def row_numbers(columns: Iterable[Column], rows: int) -> Positions:
+    """A number for each of so many rows, the same for those without ``differing_values`` in any column."""
+    numbers = np.zeros(rows, dtype=np.int64)
+    for column in columns:
+        values = _value_numbers(column) + 1
+        _, numbers = np.unique(numbers * (values.max(initial=0) + 1) + values, return_inverse=True)
+    return numbers
+
+
+def _value_numbers(array: Any) -> Positions:  # noqa: ANN401 - an array of any type
+    """A number for each value, the same for those that do not differ; -1 for nulls."""
+    if types.is_null(array.type):
+        return np.full(len(array), -1)
+    if types.is_fixed_size_list(array.type):
+        return _value_numbers(as_lists(array))
+    if types.is_struct(array.type):
+        numbers = row_numbers(array.flatten(), len(array))
+    elif types.is_map(array.type) or types.is_list(array.type) or types.is_large_list(array.type):
+        numbers = _list_numbers(array)
+    elif types.is_floating(array.type):
+        floats = array.fill_null(0).to_numpy(zero_copy_only=False)
+        one_nan = np.where(np.isnan(floats), np.array(np.nan, floats.dtype), floats)
+        _, numbers = np.unique(one_nan.view(f"i{floats.dtype.itemsize}"), return_inverse=True)
+    else:
+        numbers = _codes(array, array.unique())
+    found: Positions = np.where(as_booleans(array.is_valid()), numbers, -1)
+    return found
+
+
+def _list_numbers(array: Any) -> Positions:  # noqa: ANN401 - lists or maps
+    """Lists by the numbers of their elements, maps by those of their keys and items in the order of the keys."""
+    lengths = _lengths(array)
+    entries = _entries(array, np.arange(len(array)))
+    if types.is_map(array.type):
+        keys, items = (_value_numbers(_taken(values, entries)) for values in (array.keys, array.items))
+        order = np.lexsort((keys, np.repeat(np.arange(len(array)), lengths)))
+        parts = np.stack([keys[order], items[order]], axis=1)
+    else:
+        parts = _value_numbers(_taken(array.values, entries))[:, np.newaxis]
+    bytes_of_each = parts.shape[1] * parts.itemsize
+    offsets = np.concatenate([[0], np.cumsum(lengths)]) * bytes_of_each
+    buffers = [None, *(pa.array(numbers.ravel()).buffers()[1] for numbers in (offsets, parts))]
+    texts = pa.Array.from_buffers(pa.large_binary(), len(array), buffers)
+    return _codes(texts, texts.unique())
 
 
 def _codes(keys: Any, distinct: Column) -> Positions:  # noqa: ANN401 - one array or several

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.changes.images import structs_of
-from hudi_bridge.changes.row_differences import RowPairs, differing_values, pair_rows
+from hudi_bridge.changes.row_differences import RowPairs, differing_values, pair_rows, row_numbers
 from hudi_bridge.changes.slice_rows import (
     Part,
     SliceRows,
@@ -128,7 +128,7 @@ class StateDifferences:
         for number in range(parts):
             part = (number, parts) if parts > 1 else None
             before, after = (all_rows(self._rows(one, keys, part), self._rows_schema) for one in group.slices)
-            pairs = pair_equal_rows_first(before.keys, after.keys, partial(self._equal, before, after))
+            pairs = pair_equal_rows_first(before.keys, after.keys, partial(self._numbers, before, after))
             yield from self._updates(before, after, pairs)
             self._unmatched.add(_copied(before, pairs.only_before), _copied(after, pairs.only_after))
 
@@ -161,7 +161,7 @@ class StateDifferences:
     def _of_unmatched(self, before: SliceRows, after: SliceRows) -> Iterator[pa.RecordBatch]:
         """Rows of all file groups: those of one partition are paired first, then those that have moved."""
         keys, later = _keys_in_partitions(before), _keys_in_partitions(after)
-        pairs = pair_equal_rows_first(keys, later, partial(self._equal, before, after))
+        pairs = pair_equal_rows_first(keys, later, partial(self._numbers, before, after))
         yield from self._updates(before, after, pairs)
         before, after = before.take(pairs.only_before), after.take(pairs.only_after)
         pairs = pair_rows(before.keys, after.keys)
@@ -169,12 +169,10 @@ class StateDifferences:
         yield from self._all(DELETE, before.take(pairs.only_before))
         yield from self._all(INSERT, after.take(pairs.only_after))
 
-    def _equal(self, before: SliceRows, after: SliceRows, ones: Positions, others: Positions) -> Booleans:
-        one, other = before.take(ones), after.take(others)
-        differs = np.zeros(len(ones), dtype=np.bool_)
-        for name in self._columns:
-            differs |= differing_values(_combined(one.rows[name]), _combined(other.rows[name]))
-        return ~differs
+    def _numbers(self, before: SliceRows, after: SliceRows, ones: Positions, others: Positions) -> Positions:
+        one, other = before.take(ones).rows, after.take(others).rows
+        columns = (pa.chunked_array([*one[name].chunks, *other[name].chunks], one[name].type) for name in self._columns)
+        return row_numbers(map(_combined, columns), len(ones) + len(others))
 
     def _updates(self, before: SliceRows, after: SliceRows, pairs: RowPairs) -> Iterator[pa.RecordBatch]:
         for start in range(0, len(pairs.before), _ROWS_AT_ONCE):

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hudi_bridge.changes.row_differences import differing_rows, pair_rows
+from hudi_bridge.changes.row_differences import differing_rows, differing_values, pair_rows, row_numbers
 
 MAP = pa.map_(pa.string(), pa.int32())
 POINT = pa.struct([("x", pa.int32()), ("y", pa.list_(pa.float64()))])
@@ -45,6 +45,26 @@ def test_values_differ(kind: pa.DataType, one: Any, other: Any, *, differs: bool
     after = pa.table({"c": pa.array([other, None, one], kind)})
     assert differing_rows(before, after).tolist() == [differs, False, False]
     assert differing_rows(before.slice(1), after.slice(1)).tolist() == [False, False]
+
+
+@pytest.mark.parametrize("kind", list(dict.fromkeys(kind for kind, *_ in PAIRS)), ids=str)
+def test_rows_have_one_number_where_their_values_do_not_differ(kind: pa.DataType) -> None:
+    values = [value for other, *both, _ in PAIRS if other == kind for value in (*both, None, *both)]
+    values += [None] if kind == pa.null() else []
+    array: Any = pa.array([None, *values], kind).slice(1)
+    numbers = row_numbers([array], len(array))
+    first, second = (part.ravel() for part in np.indices((len(array), len(array))))
+    alike = ~differing_values(array.take(pa.array(first)), array.take(pa.array(second)))
+    assert (numbers[first] == numbers[second]).tolist() == alike.tolist()
+
+
+def test_rows_have_one_number_where_all_their_columns_are_alike() -> None:
+    columns: list[Any] = [pa.array([1, 1, 2, 2, None, None, 1]), pa.array(["a", "b", "a", "b", "a", "a", "a"])]
+    numbers = row_numbers(columns, 7).tolist()
+    assert len(set(numbers)) == 5
+    assert (numbers[0], numbers[4]) == (numbers[6], numbers[5])
+    assert row_numbers([], 2).tolist() == [0, 0]
+    assert row_numbers([pa.array([], MAP), pa.array([], pa.float64())], 0).tolist() == []
 
 
 def test_many_rows_in_many_chunks() -> None:
