@@ -93,14 +93,8 @@ class HudiTable:
         file system: ``{"region": "eu-west-1", "anonymous": True}``; splits carry them to workers. A table may also be
         named as a catalog has it (``hudi_bridge.catalogs.uris``): ``hive://metastore:9083/sales.orders``.
 
-        ``options`` have Hudi's names. They supply what tables of Hudi 0.x do not record:
-        ``hoodie.payload.delete.field`` and ``.marker``, ``hoodie.datasource.write.record.merger.impls``. For tables
-        that both 0.x and 1.x have written, ``hudi_bridge.read.as.release`` names the release whose rules apply.
-        ``hudi_bridge.bootstrap.source`` is the folder of the files that the table was bootstrapped from, to read them,
-        ``hudi_bridge.blob.source`` those of the files that BLOB columns refer to.
-        With ``hoodie.metadata.enable`` as ``false``, files are listed in storage, not found in the metadata table.
-        ``hoodie.datasource.query.type`` (``snapshot`` or ``read_optimized``) is what ``query`` reads, by default what a
-        catalog says of the name, such as ``orders_ro``.
+        ``options`` are read options, such as ``{"hudi_bridge.read.as.release": "1.2"}``, most of them by Hudi's names;
+        ``docs/options.md`` lists them.
         ``payloads`` are your own payloads in Python, by the Java class that the table names, and record mergers by the
         id of the merge strategy, or by the Java class that an option names.
         ``log_memory_bytes`` is the memory for the log records of one file slice, by default a quarter of the machine's

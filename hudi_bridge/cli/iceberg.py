@@ -133,7 +133,8 @@ def serve_iceberg(
         list[str] | None,
         typer.Option(
             metavar="[TABLE:]NAME=VALUE",
-            help="A read option of all tables, or of one: sales.orders:hoodie.payload.delete.field=op. Repeatable.",
+            help="A read option of all tables, or of one: sales.orders:hudi_bridge.read.as.release=1.2; "
+            "docs/options.md lists them. Repeatable.",
             show_default=False,
         ),
     ] = None,

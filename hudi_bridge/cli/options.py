@@ -75,12 +75,7 @@ Option = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=VALUE",
-        help="A read option: hoodie.payload.delete.field, hoodie.payload.delete.marker, "
-        "hoodie.datasource.write.record.merger.impls, or the release whose rules apply, as in "
-        "hudi_bridge.read.as.release=1.2; hudi_bridge.bootstrap.source=FOLDER to read the files that the table "
-        "was bootstrapped from, hudi_bridge.blob.source=FOLDER those that BLOB columns refer to; "
-        "hoodie.enable.data.skipping=false to use no index; or those of a bucket "
-        "index (hoodie.index.type, hoodie.bucket.index.num.buckets). Repeatable.",
+        help="A read option, such as hudi_bridge.read.as.release=1.2; docs/options.md lists them. Repeatable.",
         show_default=False,
     ),
 ]

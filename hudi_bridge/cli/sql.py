@@ -44,7 +44,7 @@ def sql(
         typer.Option(
             metavar="[TABLE:]NAME=VALUE",
             help="A read option, in a folder of tables of all of them or of one: "
-            "sales.orders:hoodie.payload.delete.field=op. Repeatable.",
+            "sales.orders:hudi_bridge.read.as.release=1.2; docs/options.md lists them. Repeatable.",
             show_default=False,
         ),
     ] = None,
