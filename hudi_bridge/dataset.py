@@ -21,7 +21,7 @@ from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.explanation import Explanation, explained
 from hudi_bridge.logformat.scan import SkippedBlocks
 from hudi_bridge.operations import current_context, operation
-from hudi_bridge.readers.key_condition import RecordKey, spelled_keys, text_column
+from hudi_bridge.readers.key_condition import RecordKey, spellings_of
 from hudi_bridge.readers.log_record_scanner import read_live_blocks
 from hudi_bridge.readers.parallel import iter_parallel, most_at_once
 from hudi_bridge.readers.request import RowRequest, column_names, referenced_columns
@@ -272,10 +272,8 @@ class HudiDataset(ds.FileSystemDataset):
         """
         if self.query_type is QueryType.CHANGES:
             raise QueryError("get", "changes, which have no record keys", "a snapshot, or the rows of a range")
-        given = [keys] if isinstance(keys, str | int | Mapping) else keys
-        spelled = {text for key in given for text in spelled_keys(key, self.context)}
         request = self._request(list(self.schema.names) if columns is None else list(column_names(columns)), None)
-        request = replace(request, record_keys=text_column(spelled), is_held=True)
+        request = replace(request, record_keys=spellings_of(keys, self.context), is_held=True)
         schema = pa.schema([self.schema.field(name) for name in request.columns])
         read = partial(self._batches, request, use_threads=True, partition_path=partition_path)
         return BatchScanner(schema, read, self._replanning).to_table()

@@ -106,8 +106,10 @@ class ReadOptions:
         """Parses the options.
 
         Raises:
-            QueryError: a value is not one of Hudi's.
+            QueryError: a value is not one of Hudi's, a payload is none, or the memory is not a number above 0.
         """
+        _require_payloads(payloads or {})
+        _require_memory(log_memory_bytes)
         policy = options.get(HOLLOW_COMMITS_KEY, HollowCommitPolicy.FAIL).upper()
         if policy not in set(HollowCommitPolicy):
             raise QueryError(f"options: {HOLLOW_COMMITS_KEY}", repr(policy), " or ".join(HollowCommitPolicy))
@@ -125,6 +127,18 @@ class ReadOptions:
             bootstrap_source=options.get(BOOTSTRAP_SOURCE_KEY) or None,
             blob_sources=comma_separated(options.get(BLOB_SOURCE_KEY)),
         )
+
+
+def _require_payloads(payloads: Mapping[str, object]) -> None:
+    for name, payload in payloads.items():
+        if not isinstance(payload, RecordPayload):
+            raise QueryError("payloads", f"{payload!r} for {name}", "an instance of RecordPayload or RecordMerger")
+
+
+def _require_memory(log_memory_bytes: object) -> None:
+    is_number = isinstance(log_memory_bytes, int) and not isinstance(log_memory_bytes, bool) and log_memory_bytes > 0
+    if not (log_memory_bytes is None or is_number):
+        raise QueryError("log_memory_bytes", repr(log_memory_bytes), "a number of bytes above 0")
 
 
 def _flag(options: Mapping[str, str], key: str) -> bool | None:

@@ -24,7 +24,7 @@ from hudi_bridge.metadata.listing import indexed_listings
 from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.operations import operation
 from hudi_bridge.options import QUERY_TYPE_KEY
-from hudi_bridge.readers.key_condition import RecordKey
+from hudi_bridge.readers.key_condition import RecordKey, spellings_of
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.replanning import OnFilesGone
 from hudi_bridge.splits.file_slice import FileSlice
@@ -101,7 +101,8 @@ class HudiTable:
         memory for all slices that are read at the same time; larger logs are merged in parts, out of temporary files.
 
         Raises:
-            QueryError: an option is unknown or has an invalid value.
+            QueryError: an option is unknown or has an invalid value, a payload is none, or ``log_memory_bytes`` is not
+                above 0.
             TableNotFoundError: the folder has no Hudi table.
             CorruptTimelineError: the properties cannot be read, or the table has data but no timeline.
             UnsupportedTableError: the table uses a feature that cannot be read correctly.
@@ -272,14 +273,18 @@ class HudiTable:
         """
         return self.query(as_of, on_files_gone=on_files_gone).get(keys, columns, partition_path=partition_path)
 
-    def record_locations(self, keys: Sequence[str]) -> pa.Table | None:
+    def record_locations(self, keys: RecordKey | Iterable[RecordKey]) -> pa.Table | None:
         """Where the record index of the metadata table says that records are now; None if it cannot tell.
 
-        ``keys`` are as in ``_hoodie_record_key``. The columns are ``key``, ``partition`` (its path), ``file_id`` and
-        ``instant``, when the record was inserted. A key that the index does not have has no row. A log may have deleted
-        a record that has one.
+        ``keys`` are as for ``get``. The columns are ``key``, as in ``_hoodie_record_key``, ``partition`` (its path),
+        ``file_id`` and ``instant``, when the record was inserted: ``timestamp[ms, UTC]``. A key that the index does not
+        have has no row. A log may have deleted a record that has one.
+
+        Raises:
+            QueryError: a key does not fit the record key fields.
         """
-        return self._record_index.locations(keys) if self._state.options.data_skipping else None
+        texts = list(map(str, spellings_of(keys, self.config).to_pylist()))
+        return self._record_index.locations(texts) if self._state.options.data_skipping else None
 
     def read_optimized(
         self, as_of: InstantLike | None = None, *, on_files_gone: OnFilesGone | str = OnFilesGone.ERROR

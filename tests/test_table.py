@@ -2,12 +2,21 @@
 
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
 import pytest
 from pyarrow import fs  # noqa: TID251 - a user brings a file system
 
-from hudi_bridge import HudiTable, InstantNotReadableError, QueryError, QueryType, TableNotFoundError
+from hudi_bridge import (
+    HudiTable,
+    InstantNotReadableError,
+    QueryError,
+    QueryType,
+    RecordMerger,
+    RecordPayload,
+    TableNotFoundError,
+)
 from hudi_bridge.inspection import inspect_columns, inspect_file_slices, inspect_files, inspect_splits, inspect_table
 from tests.table_writer import META_FIELDS, TableWriter, at, sorted_column
 
@@ -142,3 +151,17 @@ def test_a_delete_marker_may_be_an_option(writer: TableWriter) -> None:
 def test_rows_say_where_they_come_from(writer: TableWriter) -> None:
     rows = writer.open().snapshot().to_table(columns=["_hoodie_commit_time", "_hoodie_record_key", "value"]).to_pylist()
     assert sorted(tuple(row.values()) for row in rows) == [(at(2), "a", "two"), (at(3), "b", "three")]
+
+
+@pytest.mark.parametrize("number", [0, -5, True, 1.5, "7"])
+def test_memory_that_is_no_number_of_bytes(writer: TableWriter, number: Any) -> None:
+    with pytest.raises(QueryError, match=f"^log_memory_bytes: found {number!r}, expected a number of bytes above 0$"):
+        HudiTable.open(writer.folder, log_memory_bytes=number)
+    HudiTable.open(writer.folder, log_memory_bytes=1)
+
+
+@pytest.mark.parametrize("payload", [3, None, RecordPayload, "Counter"])
+def test_payloads_that_are_none(writer: TableWriter, payload: Any) -> None:
+    with pytest.raises(QueryError, match=r"^payloads: found .* for a\.B, expected an instance of RecordPayload or"):
+        HudiTable.open(writer.folder, payloads={"a.B": payload})
+    HudiTable.open(writer.folder, payloads={"a.B": RecordPayload(), "a.C": RecordMerger()})

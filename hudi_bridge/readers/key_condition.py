@@ -14,6 +14,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers.filter_values import allowed_values
@@ -53,7 +54,17 @@ def text_column(keys: Iterable[str]) -> Column:
         raise QueryError("keys", ascii(error.object), "Unicode text") from error
 
 
-def spelled_keys(key: object, context: ReadContext) -> tuple[str, ...]:
+def spellings_of(keys: RecordKey | Iterable[RecordKey], context: ReadContext | TableConfig) -> Column:
+    """The ways to write one key, or each of some, as in ``_hoodie_record_key``, as a column.
+
+    Raises:
+        QueryError: a key does not fit the record key fields, or is no Unicode text.
+    """
+    given = [keys] if isinstance(keys, str | int | Mapping) else keys
+    return text_column({text for key in given for text in spelled_keys(key, context)})
+
+
+def spelled_keys(key: object, context: ReadContext | TableConfig) -> tuple[str, ...]:
     """The ways to write a key as in ``_hoodie_record_key``; a record has one of them.
 
     ``key`` is the record key as text, the whole number of a key of one field, or a mapping with the values of all
@@ -121,7 +132,7 @@ def _part(value: object, fields: int) -> str:
     return _NULL_PART if value is None else str(value) or _EMPTY_PART
 
 
-def _spellings(names: tuple[str, ...], values: tuple[str, ...], context: ReadContext) -> tuple[str, ...]:
+def _spellings(names: tuple[str, ...], values: tuple[str, ...], context: ReadContext | TableConfig) -> tuple[str, ...]:
     named = ",".join(f"{name}:{value}" for name, value in zip(names, values, strict=True))
     if len(names) > 1:
         return (named,)

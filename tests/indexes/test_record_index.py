@@ -1,12 +1,13 @@
 """Look-ups by the record index list no other partitions than those that it names."""
 
 import logging
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_bridge import HudiTable
+from hudi_bridge import HudiTable, QueryError
 from hudi_bridge.indexes import record_index
 from hudi_bridge.metadata.record_index import LOCATIONS
 from hudi_bridge.splits import table_files
@@ -71,3 +72,26 @@ def test_a_partition_that_is_gone_has_no_rows(monkeypatch: pytest.MonkeyPatch) -
     for few_folders in (0, 8):
         monkeypatch.setattr(table_files, "_FEW_FOLDERS", few_folders)
         assert HudiTable.open(golden_table("h_record_index_0150")).get("k").num_rows == 0
+
+
+@pytest.mark.parametrize("keys", ["k00001", {"id": "k00001"}, ["k00001"], [{"id": "k00001"}, "k00001"]])
+def test_keys_are_located_as_they_are_looked_up(keys: Any) -> None:
+    found = HudiTable.open(golden_table("h_record_index_0150")).record_locations(keys)
+    assert found is not None
+    assert found.column("key").to_pylist() == ["k00001"]
+    assert found.schema.field("instant").type == pa.timestamp("ms", "UTC")
+
+
+@pytest.mark.parametrize("keys", [[1.5], [None], [b"k00001"], {"name": "k00001"}, ["\ud800"]])
+def test_what_is_no_key_is_not_located(keys: Any) -> None:
+    table = HudiTable.open(golden_table("h_record_index_0150"))
+    for look_up in (table.record_locations, table.get):
+        with pytest.raises(QueryError) as caught:
+            look_up(keys)
+        assert caught.value.argument == "keys"
+
+
+def test_the_number_of_a_key_is_located_by_its_text() -> None:
+    found = HudiTable.open(golden_table("h_record_index_0150")).record_locations([1])
+    assert found is not None
+    assert found.num_rows == 0
