@@ -19,7 +19,7 @@ def metadata(
     table: options.Table,
     partition: Annotated[
         str | None,
-        typer.Argument(metavar="[PARTITION]", help="The index to show: files, record_index, …", show_default=False),
+        typer.Argument(metavar="[INDEX]", help="The index to show: files, record_index, …", show_default=False),
     ] = None,
     *,
     key: Annotated[
@@ -39,5 +39,5 @@ def metadata(
         write_rows(inspect_metadata_records(opened, partition, key), destination, limit=limit, look=_RECORDS)
         return
     if key:
-        raise QueryError("--key", "a key without PARTITION", "the index to look in")
+        raise QueryError("--key", "a key without INDEX", "the index to look in")
     write(inspect_metadata_table(opened).to_reader(), destination, limit=limit, look=_PARTITIONS)

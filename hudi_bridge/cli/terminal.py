@@ -14,10 +14,27 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from hudi_bridge.errors import QueryError
+from hudi_bridge.timeline.instant import TIMES_OF_PYTHON
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _CONTROL_BUT_LINES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-_OPTIONS = {"as_of": "--as-of", "after": "--after", "up_to": "--up-to", "file": "--file"}
+_ARGUMENTS = {
+    "a": "A",
+    "after": "--after",
+    "as_of": "--as-of",
+    "b": "B",
+    "file": "--file",
+    "instant": "INSTANT",
+    "keys": "KEY",
+    "now": "--now",
+    "options": "--option",
+    "partition": "INDEX",
+    "partition_path": "--partition",
+    "record_key": "KEY",
+    "storage_options": "--storage-option",
+    "up_to": "--up-to",
+}
+"""What the command line calls the argument of a ``QueryError``, up to a colon if it has one."""
 _TRACEBACK = re.compile(r"\.? (?:Detail: Python exception: Traceback|At:\n).*", re.DOTALL)
 
 
@@ -41,8 +58,10 @@ def print_error(error: BaseException) -> None:
 
 
 def _sentence(error: BaseException) -> str:
-    if isinstance(error, QueryError) and error.argument in _OPTIONS:
-        return str(error).replace(error.argument, _OPTIONS[error.argument], 1)
+    if isinstance(error, QueryError):
+        argument = error.argument.partition(":")[0]
+        told = str(error).removesuffix(TIMES_OF_PYTHON)
+        return told.replace(argument, _ARGUMENTS.get(argument, argument), 1)
     if type(error).__module__ == "builtins" and isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return str(error)

@@ -33,7 +33,8 @@ BOOTSTRAP_OF_METADATA, BOOTSTRAP_OF_RECORDS = "00000000000001", "00000000000002"
 """The instants of the two kinds of a bootstrap, which are no times."""
 
 _FILE_NAME = re.compile(r"([0-9]{1,32})(?:_([0-9]{1,32}))?(?:\.([a-z]+))?(?:\.(requested|inflight))?")
-_EXPECTED_INSTANT = "yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS], yyyyMMddHHmmss, yyyyMMddHHmmssSSS, a date or a datetime"
+TIMES_OF_PYTHON = ", a date or a datetime"
+_EXPECTED_INSTANT = f"yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS], yyyyMMddHHmmss, yyyyMMddHHmmssSSS{TIMES_OF_PYTHON}"
 _DATE_AND_TIME = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})(?:[ T](\d{2}):(\d{2}):(\d{2})(?:\.(\d{3})(?:\d{3})?)?(Z|[+-]\d{2}:\d{2})?)?",
     re.ASCII,

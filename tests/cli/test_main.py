@@ -56,6 +56,35 @@ def test_what_cannot_be_done_ends_with_1(hudi_bridge: Call, story: str, argument
     assert "Traceback" not in outcome.err
 
 
+INSTANTS = "yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS], yyyyMMddHHmmss, yyyyMMddHHmmssSSS"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["info", "{table}", "--option", "a=b"], "--option: found a, expected hoodie.payload.delete.field, "),
+        (
+            ["info", "{table}", "--option", "hoodie.metadata.enable=no"],
+            "--option: hoodie.metadata.enable: found 'no', expected true or false\n",
+        ),
+        (["info", "{table}", "--storage-option", "a=b"], "--storage-option: found 'a', expected none for a path"),
+        (["read", "{table}", "--as-of", "nope"], f"--as-of: found 'nope', expected {INSTANTS}\n"),
+        (["diff", "{table}", "nope"], f"A: found 'nope', expected {INSTANTS}\n"),
+        (["diff", "{table}", "2026-01-01", "nope"], f"B: found 'nope', expected {INSTANTS}\n"),
+        (["doctor", "{table}", "--now", "nope"], f"--now: found 'nope', expected {INSTANTS}\n"),
+        (["show", "{table}", "nope"], "INSTANT: found 'nope', expected the requested time of a completed commit"),
+        (["metadata", "{table}", "nope"], "INDEX: found 'nope', expected "),
+        (["metadata", "{table}", "--key", "k"], "--key: found a key without INDEX, expected the index to look in\n"),
+    ],
+)
+def test_errors_name_arguments_as_the_command_line_does(
+    hudi_bridge: Call, story: str, arguments: list[str], expected: str
+) -> None:
+    outcome = hudi_bridge(*(one.format(table=story) for one in arguments))
+    assert outcome.code == 2
+    assert outcome.err.startswith(f"hudi-bridge: {expected}")
+
+
 def test_without_arguments_there_is_help(hudi_bridge: Call) -> None:
     for arguments in ((), ("trino",), ("publish",)):
         assert hudi_bridge(*arguments).text.strip() == hudi_bridge(*arguments, "--help").text.strip()
