@@ -43,7 +43,6 @@ from hudi_bridge.logformat.hfile_cells import (
 from hudi_bridge.logformat.inflating import max_inflated_bytes
 
 _NO_CELLS = np.empty(0, np.int64)
-_META_MAGIC = b"METABLKc"
 _ROOT_INDEX_MAGIC = b"IDXROOT2"
 _LOWER_INDEX_MAGICS = (b"IDXINTE2", b"IDXLEAF2")
 _COUNT = struct.Struct(">i")
@@ -249,20 +248,6 @@ def _with_row_keys(entries: Iterable[IndexEntry], source: HFileSource, position:
         IndexEntry(key=_row_key(entry.key, source, position), offset=entry.offset, size_bytes=entry.size_bytes)
         for entry in entries
     )
-
-
-def read_meta_index(source: HFileSource, trailer: HFileTrailer) -> tuple[IndexEntry, ...]:
-    """The meta blocks by name; the bloom filter of a base file is one of them."""
-    if trailer.meta_index_count == 0:
-        return ()
-    root = block_at(source, trailer.load_on_open_offset, _ROOT_INDEX_MAGIC)
-    block = block_at(source, root.next_position, _ROOT_INDEX_MAGIC)
-    return _index_entries(block_data(source, block, trailer.codec), trailer.meta_index_count, source, block.position)
-
-
-def read_meta_block(source: HFileSource, trailer: HFileTrailer, entry: IndexEntry) -> bytes:
-    """The content of a meta block."""
-    return block_data(source, block_at(source, entry.offset, _META_MAGIC), trailer.codec)
 
 
 def read_file_info(source: HFileSource, trailer: HFileTrailer) -> Mapping[str, bytes]:

@@ -41,7 +41,6 @@ DATA_MAGIC = b"DATABLK*"
 _FILE_INFO_OFFSET = 1
 _LOAD_ON_OPEN_OFFSET = 2
 _DATA_INDEX_COUNT = 5
-_META_INDEX_COUNT = 6
 _ENTRY_COUNT = 7
 _INDEX_LEVELS = 8
 _FIRST_DATA_OFFSET = 9
@@ -78,7 +77,6 @@ class HFileTrailer:
     file_info_offset: int
     load_on_open_offset: int
     data_index_count: int
-    meta_index_count: int
     entry_count: int
     index_levels: int
     first_data_offset: int
@@ -157,7 +155,6 @@ def parse_trailer(source: HFileSource) -> HFileTrailer:
         file_info_offset=number(_FILE_INFO_OFFSET),
         load_on_open_offset=number(_LOAD_ON_OPEN_OFFSET),
         data_index_count=number(_DATA_INDEX_COUNT),
-        meta_index_count=number(_META_INDEX_COUNT),
         entry_count=number(_ENTRY_COUNT),
         index_levels=number(_INDEX_LEVELS),
         first_data_offset=number(_FIRST_DATA_OFFSET),

@@ -3,7 +3,6 @@
 Tables written with schema-on-read have it in ``latest_schema`` of commits and, in all versions, in ``.hoodie/.schema``.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -120,16 +119,6 @@ def parse_schema_history(text: str | bytes, path: str) -> tuple[InternalSchema, 
     """
     parser = _Parser(path)
     return tuple(parser.schema(node) for node in parser.get(_load(text, path), "schemas", list))
-
-
-def split_schema_history(text: str | bytes, path: str) -> tuple[str, ...]:
-    """The schemas of a ``.schemacommit`` file, oldest first, each as text for ``parse_internal_schema``.
-
-    Raises:
-        CorruptTimelineError: the text is not a schema history.
-    """
-    parse_schema_history(text, path)
-    return tuple(json.dumps(node, separators=(",", ":")) for node in reversed(json.loads(text)["schemas"]))
 
 
 def schema_for_instant(history: Sequence[InternalSchema], instant: str) -> InternalSchema | None:

@@ -54,7 +54,6 @@ class WriteStat:
     base_file: str | None
     log_files: tuple[str, ...]
     log_offset: int
-    log_version: int
     cdc_stats: tuple[tuple[str, int], ...]
 
 
@@ -168,6 +167,5 @@ def _iter_write_stats(stats_by_partition: Record, path: str) -> Iterator[WriteSt
                 base_file=text_field(record, "baseFile", path) or None,
                 log_files=texts_field(record, "logFiles", path),
                 log_offset=number_field(record, "logOffset", path),
-                log_version=number_field(record, "logVersion", path),
                 cdc_stats=tuple((key, number_field(cdc_stats, key, path)) for key in cdc_stats),
             )

@@ -39,7 +39,6 @@ class CleanMetadata:
     """The metadata of a clean; ``earliest_commit_to_retain`` is None under the policy that counts file versions."""
 
     earliest_commit_to_retain: str | None
-    last_completed_commit: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +128,7 @@ def read_clean_metadata(state: TableState, instant: Instant) -> CleanMetadata:
         CorruptTimelineError: the file is missing or damaged.
     """
     record, path = _read(state, instant)
-    return CleanMetadata(
-        earliest_commit_to_retain=text_field(record, "earliestCommitToRetain", path) or None,
-        last_completed_commit=text_field(record, "lastCompletedCommitTimestamp", path) or None,
-    )
+    return CleanMetadata(earliest_commit_to_retain=text_field(record, "earliestCommitToRetain", path) or None)
 
 
 def read_clean_plan(state: TableState, instant: Instant) -> CleanPlan | None:

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_bridge.errors import CorruptTableError, HudiReadError, UnsupportedTableError
-from hudi_bridge.logformat.hfile import HFile, read_hfile, read_meta_block, read_meta_index, read_root_index
+from hudi_bridge.logformat.hfile import HFile, read_hfile, read_root_index
 from hudi_bridge.logformat.hfile_blocks import HFileSource, parse_trailer
 from tests.logformat.hfile_writer import GZ, NONE, block, cell_key, data_block, hfile, varint
 
@@ -72,14 +72,6 @@ def test_indexes(codec: int) -> None:
     assert [entry.key.decode() for entry in root] == ["a", "c-ключ", LONG_KEY]
     assert [data[entry.offset :][:8] for entry in root] == [b"DATABLK*"] * 3
     assert [entry.size_bytes for entry in root] == [len(data_block(cells, codec)) for cells in BLOCKS]
-    meta = read_meta_index(source(data), trailer)
-    assert [entry.key for entry in meta] == [b"bloomFilter", b"m2"]
-    assert [read_meta_block(source(data), trailer, entry) for entry in meta] == [b"bits" * 100, b""]
-
-
-def test_no_meta_blocks() -> None:
-    data = hfile(BLOCKS)
-    assert read_meta_index(source(data), parse_trailer(source(data))) == ()
 
 
 def test_minor_version_is_ignored() -> None:
@@ -200,8 +192,6 @@ def read_all(data: bytes) -> None:
     read_hfile(data, PATH)
     trailer = parse_trailer(source(data))
     read_root_index(source(data), trailer)
-    for entry in read_meta_index(source(data), trailer):
-        read_meta_block(source(data), trailer, entry)
 
 
 @CODECS

@@ -15,7 +15,6 @@ from hudi_bridge.schema.internal import (
     parse_internal_schema,
     parse_schema_history,
     schema_for_instant,
-    split_schema_history,
     to_arrow,
 )
 
@@ -139,13 +138,11 @@ def test_keys_of_the_first_releases() -> None:
     assert schema.fields[1].type.value_id == 3
 
 
-def test_a_history_is_newest_first_and_splits_oldest_first() -> None:
+def test_a_history_is_newest_first() -> None:
     new, old = record(field(0, "b", "int"), version_id=5), record(field(0, "a", "int"), version_id=0)
     text = json.dumps({"schemas": [new, old]})
     history = parse_schema_history(text, PATH)
     assert [schema.version_id for schema in history] == [5, 0]
-    parts = split_schema_history(text.encode(), PATH)
-    assert tuple(parse_internal_schema(part, PATH) for part in parts) == history[::-1]
 
 
 def test_an_instant_has_the_schema_of_its_version_or_the_one_before() -> None:
@@ -234,5 +231,3 @@ def test_bytes_that_are_no_text_and_deep_types_are_errors() -> None:
 def test_bad_histories_are_errors(text: str) -> None:
     with pytest.raises(CorruptTimelineError):
         parse_schema_history(text, PATH)
-    with pytest.raises(CorruptTimelineError):
-        split_schema_history(text, PATH)

@@ -99,7 +99,7 @@ def test_the_same_metadata_in_either_form(data: bytes) -> None:
     log = by_id["f-0"]
     assert (log.partition_path, log.path, log.prev_commit) == ("b", "b/.f-0_1.log.2_0-1-2", "1")
     assert (log.num_writes, log.num_deletes, log.num_inserts, log.num_update_writes) == (3, 1, 2, 4)
-    assert (log.file_size_bytes, log.log_offset, log.log_version) == (500, 7, 2)
+    assert (log.file_size_bytes, log.log_offset) == (500, 7)
     assert log.base_file == "f-0_0-0-0_1.parquet"
     assert log.log_files == (".f-0_1.log.1_0-1-1", ".f-0_1.log.2_0-1-2")
     assert log.cdc_stats == (("b/.f-0_1.log.1_0-1-2.cdc", 99),)

@@ -107,7 +107,7 @@ def test_clustering_in_layout_2(tmp_path: Path) -> None:
 def test_clean(tmp_path: Path, earliest: str | None) -> None:
     storage, config = make_layout_1(tmp_path)
     put(tmp_path, config, **{f"t{T}.clean": clean(earliest)})
-    expected = CleanMetadata(earliest_commit_to_retain=earliest, last_completed_commit=None)
+    expected = CleanMetadata(earliest_commit_to_retain=earliest)
     assert read_clean_metadata(TableState.load(storage, config), done(Action.CLEAN)) == expected
 
 
