@@ -7,6 +7,7 @@ Source: ``PositionBasedFileGroupRecordBuffer`` of Hudi.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -45,75 +46,118 @@ def build_record_map(
         raise UnsupportedTableError(
             "partial update", found, "partial updates with the payloads and merge modes of Hudi"
         )
-    positions = all_positions([block.base_positions for block in blocks]) if by_position else None
-    keys = _joined_keys(blocks)
-    if positions is None:
-        codes, distinct = _numbered(keys)
-        counted = _of_one_position(blocks, codes, distinct)
-        if counted is not None:
-            ends = np.cumsum([len(block.keys) for block in blocks])[:-1]
-            blocks = [selected(block, part) for block, part in zip(blocks, np.split(counted, ends), strict=True)]
-            keys, codes = _joined_keys(blocks), codes[counted]
-    else:
-        codes, distinct = _numbered(pa.array(positions))
-    rows = pa.Table.from_batches([block.rows for block in blocks if block.rows is not None], schema=schema)
-    ordering = _ordering_columns(blocks, rule, schema)
-    is_delete = _concatenated([block.is_delete for block in blocks])
-    always_deletes = _concatenated([block.always_deletes for block in blocks])
-    marked = _concatenated([block.marked for block in blocks])
-    in_rows = _concatenated([np.full(len(block.keys), block.rows is not None) for block in blocks])
-    row_of_version = np.cumsum(in_rows) - 1
-
-    compares = rule.ranks_logs and distinct < len(keys)
+    numbered = _numbered_versions(blocks, by_position=by_position)
+    written = _all_versions(numbered, rule, schema)
+    compares = rule.ranks_logs and numbered.records < len(numbered.codes)
     versions = Versions(
-        codes=codes,
-        keys=distinct,
-        ranks=ordering_ranks(ordering if compares else (), len(keys), rule, against_base=False),
-        is_delete=is_delete,
-        always_deletes=always_deletes,
+        codes=numbered.codes,
+        keys=numbered.records,
+        ranks=ordering_ranks(written.ordering if compares else (), len(numbered.codes), rule, against_base=False),
+        is_delete=written.is_delete,
+        always_deletes=written.no_ordering,
     )
-    unset_by_row = _unset_by_row(blocks, rows, rule, defaults)
-    sources: dict[str, Positions] = {}
-    deletes: Booleans | None = None
-    if isinstance(rule.payload, RecordMerger) and rule.precedence.asks_about_deletes:
-        written = LogVersions(
-            keys=keys,
-            rows=rows,
-            row_of_version=row_of_version,
-            in_rows=in_rows,
-            ordering=ordering,
-            is_delete=is_delete,
-            no_ordering=always_deletes,
-        )
-        survivors, merged = merge_log_versions(rule.payload, written, versions.codes, distinct)
-        marked = np.append(marked, np.zeros(len(merged.keys) - len(keys), dtype=np.bool_))
-        keys, rows, row_of_version = merged.keys, merged.rows, merged.row_of_version
-        ordering, is_delete, always_deletes = merged.ordering, merged.is_delete, merged.no_ordering
-    elif rule.payload is not None:
-        survivors, deletes, row_of_version, rows = combine_versions(rule.payload, versions, keys, row_of_version, rows)
-    elif distinct == len(keys):
-        survivors = np.arange(len(keys))
-    elif (merging := _field_merging(blocks, unset_by_row, row_of_version, rule, schema)) is not None:
-        survivors, sources = fold_fields(rule.precedence.in_logs, versions, merging)
-    else:
-        survivors = fold_versions(rule.precedence.in_logs, versions)
+    unset_by_row = _unset_by_row(numbered.blocks, written.rows, rule, defaults)
+    outcome = _survivors(numbered.blocks, rule, written, versions, unset_by_row)
+    known, survivors = outcome.versions, outcome.places
+    made = np.zeros(len(known.keys) - len(written.keys), dtype=np.bool_)
+    marked = _concatenated([*(block.marked for block in numbered.blocks), made])
 
-    deletes = (is_delete[survivors] if deletes is None else deletes) | marked[survivors]
+    deletes = outcome.deletes | marked[survivors]
     kept = np.flatnonzero(~deletes)
     order = np.concatenate([kept, np.flatnonzero(deletes)])
-    rows_of = {name: row_of_version[source[kept]] for name, source in sources.items()}
+    rows_of = {name: known.row_of_version[source[kept]] for name, source in outcome.sources.items()}
     stored = _stored_versions(survivors, versions)[order]
     survivors = survivors[order]
-    kept_rows = row_of_version[survivors[: len(kept)]]
+    kept_rows = known.row_of_version[survivors[: len(kept)]]
     return LogRecordMap(
-        keys=_taken(keys, survivors),
-        rows=_taken_rows(rows, kept_rows, rows_of),
-        ordering=tuple(_taken(column, survivors) for column in ordering),
-        always_deletes=always_deletes[survivors],
+        keys=_taken(known.keys, survivors),
+        rows=_taken_rows(known.rows, kept_rows, rows_of),
+        ordering=tuple(_taken(column, survivors) for column in known.ordering),
+        always_deletes=known.no_ordering[survivors],
         marked=marked[survivors],
         unset={name: unset[rows_of.get(name, kept_rows)] for name, unset in unset_by_row.items()},
-        base_positions=None if positions is None else positions[stored],
+        base_positions=None if numbered.positions is None else numbered.positions[stored],
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NumberedVersions:
+    """The versions that count, with the ``codes`` of their ``records``: numbers from 0 on.
+
+    ``positions`` are those in the base file if they tell the records apart, None if the keys do.
+    """
+
+    blocks: Sequence[LogRecords]
+    keys: Column
+    positions: Positions | None
+    codes: Positions
+    records: int
+
+
+def _numbered_versions(blocks: Sequence[LogRecords], *, by_position: bool) -> _NumberedVersions:
+    positions = all_positions([block.base_positions for block in blocks]) if by_position else None
+    keys = _joined_keys(blocks)
+    codes, records = _numbered(keys if positions is None else pa.array(positions))
+    counted = _of_one_position(blocks, codes, records) if positions is None else None
+    if counted is not None:
+        ends = np.cumsum([len(block.keys) for block in blocks])[:-1]
+        blocks = [selected(block, part) for block, part in zip(blocks, np.split(counted, ends), strict=True)]
+        keys, codes = _joined_keys(blocks), codes[counted]
+    return _NumberedVersions(blocks=blocks, keys=keys, positions=positions, codes=codes, records=records)
+
+
+def _all_versions(numbered: _NumberedVersions, rule: MergeRule, schema: pa.Schema) -> LogVersions:
+    blocks = numbered.blocks
+    in_rows = _concatenated([np.full(len(block.keys), block.rows is not None) for block in blocks])
+    return LogVersions(
+        keys=numbered.keys,
+        rows=pa.Table.from_batches([block.rows for block in blocks if block.rows is not None], schema=schema),
+        row_of_version=np.cumsum(in_rows) - 1,
+        in_rows=in_rows,
+        ordering=_ordering_columns(blocks, rule, schema),
+        is_delete=_concatenated([block.is_delete for block in blocks]),
+        no_ordering=_concatenated([block.always_deletes for block in blocks]),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Survivors:
+    """The place of the surviving version of each record among all ``versions``, and which of them are deletes.
+
+    ``versions`` are those in the logs, and behind them those that a merger has made. ``sources`` has the places of the
+    versions that merged fields come from.
+    """
+
+    versions: LogVersions
+    places: Positions
+    deletes: Booleans
+    sources: Mapping[str, Positions] = field(default_factory=dict)
+
+
+def _survivors(
+    blocks: Sequence[LogRecords],
+    rule: MergeRule,
+    written: LogVersions,
+    versions: Versions,
+    unset_by_row: Mapping[str, Booleans],
+) -> _Survivors:
+    if isinstance(rule.payload, RecordMerger) and rule.precedence.asks_about_deletes:
+        places, merged = merge_log_versions(rule.payload, written, versions.codes, versions.keys)
+        return _Survivors(versions=merged, places=places, deletes=merged.is_delete[places])
+    if rule.payload is not None:
+        places, deletes, row_of_version, rows = combine_versions(
+            rule.payload, versions, written.keys, written.row_of_version, written.rows
+        )
+        combined = replace(written, row_of_version=row_of_version, rows=rows)
+        return _Survivors(versions=combined, places=places, deletes=deletes)
+    sources: Mapping[str, Positions] = {}
+    if versions.keys == len(versions.codes):
+        places = np.arange(versions.keys)
+    elif (merging := _field_merging(blocks, unset_by_row, written, rule)) is not None:
+        places, sources = fold_fields(rule.precedence.in_logs, versions, merging)
+    else:
+        places = fold_versions(rule.precedence.in_logs, versions)
+    return _Survivors(versions=written, places=places, deletes=written.is_delete[places], sources=sources)
 
 
 def _joined_keys(blocks: Sequence[LogRecords]) -> Column:
@@ -186,17 +230,17 @@ def _unset_by_row(
 def _field_merging(
     blocks: Sequence[LogRecords],
     unset_by_row: Mapping[str, Booleans],
-    row_of_version: Positions,
+    written: LogVersions,
     rule: MergeRule,
-    schema: pa.Schema,
 ) -> FieldMerging | None:
     partial = any(block.absent for block in blocks)
     if not (partial or (rule.fill is not None and rule.fills_in_logs)):
         return None
-    newest = META_FIELDS.intersection(schema.names) if rule.newest_meta else frozenset()
+    newest = META_FIELDS.intersection(written.rows.schema.names) if rule.newest_meta else frozenset()
     # Versions of delete blocks have no row and get an arbitrary one; it is never used, since deletes do not merge.
     return FieldMerging(
-        unset={name: unset[np.maximum(row_of_version, 0)] for name, unset in unset_by_row.items()}, newest=newest
+        unset={name: unset[np.maximum(written.row_of_version, 0)] for name, unset in unset_by_row.items()},
+        newest=newest,
     )
 
 
