@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         inspect_timeline,
     )
     from hudi_bridge.inspection_of_commits import inspect_commit, inspect_commit_files, inspect_commits
+    from hudi_bridge.inspection_of_metadata import inspect_metadata_records, inspect_metadata_table
     from hudi_bridge.logformat.scan import SkippedBlocks
     from hudi_bridge.merge.custom_payload import RecordMerger, RecordPayload, VersionToMerge
     from hudi_bridge.replanning import OnFilesGone
@@ -154,6 +155,8 @@ __all__ = [
     "inspect_commits",
     "inspect_file_slices",
     "inspect_files",
+    "inspect_metadata_records",
+    "inspect_metadata_table",
     "inspect_splits",
     "inspect_table",
     "inspect_timeline",
@@ -241,6 +244,8 @@ _HOMES = {
     "inspect_commits": "hudi_bridge.inspection_of_commits",
     "inspect_file_slices": "hudi_bridge.inspection",
     "inspect_files": "hudi_bridge.inspection",
+    "inspect_metadata_records": "hudi_bridge.inspection_of_metadata",
+    "inspect_metadata_table": "hudi_bridge.inspection_of_metadata",
     "inspect_splits": "hudi_bridge.inspection",
     "inspect_table": "hudi_bridge.inspection",
     "inspect_timeline": "hudi_bridge.inspection",

@@ -100,6 +100,8 @@ PUBLIC = {
     "inspect_commits",
     "inspect_file_slices",
     "inspect_files",
+    "inspect_metadata_records",
+    "inspect_metadata_table",
     "inspect_splits",
     "inspect_table",
     "inspect_timeline",
