@@ -1,8 +1,7 @@
 """``trino sql``, ``trino explain`` and ``publish log-records``: Hudi tables in Trino and Presto."""
 
 import sys
-from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -143,10 +142,3 @@ def log_records(
     typer.echo(done.publication.publication)
     instant = done.publication.instant
     print_note(f"as of {instant}: {done.built:,} file slices read, {done.reused:,} unchanged; trino sql shows them")
-
-
-@wraps(log_records)
-def delta(**given: Any) -> None:  # noqa: ANN401 - what log_records takes
-    """The former name of ``publish log-records``."""
-    print_note("publish delta is now called publish log-records; the old name goes with the next release")
-    log_records(**given)

@@ -46,15 +46,6 @@ def test_blocks_are_published_for_trino_to_merge(hudi_bridge: Call, story: str, 
     assert (for_presto.code, "--for trino" in for_presto.err) == (2, True)
 
 
-def test_the_former_name_does_the_same_and_says_so(hudi_bridge: Call, story: str, tmp_path: Path) -> None:
-    now = published(hudi_bridge, story, tmp_path)
-    before = hudi_bridge("publish", "delta", story, "--to", str(tmp_path))
-    assert (before.code, before.text) == (0, now.text)
-    assert "now called publish log-records" in before.err
-    assert "called" not in now.err
-    assert " delta " not in hudi_bridge("publish", "--help").text
-
-
 def test_other_dialects_have_no_functions(hudi_bridge: Call, story: str, tmp_path: Path) -> None:
     published(hudi_bridge, story, tmp_path)
     published(hudi_bridge, story, tmp_path / "presto", "--for", "presto")
