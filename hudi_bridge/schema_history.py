@@ -35,8 +35,7 @@ from hudi_bridge.schema.internal import (
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.schema.writer_schema import writer_schema_from_arrow, writer_schema_from_avro
 from hudi_bridge.splits.file_names import is_data_file, parse_base_file_name
-from hudi_bridge.splits.partition_values import columns_from_path
-from hudi_bridge.splits.query_schema import read_query_schema, schema_of_query
+from hudi_bridge.splits.query_schema import columns_of_query, read_query_schema
 from hudi_bridge.splits.read_context import known_defaults
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.archived import load_archived_instants, read_archived_commits
@@ -141,8 +140,7 @@ def read_file_columns(state: TableState, path: str) -> tuple[FileColumns, ...]:
         CorruptTableError: the file, or a schema, cannot be parsed.
     """
     storage, query = state.storage, read_query_schema(state)
-    columns = schema_of_query(query, state.config, QueryType.SNAPSHOT)
-    path_columns = columns_from_path(state.config, QueryType.SNAPSHOT, columns)
+    columns, path_columns = columns_of_query(query, state.config, QueryType.SNAPSHOT)
     defaults = dict(known_defaults(state.config, query))
     history = parse_schema_history(query.history, SCHEMA_FOLDER) if query.history is not None else ()
     query_ids = parse_internal_schema(query.ids, SCHEMA_FOLDER) if query.ids is not None else None

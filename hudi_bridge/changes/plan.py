@@ -100,7 +100,7 @@ def plan_changes(planner: SplitPlanner, instants: InstantRange, change_format: C
         CorruptTableError: a file of the timeline is missing or damaged.
     """
     state = planner.state
-    image = planner.context(QueryType.SNAPSHOT)
+    image = planner.context(QueryType.CHANGES)
     archived = archived_commits(state, instants.after)
     # Each folder is listed once.
     listings = planner.files.listings.anew()
@@ -209,9 +209,7 @@ class _Planning:
 
     def _context(self, planner: SplitPlanner) -> ReadContext:
         """The context with which slices of a state are read; images of all states have the newest columns."""
-        return build_read_context(
-            self.newest.state, self.newest.query_schema, QueryType.SNAPSHOT, visible=planner.state
-        )
+        return build_read_context(self.newest.state, self.newest.query_schema, QueryType.CHANGES, visible=planner.state)
 
     def _by_partition(self, groups: Iterable[GroupChange], commit_times: frozenset[str]) -> Iterator[ChangeSplit]:
         partitions: dict[str, list[GroupChange]] = defaultdict(list)

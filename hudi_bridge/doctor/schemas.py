@@ -12,8 +12,7 @@ from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.schema.evolve import StoredAs, key_of_schema
 from hudi_bridge.schema.file_columns import Outcome, map_columns
 from hudi_bridge.schema.internal import SCHEMA_FOLDER, parse_internal_schema, parse_schema_history, schema_for_instant
-from hudi_bridge.splits.partition_values import columns_from_path
-from hudi_bridge.splits.query_schema import read_query_schema, schema_of_query
+from hudi_bridge.splits.query_schema import columns_of_query, read_query_schema
 
 _HISTORY, _COLUMNS = "schema-history", "file-schemas"
 
@@ -53,8 +52,7 @@ def file_schemas(examined: Examined) -> Iterator[Finding]:
     """The columns of each base file and log block can be read as those of the table."""
     state = examined.state
     query = read_query_schema(state)
-    columns = schema_of_query(query, examined.config, QueryType.SNAPSHOT)
-    path_columns = columns_from_path(examined.config, QueryType.SNAPSHOT, columns)
+    columns, path_columns = columns_of_query(query, examined.config, QueryType.SNAPSHOT)
     history = parse_schema_history(query.history, SCHEMA_FOLDER) if query.history is not None else ()
     query_ids = parse_internal_schema(query.ids, SCHEMA_FOLDER) if query.ids is not None else None
     known: dict[Hashable, list[str]] = {}

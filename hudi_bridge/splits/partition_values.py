@@ -1,14 +1,15 @@
 """Reads the values of partition columns from partition paths.
 
-Source: ``HoodieSparkUtils.parsePartitionColumnValues``, ``PartitionPathEncodeUtils`` and Spark's partition discovery.
+Source: ``HoodieSparkUtils.parsePartitionColumnValues``, ``PartitionPathEncodeUtils`` and Spark's partition discovery;
+``DefaultSource.createRelation`` and ``BaseFileOnlyRelation`` for the queries that read them.
 """
 
 import re
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from hudi_bridge.config import PartitionFieldKind, QueryType, TableConfig
+from hudi_bridge.config import PartitionFieldKind, QueryType, TableConfig, TableType
 
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile("%([0-9A-Fa-f]{2})")
@@ -17,17 +18,29 @@ PartitionValues: TypeAlias = "tuple[tuple[str, pa.Scalar[Any]], ...]"
 """Names and values of partition columns, in the order of the partition fields."""
 
 
-def columns_from_path(config: TableConfig, query_type: QueryType, schema: pa.Schema) -> tuple[str, ...]:
+class QueryColumns(NamedTuple):
+    """The columns of a query with their types, and the names of those that are read from the partition path."""
+
+    schema: pa.Schema
+    from_path: tuple[str, ...]
+
+
+def columns_from_path(
+    config: TableConfig, query_type: QueryType, schema: pa.Schema, *, has_ids: bool
+) -> tuple[str, ...]:
     """The partition columns in ``schema`` that are read from the partition path instead of the files.
 
     A partition field within a struct (``o.a``) is no column; its struct is read from the files.
 
-    A snapshot query reads them from the path in Hudi 1.x, and before it only if the files do not have them. A
-    read-optimized query always reads them from the path, except that 1.x reads a time formatted by the key generator
-    from the files.
+    Hudi 1.x reads them from the path, but a time formatted by the key generator from the files. Before 1.0, queries
+    that read base files alone, read-optimized ones and snapshots of COPY_ON_WRITE, read them from the path as well, and
+    a formatted time too, unless columns have ids (``has_ids``); others do so only if the files do not have them.
     """
     columns = tuple(name for name in config.partition_fields if schema.get_all_field_indices(name))
-    if query_type is QueryType.READ_OPTIMIZED and not config.written_by_1x:
+    of_base_files = query_type is QueryType.READ_OPTIMIZED or (
+        query_type is QueryType.SNAPSHOT and config.table_type is TableType.COPY_ON_WRITE
+    )
+    if of_base_files and not has_ids and not config.written_by_1x:
         return columns
     # The files that a table was bootstrapped from need not have partition columns.
     reads_path = config.written_by_1x or config.drops_partition_columns or config.bootstrap_base_path is not None

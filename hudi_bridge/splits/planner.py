@@ -16,9 +16,9 @@ from hudi_bridge.splits.bootstrap import BootstrapSources
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import ViewFiles
 from hudi_bridge.splits.partition_pruning import matching_partitions
-from hudi_bridge.splits.partition_values import PartitionValues, partition_values
+from hudi_bridge.splits.partition_values import PartitionValues, QueryColumns, partition_values
 from hudi_bridge.splits.plan_notes import PARTITION_CONDITION, PARTITIONS, PlanNotes
-from hudi_bridge.splits.query_schema import QuerySchema, read_query_schema, schema_of_query
+from hudi_bridge.splits.query_schema import QuerySchema, columns_of_query, read_query_schema
 from hudi_bridge.splits.read_context import build_read_context
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.splits.table_files import FolderListings, TableFiles
@@ -61,7 +61,11 @@ class SplitPlanner:
 
     def schema(self, query_type: QueryType) -> pa.Schema:
         """The columns of a query."""
-        return schema_of_query(self.query_schema, self.state.config, query_type)
+        return self.columns(query_type).schema
+
+    def columns(self, query_type: QueryType) -> QueryColumns:
+        """The columns of a query, and which of them the path has."""
+        return columns_of_query(self.query_schema, self.state.config, query_type)
 
     def context(self, query_type: QueryType) -> ReadContext:
         """The context shared by the splits of a query.
@@ -77,7 +81,7 @@ class SplitPlanner:
         self, query_type: QueryType, row_filter: pc.Expression | None = None, notes: PlanNotes | None = None
     ) -> Iterator[FileSlice]:
         """The file slices that a query reads, ordered by partition and file id, made one at a time."""
-        return self.files.file_slices(query_type, self.schema(query_type), row_filter, notes=notes)
+        return self.files.file_slices(query_type, self.columns(query_type), row_filter, notes=notes)
 
     def splits(
         self,
@@ -111,7 +115,7 @@ class SplitPlanner:
         if notes is None and query_type in self._kept:
             return (split for split in self._kept[query_type] if (split.partition_path, split.file_id) in groups)
         context, paths = self.context(query_type), {path for path, _ in groups}
-        slices = self.files.file_slices(query_type, self.schema(query_type), row_filter, notes=notes, within=paths)
+        slices = self.files.file_slices(query_type, self.columns(query_type), row_filter, notes=notes, within=paths)
         listed = _read(slices, context) if notes is None else notes.counting(_read(slices, context))
         return self._splits((piece for piece in listed if (piece.partition_path, piece.file_id) in groups), context)
 
@@ -126,11 +130,11 @@ class SplitPlanner:
         context: ReadContext,
         notes: PlanNotes | None,
     ) -> Iterator[FileSlice]:
-        schema, index = self.schema(query_type), self._partition_index
+        index = self._partition_index
         if row_filter is None or index is None:
             return self.file_slices(query_type, row_filter, notes)
         choose = partial(index.partitions_that_may_pass, row_filter=row_filter, context=context, notes=notes)
-        return self.files.file_slices(query_type, schema, row_filter, choose, notes)
+        return self.files.file_slices(query_type, self.columns(query_type), row_filter, choose, notes)
 
     def _keeping(self, splits: Iterator[RealtimeFileSplit], query_type: QueryType) -> Iterator[RealtimeFileSplit]:
         """The same splits, kept for the next query if they are not too many."""

@@ -18,7 +18,7 @@ from hudi_bridge.schema.defaults import Defaults, iter_defaults
 from hudi_bridge.schema.internal import SCHEMA_FOLDER, parse_internal_schema, to_arrow
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.splits.changelog import with_operations
-from hudi_bridge.splits.partition_values import columns_from_path
+from hudi_bridge.splits.partition_values import QueryColumns, columns_from_path
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_metadata, read_timeline_file
 from hudi_bridge.timeline.instant import Instant
@@ -125,17 +125,17 @@ def _complete(fields: pa.Schema, config: TableConfig) -> pa.Schema:
     return pa.schema(columns)
 
 
-def schema_of_query(query_schema: QuerySchema, config: TableConfig, query_type: QueryType) -> pa.Schema:
-    """The columns with their types in a query of the given type.
+def columns_of_query(query_schema: QuerySchema, config: TableConfig, query_type: QueryType) -> QueryColumns:
+    """The columns in a query of the given type.
 
     A partition column that a key generator formats is text if it is read from the path. Hudi 1.x reads it from the
     files, but still returns text.
     """
     schema = query_schema.arrow
-    path_columns = columns_from_path(config, query_type, schema)
+    from_path = columns_from_path(config, query_type, schema, has_ids=query_schema.ids is not None)
     for name, kind in zip(config.partition_fields, config.partition_field_kinds, strict=True):
-        formatted = kind is PartitionFieldKind.TIMESTAMP and (config.written_by_1x or name in path_columns)
+        formatted = kind is PartitionFieldKind.TIMESTAMP and (config.written_by_1x or name in from_path)
         position = schema.get_field_index(name)
         if formatted and position >= 0:
             schema = schema.set(position, pa.field(name, pa.string()))
-    return schema
+    return QueryColumns(schema=schema, from_path=from_path)

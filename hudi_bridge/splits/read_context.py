@@ -10,9 +10,8 @@ from hudi_bridge.merge.ordering_fields import ordering_path, ordering_type
 from hudi_bridge.merge.payloads import merge_rule
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.schema.defaults import Defaults
-from hudi_bridge.splits.partition_values import columns_from_path
 from hudi_bridge.splits.plan_warnings import warn_of_other_release
-from hudi_bridge.splits.query_schema import QuerySchema, schema_of_query
+from hudi_bridge.splits.query_schema import QuerySchema, columns_of_query
 from hudi_bridge.splits.split import FloatWidening, ReadContext
 from hudi_bridge.timeline.table_state import TableState
 
@@ -44,9 +43,8 @@ def build_read_context(
         warn_of_other_release(config, newest_by_1x=query_schema.written_by_1x)
     shown = visible or state
     timeline = shown.timeline
-    schema = schema_of_query(query_schema, config, query_type)
+    schema, path_columns = columns_of_query(query_schema, config, query_type)
     rule = _merge_rule(state, query_schema, query_type)
-    path_columns = columns_from_path(config, query_type, schema)
     context = ReadContext(
         table_path=state.storage.table_path,
         query_type=query_type,

@@ -29,7 +29,7 @@ from hudi_bridge.splits.file_system_view import (
     view_timeline,
 )
 from hudi_bridge.splits.partition_pruning import matching_partitions
-from hudi_bridge.splits.partition_values import columns_from_path, partition_values
+from hudi_bridge.splits.partition_values import QueryColumns, partition_values
 from hudi_bridge.splits.partitions import LISTING_THREADS, folders_in, is_partition, list_partitions
 from hudi_bridge.splits.plain_groups import FILES, PlainSlices, newest_plain_slices
 from hudi_bridge.splits.plan_notes import (
@@ -229,13 +229,12 @@ class TableFiles:
 
     def partitions(
         self,
-        query_type: QueryType,
-        schema: pa.Schema,
+        columns: QueryColumns,
         row_filter: pc.Expression | None,
         notes: PlanNotes | None = None,
         within: Collection[str] | None = None,
     ) -> list[str]:
-        """The partitions that may have rows passing the filter; ``schema`` has the query's columns.
+        """The partitions that may have rows passing the filter; ``columns`` are those of the query.
 
         With ``within``, those of these paths; others are not asked for.
 
@@ -243,7 +242,7 @@ class TableFiles:
             StorageError: a folder cannot be listed.
         """
         config = self._state.config
-        path_columns = columns_from_path(config, query_type, schema)
+        schema, path_columns = columns
         indexed = within
         if indexed is None and self._index is not None:
             indexed = self._index.partitions()
@@ -262,7 +261,7 @@ class TableFiles:
     def file_slices(
         self,
         query_type: QueryType,
-        schema: pa.Schema,
+        columns: QueryColumns,
         row_filter: pc.Expression | None,
         choose: Callable[[Sequence[str]], Sequence[str]] | None = None,
         notes: PlanNotes | None = None,
@@ -277,7 +276,7 @@ class TableFiles:
             StorageError: a folder cannot be listed.
             UnsupportedTableError: a base file is not Parquet, or a log file is of a later Hudi.
         """
-        paths: Sequence[str] = self.partitions(query_type, schema, row_filter, notes, within)
+        paths: Sequence[str] = self.partitions(columns, row_filter, notes, within)
         chosen = paths if choose is None else choose(paths)
         of_base_files = query_type is QueryType.READ_OPTIMIZED
         for _, pieces in self._slices_in(chosen, of_base_files=of_base_files, are_named=within is not None):

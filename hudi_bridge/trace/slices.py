@@ -31,7 +31,7 @@ def slices_to_search(
         only = here if row_filter is None or here is None else here & row_filter
     splits = {(split.partition_path, split.file_id): split for split in planner.splits(QueryType.SNAPSHOT, only)}
     others: dict[GroupId, list[str]] = {group: [] for group in splits}
-    for path in planner.files.partitions(QueryType.SNAPSHOT, context.schema, only):
+    for path in planner.files.partitions(planner.columns(QueryType.SNAPSHOT), only):
         for file_id, log_path in _uncounted_log_files(planner.files.in_partition(path), context):
             others.setdefault((path, file_id), []).append(log_path)
     slices = []

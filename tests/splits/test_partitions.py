@@ -8,6 +8,8 @@ from functools import reduce
 from pathlib import Path
 from typing import Any, cast
 
+import duckdb
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -15,6 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_bridge.config import QueryType, TableConfig, parse_table_config
+from hudi_bridge.connectors.duckdb import attach
+from hudi_bridge.connectors.polars import scan_dataset
 from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.splits import partition_pruning
 from hudi_bridge.splits.partition_pruning import folders_that_may_pass, matching_partitions
@@ -55,7 +59,7 @@ ENCODED = {"hoodie__datasource__write__partitionpath__urlencode": "true"}
 
 
 def values(path: str, table: TableConfig) -> dict[str, Any] | None:
-    path_columns = columns_from_path(table, QueryType.SNAPSHOT, SCHEMA)
+    path_columns = columns_from_path(table, QueryType.SNAPSHOT, SCHEMA, has_ids=False)
     found = partition_values(path, table, SCHEMA, path_columns)
     return None if found is None else {name: value.as_py() for name, value in found}
 
@@ -119,8 +123,17 @@ def test_paths_tell_values(path: str, table: TableConfig, expected: dict[str, An
 def test_columns_that_are_read_from_the_path(
     table: TableConfig, snapshot: tuple[str, ...], read_optimized: tuple[str, ...]
 ) -> None:
-    assert columns_from_path(table, QueryType.SNAPSHOT, SCHEMA) == snapshot
-    assert columns_from_path(table, QueryType.READ_OPTIMIZED, SCHEMA) == read_optimized
+    assert columns_from_path(table, QueryType.SNAPSHOT, SCHEMA, has_ids=False) == snapshot
+    assert columns_from_path(table, QueryType.READ_OPTIMIZED, SCHEMA, has_ids=False) == read_optimized
+
+
+@pytest.mark.parametrize("stated", [{}, {"hoodie__table__keygenerator__type": "TIMESTAMP"}])
+def test_queries_of_0x_that_read_base_files_alone_read_the_path_unless_columns_have_ids(stated: dict[str, str]) -> None:
+    table = config("text", 6, hoodie__table__type="COPY_ON_WRITE", **stated)
+    for query_type in QueryType:
+        expected = ("text",) if query_type in (QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED) else ()
+        assert columns_from_path(table, query_type, SCHEMA, has_ids=False) == expected
+        assert columns_from_path(table, query_type, SCHEMA, has_ids=True) == ()
 
 
 class Folders:
@@ -144,7 +157,7 @@ class Folders:
 
     def partitions(self, table: TableConfig, row_filter: pc.Expression | None = None) -> list[str]:
         state = TableState(storage=Storage.open("/trips"), config=table, timeline=Timeline(instants=()))
-        path_columns = columns_from_path(table, QueryType.SNAPSHOT, SCHEMA)
+        path_columns = columns_from_path(table, QueryType.SNAPSHOT, SCHEMA, has_ids=False)
         return sorted(list_partitions(state, SCHEMA, path_columns, row_filter, self.entries))
 
 
@@ -428,6 +441,38 @@ def test_dropped_columns_come_from_the_path(tmp_path: Path) -> None:
         table.commit(at(1))
         rows = table.open().snapshot().to_table(columns=["text", "id"])
         assert rows.to_pylist() == [{"text": "x/y", "id": "k"}]
+
+
+def test_snapshots_of_copy_on_write_of_0x_have_the_values_of_the_path(tmp_path: Path) -> None:
+    day, then = "2023/11/14", 1_700_000_000_000
+    options = {
+        "hoodie.table.type": "COPY_ON_WRITE",
+        "hoodie.table.keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+    }
+    fields = (*KEY_AND_VALUE, ("part", "long"))
+    table = TableWriter(folder=tmp_path, version=6, fields=fields, partition_fields=("part",), options=options).create()
+    for number, (path, part) in enumerate({day: then, "2024/03/09": 1_710_000_000_000}.items(), start=1):
+        row = {"id": path, "ts": 1, "value": "v", "part": part}
+        written = table.base_file(at(number), [row], partition=path, file_id=f"f{number}-0")
+        table.commit(at(number), action="commit", wrote=[written])
+    opened = table.open()
+    for dataset in (opened.snapshot(), opened.snapshot(at(2)), opened.read_optimized()):
+        assert dataset.schema.field("part").type == pa.string()
+        assert sorted_column(dataset.to_table(), "part") == [day, "2024/03/09"]
+        assert sorted_column(dataset.to_table(filter=pc.field("part") == day), "id") == [day]
+        frame = scan_dataset(dataset)
+        assert frame.filter(pl.col("part") == day).collect()["id"].to_list() == [day]
+    with duckdb.connect() as connection:
+        view = attach(connection, opened, "rows").name
+        assert connection.sql(f"SELECT id, part FROM {view} WHERE part = '{day}'").fetchall() == [(day, day)]
+    (looked_up,) = opened.get([day]).to_pylist()
+    assert looked_up["part"] == day
+    (difference,) = opened.diff(at(1), at(2)).to_table().to_pylist()
+    assert difference["after"]["part"] == "2024/03/09"
+    # Images and rows of ranges have the values of the files.
+    assert sorted_column(opened.incremental(at(1)).to_table(), "part") == [1_710_000_000_000]
+    (change,) = opened.changes(at(1)).to_table().to_pylist()
+    assert change["after"]["part"] == 1_710_000_000_000
 
 
 def test_a_path_that_is_no_value_of_a_dropped_column_is_an_error(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.splits.file_slice import FileGroup
 from hudi_bridge.splits.file_system_view import TimelineView, build_file_groups
 from hudi_bridge.splits.opening import open_state
+from hudi_bridge.splits.partition_values import QueryColumns
 from hudi_bridge.splits.plain_groups import FILES
 from hudi_bridge.splits.table_files import FolderListings, TableFiles
 from hudi_bridge.storage import FileInfo, Storage
@@ -143,7 +144,7 @@ def test_the_timeline_is_listed_again_a_few_times_for_many_partitions(
     writer.commit(at(1))
     monkeypatch.setattr("hudi_bridge.splits.table_files._PARTITIONS_AT_FIRST", 1)
     monkeypatch.setattr("hudi_bridge.splits.table_files._MOST_PARTITIONS_AT_ONCE", 8)
-    schema = writer.open().schema
+    columns = QueryColumns(schema=writer.open().schema, from_path=())
     state = open_state(Storage.open(str(tmp_path)), {}, {}, None)
     index = ListedFiles(state.storage, parts)
     files = TableFiles(state, FolderListings(state.storage, index))
@@ -156,10 +157,10 @@ def test_the_timeline_is_listed_again_a_few_times_for_many_partitions(
         return loaded
 
     monkeypatch.setattr(TableState, "load", counted)
-    slices = files.file_slices(QueryType.SNAPSHOT, schema, None)
+    slices = files.file_slices(QueryType.SNAPSHOT, columns, None)
     assert (next(slices).partition_path, again) == ("p00", [1])
     assert [one.partition_path for one in slices] == parts[1:]
     assert (index.asked, again) == ([1, 2, 4, 8, 5], [1, 3, 7, 15, 20])
     # Slices that are known are not checked again.
-    assert [one.partition_path for one in files.file_slices(QueryType.SNAPSHOT, schema, None)] == parts
+    assert [one.partition_path for one in files.file_slices(QueryType.SNAPSHOT, columns, None)] == parts
     assert len(again) == 5
