@@ -204,3 +204,20 @@ def test_a_schema_that_is_none_is_an_error_that_names_its_commit(tmp_path: Path)
     (table.timeline_folder / f"{at(1)}.deltacommit").write_text(json.dumps(document))
     with pytest.raises(CorruptTableError, match=at(1)):
         _ = table.open().schema
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("version", [6, 9])
+def test_ranges_of_copy_on_write_of_0x_have_no_operations(tmp_path: Path, version: int, table_type: str) -> None:
+    options = {"hoodie.table.type": table_type, "hoodie.allow.operation.metadata.field": "true"}
+    table = TableWriter(folder=tmp_path, version=version, options=options).create()
+    written = table.base_file(at(1), [{"id": "1", "ts": 1, "value": "a"}])
+    table.commit(at(1), action="commit", wrote=[written])
+    with_operation = [*META_FIELDS, "_hoodie_operation", *OWN]
+    opened = table.open()
+    assert opened.snapshot().to_table().column_names == with_operation
+    leaves_it_out = version == 6 and table_type == "COPY_ON_WRITE"
+    expected = [*META_FIELDS, *OWN] if leaves_it_out else with_operation
+    rows = opened.incremental("earliest").to_table()
+    assert rows.column_names == expected
+    assert rows.column("id").to_pylist() == ["1"]
