@@ -11,6 +11,7 @@ import json
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -386,6 +387,8 @@ def _one_wrapped(kind: Any, value: Any) -> bytes:
         return wrapped(0)
     if isinstance(value, dt.date):
         return wrapped(8, avro_long((value - dt.date(1970, 1, 1)).days))
+    if isinstance(value, Decimal):
+        return wrapped(9, avro_text(int(value.scaleb(15)).to_bytes(16, "big", signed=True)))
     if kind in ("int", "long"):
         return wrapped(_WRAPPERS[kind], avro_long(value))
     if kind == "string":

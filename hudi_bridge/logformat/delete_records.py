@@ -23,7 +23,7 @@ from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.delete_bounds import delete_bounds
 from hudi_bridge.logformat.kryo import KryoDelete, decode_deletes
 from hudi_bridge.logformat.layout import ContentVersion, OrderingKind
-from hudi_bridge.logformat.ordering_values import DEFAULT, OrderingGroup, Orderings, cast_orderings
+from hudi_bridge.logformat.ordering_values import DEFAULT, OrderingGroup, Orderings, cast_orderings, of_other_classes
 from hudi_bridge.schema.avro import parse_avro_schema
 from hudi_bridge.schema.avro_types import AvroArray, AvroRecord
 
@@ -74,6 +74,10 @@ class DeleteRecords:
     def ordering_as(self, types: Sequence[pa.DataType]) -> Orderings:
         """The ordering values as columns of these types, those of the table's ordering fields."""
         return cast_orderings(self.groups, self.field_counts, types)
+
+    def unlike_rows_of(self, types: Sequence[pa.DataType]) -> npt.NDArray[np.bool_]:
+        """Which of the deletes Hudi 0.x does not compare with rows whose ordering fields have these types."""
+        return of_other_classes(self.groups, len(self), types)
 
 
 class DeleteList(NamedTuple):

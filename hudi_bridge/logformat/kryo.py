@@ -282,7 +282,7 @@ _ORDERING_READERS: dict[str, tuple[OrderingKind, Callable[[_Cursor], Any]]] = {
     "double": (OrderingKind.DOUBLE, lambda cursor: _DOUBLE.unpack(cursor.take(_DOUBLE.size))[0]),
     "boolean": (OrderingKind.BOOLEAN, lambda cursor: cursor.byte() != 0),
     "java.lang.String": (OrderingKind.STRING, lambda cursor: cursor.shared(cursor.string, str)),
-    "org.apache.avro.util.Utf8": (OrderingKind.STRING, lambda cursor: cursor.shared(cursor.utf8, str)),
+    "org.apache.avro.util.Utf8": (OrderingKind.UTF8, lambda cursor: cursor.shared(cursor.utf8, str)),
     "java.math.BigDecimal": (OrderingKind.DECIMAL, lambda cursor: cursor.shared(cursor.decimal, _BigDecimal)),
     "java.sql.Timestamp": (
         OrderingKind.TIMESTAMP_MICROS,

@@ -83,7 +83,8 @@ class ContentVersion(IntEnum):
 class OrderingKind(IntEnum):
     """Kinds of ordering value in a delete block: the branches of the union ``HoodieDeleteRecord.orderingVal``.
 
-    ``LOCAL_DATE`` occurs only within an array, where it is branch 12 (Hudi 1.1 and later).
+    ``LOCAL_DATE`` occurs only within an array, where it is branch 12 (Hudi 1.1 and later). ``UTF8`` is text in Kryo
+    that has the class of text in rows, which Avro gives it.
     """
 
     NULL = 0
@@ -100,3 +101,4 @@ class OrderingKind(IntEnum):
     TIMESTAMP_MICROS = 11
     ARRAY = 12
     LOCAL_DATE = 13
+    UTF8 = 14

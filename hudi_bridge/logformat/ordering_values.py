@@ -2,6 +2,7 @@
 
 As in Hudi 1.x, numbers compare whatever their width, an Integer with a long column too, but never with a String.
 Dates, times and timestamps may also be stored as the int or long of their Avro encoding, in the column's unit.
+What Hudi 0.x compares, ``of_other_classes`` tells.
 """
 
 from collections.abc import Sequence
@@ -28,11 +29,13 @@ _STORED_TYPES: dict[OrderingKind, pa.DataType] = {
     OrderingKind.DOUBLE: pa.float64(),
     OrderingKind.BYTES: pa.binary(),
     OrderingKind.STRING: pa.string(),
+    OrderingKind.UTF8: pa.string(),
     OrderingKind.DATE: pa.int32(),
     OrderingKind.LOCAL_DATE: pa.int32(),
     OrderingKind.TIME_MICROS: pa.int64(),
     OrderingKind.TIMESTAMP_MICROS: pa.int64(),
 }
+_INT_BITS = 32
 _WHOLE_NUMBERS = frozenset({OrderingKind.INT, OrderingKind.LONG})
 _NUMBERS = frozenset({OrderingKind.FLOAT, OrderingKind.DOUBLE}) | _WHOLE_NUMBERS
 _DATES = frozenset({OrderingKind.DATE, OrderingKind.LOCAL_DATE}) | _WHOLE_NUMBERS
@@ -95,6 +98,39 @@ def cast_orderings(
         indices: pa.Int64Array = pa.array(rows, pa.int64(), mask=(rows < 0) | ~comparable)
         columns.append(values.take(indices))
     return Orderings(columns=tuple(columns), comparable=pa.array(comparable))
+
+
+def of_other_classes(
+    groups: Sequence[OrderingGroup], records: int, types: Sequence[pa.DataType]
+) -> npt.NDArray[np.bool_]:
+    """Which of the records have values of other Java classes than those that Hudi 0.x reads from rows of these types.
+
+    0.x compares a delete with a row only if their classes are equal. It takes the value of a row as Avro has it, such
+    as a date as an Integer. It unwraps that of a delete, as a LocalDate.
+
+    Source: ``HoodieMergedLogRecordScanner.processNextDeletedRecord``, ``SpillableMapUtils.getPreCombineVal`` and
+    ``HoodieAvroUtils.unwrapAvroValueWrapper`` of 0.x.
+    """
+    others = np.zeros(records, dtype=np.bool_)
+    in_rows = list(map(_kind_in_rows, types))
+    for group in groups:
+        if group.field_index >= len(in_rows) or group.kind is not in_rows[group.field_index]:
+            others[group.positions] = True
+    return others
+
+
+def _kind_in_rows(data_type: pa.DataType) -> OrderingKind | None:
+    """The kind of a delete's value whose class is that of the Avro value; None for decimals, which no kind has."""
+    types = pa.types
+    if types.is_integer(data_type) or types.is_temporal(data_type):
+        return OrderingKind.INT if data_type.bit_width <= _INT_BITS else OrderingKind.LONG
+    if types.is_floating(data_type):
+        return OrderingKind.FLOAT if types.is_float32(data_type) else OrderingKind.DOUBLE
+    if types.is_boolean(data_type):
+        return OrderingKind.BOOLEAN
+    if types.is_string(data_type) or types.is_large_string(data_type):
+        return OrderingKind.UTF8
+    return OrderingKind.BYTES if types.is_binary(data_type) or types.is_large_binary(data_type) else None
 
 
 def _cast_field(
@@ -170,7 +206,7 @@ def _is_same_kind(kind: OrderingKind, data_type: pa.DataType) -> bool:
     match kind:
         case OrderingKind.BOOLEAN:
             return types.is_boolean(data_type)
-        case OrderingKind.STRING:
+        case OrderingKind.STRING | OrderingKind.UTF8:
             return types.is_string(data_type) or types.is_large_string(data_type)
         case OrderingKind.BYTES:
             return types.is_binary(data_type) or types.is_large_binary(data_type)

@@ -54,9 +54,9 @@ class Precedence:
 
     ``nulls_as_zero``: a missing ordering number counts as 0, instead of below every number. ``marked_in_logs``: a row
     with the delete marker is a delete from the start, instead of only after it has survived. ``orders_as_0x``: deletes
-    ordered by text count as deletes without an ordering value, because 0.x compares only values of the same Java class
-    and reads this text into different classes for rows and deletes; and fields of structs do not order log versions,
-    because 0.x takes ordering values of log records only from columns (``SpillableMapUtils``).
+    in delete blocks count as deletes without an ordering value if theirs has another Java class than those of rows
+    (``of_other_classes``), as text, decimals and dates have; and fields of structs do not order log versions, because
+    0.x takes ordering values of log records only from columns (``SpillableMapUtils``).
     ``asks_about_deletes``: a user's merger gets all versions with their ordering values, and decides itself.
     """
 

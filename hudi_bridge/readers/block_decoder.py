@@ -234,8 +234,8 @@ class BlockDecoder:
         ordering_types = [ordering_type(name, self.schema) for name in fields]
         orderings = deletes.ordering_as(ordering_types)
         without_ordering = ~np.asarray(orderings.comparable.to_numpy(zero_copy_only=False), dtype=np.bool_)
-        if self._rule.precedence.orders_as_0x and any(map(pa.types.is_string, ordering_types)):
-            without_ordering[:] = True
+        if self._rule.precedence.orders_as_0x:
+            without_ordering |= deletes.unlike_rows_of(ordering_types)
         return delete_records(
             deletes.record_keys,
             orderings.columns,

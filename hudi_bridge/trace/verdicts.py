@@ -256,7 +256,10 @@ def _reason_against_base(rule: MergeRule, log: RecordVersion, what: int) -> str:
 
 
 def _unordered_delete(rule: MergeRule, delete: RecordVersion) -> str:
-    if rule.precedence.orders_as_0x and any(isinstance(value, str) for value in delete.ordering):
+    # The Java Integer 0 counts as none.
+    if rule.precedence.orders_as_0x and any(
+        value is not None and (value != 0 or not isinstance(value, int)) for value in delete.ordering
+    ):
         return "a delete, whatever its ordering"
     return "delete without an ordering value"
 

@@ -46,6 +46,41 @@ def ordered(records: DeleteRecords, *types: pa.DataType) -> tuple[list[list[Any]
     return [column.to_pylist() for column in orderings.columns], orderings.comparable.to_pylist()
 
 
+@pytest.mark.parametrize(
+    ("kinds", "like"),
+    [
+        ((pa.int32(), pa.date32(), pa.time32("ms")), 0),
+        ((pa.int64(), pa.timestamp("us", "UTC"), pa.timestamp("ms"), pa.time64("us")), 1),
+        ((pa.decimal128(10, 2), pa.string(), pa.float32(), pa.float64(), pa.bool_(), pa.binary()), None),
+    ],
+)
+def test_values_of_other_classes_than_those_of_rows(kinds: tuple[pa.DataType, ...], like: int | None) -> None:
+    date_of_1970, decimal, text = wrapped(8, avro_long(1)), wrapped(9, avro_text(b"\x01")), wrapped(7, avro_text("x"))
+    timestamp = wrapped(11, avro_long(1))
+    records = deletes(integer(1), number(1), date_of_1970, decimal, text, timestamp, NULL)
+    for kind in kinds:
+        assert records.unlike_rows_of((kind,)).tolist() == [place not in (like, 6) for place in range(7)]
+
+
+@pytest.mark.parametrize(
+    ("ordering", "kind"),
+    [
+        (wrapped(1, b"\x01"), pa.bool_()),
+        (wrapped(4, struct.pack("<f", 1)), pa.float32()),
+        (wrapped(5, struct.pack("<d", 1)), pa.float64()),
+        (wrapped(6, avro_text(b"x")), pa.binary()),
+    ],
+)
+def test_values_of_the_classes_of_rows(ordering: bytes, kind: pa.DataType) -> None:
+    assert deletes(ordering).unlike_rows_of((kind,)).tolist() == [False]
+
+
+def test_several_values_are_unlike_one_of_rows() -> None:
+    records = deletes(wrapped_array(number(1), number(2)))
+    assert records.unlike_rows_of((pa.int64(),)).tolist() == [True]
+    assert records.unlike_rows_of(()).tolist() == [True]
+
+
 def test_keys_and_paths() -> None:
     records = parse(delete_content(delete_list([("k1", "a=1", NULL), ("ключ", "", NULL), ("k3", None, NULL)])))
     assert len(records) == 3

@@ -1,3 +1,4 @@
+import pyarrow as pa
 import pytest
 
 from hudi_bridge.errors import CorruptLogFileError, HudiReadError, UnsupportedTableError
@@ -131,7 +132,15 @@ def test_no_records() -> None:
 
 def test_avro_text_as_hudi_0_12_registers_it() -> None:
     (delete,) = decode(one_delete(b"\x0c\x01\x03xy"))
-    assert (delete.kind, delete.ordering) == (OrderingKind.STRING, "xy")
+    assert (delete.kind, delete.ordering) == (OrderingKind.UTF8, "xy")
+
+
+@pytest.mark.parametrize(("ordering", "is_unlike"), [(b"\x0c\x01\x03xy", False), (b"\x03\x01x\xf9", True)])
+def test_0x_compares_avro_text_alone_with_that_of_rows(ordering: bytes, *, is_unlike: bool) -> None:
+    (block,) = scan_blocks(delete_block("001", delete_content(one_delete(ordering), version=2)), PATH).blocks
+    deletes = parse_delete_block(block)
+    assert deletes.ordering_as((pa.string(),)).columns[0].to_pylist() == ["xy"]
+    assert deletes.unlike_rows_of((pa.string(),)).tolist() == [is_unlike]
 
 
 def test_null_in_place_of_a_text() -> None:

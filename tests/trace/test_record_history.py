@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -206,6 +206,27 @@ def test_stories_as_of_an_instant(case: str) -> None:
 def test_reasons_name_the_rule(case: str, key: str, reasons: list[str]) -> None:
     (group,) = open_golden(case).history_of(key).file_groups
     assert [verdict.reason for verdict in group.verdicts] == reasons
+
+
+@pytest.mark.parametrize(
+    ("kind", "newer", "late", "reason"),
+    [
+        ("string", "2", "1", "a delete, whatever its ordering"),
+        ({"type": "int", "logicalType": "date"}, date(2026, 1, 2), date(2026, 1, 1), "a delete, whatever its ordering"),
+        ("long", 2, 1, "lower ordering 1 than 2"),
+        ("int", 2, 0, "delete without an ordering value"),
+    ],
+)
+def test_deletes_that_0x_does_not_compare_are_named(
+    tmp_path: Path, kind: object, newer: object, late: object, reason: str
+) -> None:
+    fields = (("id", "string"), ("ts", kind))
+    table = TableWriter(folder=tmp_path / "table", version=6, fields=fields).create()
+    blocks = [table.data_block(at(1), [{"id": "k", "ts": newer}]), table.delete_block(at(1), [("k", late)])]
+    table.log_file(at(1), blocks)
+    table.commit(at(1))
+    (group,) = table.open().history_of("k").file_groups
+    assert [verdict.reason for verdict in group.verdicts] == [reason]
 
 
 def test_versions_say_what_they_are(tmp_path: Path) -> None:
