@@ -9,9 +9,14 @@ from tests.golden_cases import ARCHIVES, _unpacked
 
 NOW = "20261123000000000"
 """More than a day after the tables were written."""
-NOW_OF = dict.fromkeys(
-    ("e_duplicate_keys_120", "e_duplicate_keys_commit_time_120", "e_duplicate_keys_fill_120"), "20261128000000000"
+LATE = (
+    "d_written_after_overwrite_120",
+    "d_written_after_overwrite_v6_by120",
+    "e_duplicate_keys_120",
+    "e_duplicate_keys_commit_time_120",
+    "e_duplicate_keys_fill_120",
 )
+NOW_OF = dict.fromkeys(LATE, "20261128000000000")
 """The same for those that were written later."""
 CUT = frozenset({"missing-files"})
 PENDING = frozenset({"pending-actions"})
