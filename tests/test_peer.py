@@ -56,6 +56,7 @@ PEER_DIFFERS = {
     "d_pending_compaction_0150": PENDING_COMPACTION,
     "d_pending_compaction_v6_by120": PENDING_COMPACTION,
     "e_null_part_120": "the null partition has the partition value null",
+    "e_slash_dates_120": "hyphens stand for the slashes of a partition path, whatever the files have",
     "e_ts_keygen_120": "the partition column of a timestamp key generator is the text of the path",
 }
 """Tables of which the peer gives other rows, with what Hudi does and the peer does not."""

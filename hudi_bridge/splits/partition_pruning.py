@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.config import TableConfig
 from hudi_bridge.imported_later import ds
-from hudi_bridge.splits.partition_values import PartitionValues, partition_values
+from hudi_bridge.splits.partition_values import PartitionValues, partition_values, value_of_levels
 from hudi_bridge.storage import Storage
 
 Known = TypeVar("Known")
@@ -19,7 +19,6 @@ Known = TypeVar("Known")
 _MOST_SINGLY = 256
 """So many paths are checked one by one. Of more, parts of the list are ruled out first."""
 _PATHS_PER_PART = 64
-_AFTER_SLASH = chr(ord("/") + 1)
 
 
 def partition_guarantee(values: PartitionValues) -> pc.Expression:
@@ -127,7 +126,10 @@ def folders_that_may_pass(
 
 
 class _Below(NamedTuple):
-    """What is known of all partitions below a folder: values of columns, or how those of a text column begin."""
+    """What is known of all partitions below a folder: values of columns, or how those of a text column begin.
+
+    Each of ``starts`` ends with the slash or hyphen after which a value goes on.
+    """
 
     values: PartitionValues
     starts: tuple[str, ...] = ()
@@ -137,7 +139,8 @@ class _ValuesBelow:
     """Tells what folders say of the partitions below them.
 
     A text value may contain slashes, so deeper folders may continue it. The first level is the first value or its
-    prefix; deeper levels are certain only if no value can contain a slash.
+    prefix; deeper levels are certain only if no value can contain a slash. In a table with slash-separated dates, a
+    slash may also be a hyphen of any value, and all levels of a single column are its value or a prefix.
     """
 
     def __init__(self, config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...]) -> None:
@@ -150,20 +153,24 @@ class _ValuesBelow:
             not schema.get_all_field_indices(name) or pa.types.is_string(schema.field(name).type) for name in fields
         ]
         self._is_first_text = are_texts[:1] == [True]
-        self._has_slashes = any(are_texts) and not config.url_encode_partitions
+        self._has_hyphens = config.slash_separated_dates
+        self._has_slashes = self._has_hyphens or (any(are_texts) and not config.url_encode_partitions)
 
     def of(self, path: str) -> _Below:
         """What one folder says."""
         fields, levels = self._config.partition_fields, path.split("/")
-        if not path or not fields:
+        if not path or not fields or (self._has_hyphens and not self._is_first_text):
             return _Below(())
         if not self._has_slashes:
             return _Below(self._values(path, self._config) if len(levels) == len(fields) else ())
-        known = self._values(levels[0], self._first)
+        begin = path if self._has_hyphens and len(fields) == 1 else levels[0]
+        known = self._values(begin, self._first)
         if not known or not self._is_first_text or not known[0][1].is_valid:
             return _Below(known)
         (name, value) = known[0]
-        return _Below(known, tuple(sorted({value.as_py(), levels[0].removeprefix(f"{name}=")})))
+        texts = {value.as_py(), value_of_levels(begin, name, self._first)}
+        ends = "/-" if self._has_hyphens else "/"
+        return _Below(known, tuple(sorted(f"{text}{end}" for text in texts for end in ends)))
 
     def _values(self, path: str, config: TableConfig) -> PartitionValues:
         return partition_values(path, config, self._schema, self._path_columns) or ()
@@ -175,7 +182,7 @@ def _guarantees_below(below: _Below) -> list[pc.Expression]:
     if not below.starts:
         return [guarantee]
     column = pc.field(below.values[0][0])
-    return [guarantee, *((column >= f"{start}/") & (column < f"{start}{_AFTER_SLASH}") for start in below.starts)]
+    return [guarantee, *((column >= start) & (column < _after(start)) for start in below.starts)]
 
 
 def _guarantee_below_all(parts: Sequence[_Below]) -> pc.Expression:
@@ -184,7 +191,12 @@ def _guarantee_below_all(parts: Sequence[_Below]) -> pc.Expression:
         return _guarantee_of_all([below.values for below in parts])
     if not all(below.starts for below in parts):
         return partition_guarantee(())
-    # A value is one of the texts, or continues it after a slash.
+    # A value is one of the texts, or continues it after a slash or hyphen.
     starts = [start for below in parts for start in below.starts]
     column = pc.field(parts[0].values[0][0])
-    return (column >= min(starts)) & (column < max(f"{start}{_AFTER_SLASH}" for start in starts))
+    return (column >= min(start[:-1] for start in starts)) & (column < max(_after(start) for start in starts))
+
+
+def _after(start: str) -> str:
+    """What comes after all texts that begin with ``start``."""
+    return start[:-1] + chr(ord(start[-1]) + 1)

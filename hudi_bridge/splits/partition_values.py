@@ -58,26 +58,31 @@ def partition_values(
 ) -> "PartitionValues | None":
     """The values in a path of the partition columns in ``schema``; None if the path does not determine them.
 
-    If there is a single partition column, a path of several levels is its value as a whole, and is not decoded. For
-    ``path_columns``, a level may be ``name=value`` whatever the table's property for it says, as in Hudi; ``encoded``
-    leaves their values undecoded.
+    If there is a single partition column, a path of several levels is its value as a whole, and is not decoded; in a
+    table with slash-separated dates, hyphens stand for its slashes. For ``path_columns``, a level may be ``name=value``
+    whatever the table's property for it says, as in Hudi; ``encoded`` leaves their values undecoded.
     """
     fields = config.partition_fields
     if not fields:
         return ()
     levels = path.split("/")
-    if len(levels) != len(fields):
+    is_whole = len(levels) != len(fields)
+    if is_whole:
         if len(fields) > 1:
             return None
-        levels, encoded = [path], True
+        levels = [path]
     values = []
     for name, level in zip(fields, levels, strict=True):
         if not schema.get_all_field_indices(name):
             continue
         to_type = schema.field(name).type
         if name in path_columns:
-            bare = level.partition("=")[2] if "=" in level and "/" not in level else level.removeprefix(f"{name}=")
-            value = _typed(bare if encoded else _decoded(bare), to_type)
+            if is_whole:
+                text = value_of_levels(level, name, config)
+            else:
+                bare = level.partition("=")[2] if "=" in level else level
+                text = bare if encoded else _decoded(bare)
+            value = _typed(text, to_type)
         else:
             value = _value_in_files(
                 level.removeprefix(f"{name}=") if config.hive_style_partitioning else level, to_type, config
@@ -86,6 +91,16 @@ def partition_values(
             return None
         values.append((name, value))
     return tuple(values)
+
+
+def value_of_levels(path: str, name: str, config: TableConfig) -> str:
+    """The text of the only partition column in a path of several levels, or in its first ones.
+
+    Hudi 1.2 takes hyphens for the slashes of a table with slash-separated dates, of whatever type the column is, but
+    not after ``name=``.
+    """
+    bare = path.removeprefix(f"{name}=")
+    return bare.replace("/", "-") if config.slash_separated_dates and bare == path else bare
 
 
 def _decoded(text: str) -> str:
@@ -105,8 +120,9 @@ def _typed(text: str, to_type: pa.DataType) -> "pa.Scalar[Any] | None":
 
 
 def _value_in_files(text: str, to_type: pa.DataType, config: TableConfig) -> "pa.Scalar[Any] | None":
-    # The null partition also holds empty strings, and other types may not be formatted as Arrow formats them.
+    # The null partition also holds empty strings, and other types may not be formatted as Arrow formats them. A slash
+    # of slash-separated dates may be a slash or a hyphen in the files.
     exact = pa.types.is_string(to_type) or pa.types.is_integer(to_type) or pa.types.is_date32(to_type)
-    if text == _NULL_PARTITION or not exact or _formats_values(config):
+    if text == _NULL_PARTITION or not exact or config.slash_separated_dates or _formats_values(config):
         return None
     return _typed(_decoded(text) if config.url_encode_partitions else text, to_type)

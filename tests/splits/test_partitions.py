@@ -55,6 +55,7 @@ def config(fields: str, version: int = 9, **stated: str) -> TableConfig:
 
 
 HIVE = {"hoodie__datasource__write__hive_style_partitioning": "true"}
+SLASHED = {"hoodie__datasource__write__slash__separated__date__partitioning": "true"}
 ENCODED = {"hoodie__datasource__write__partitionpath__urlencode": "true"}
 
 
@@ -89,6 +90,17 @@ def values(path: str, table: TableConfig) -> dict[str, Any] | None:
         ("2021/01/02", config("text"), {"text": "2021/01/02"}),
         ("text=2021/01/02", config("text", 9, **HIVE), {"text": "2021/01/02"}),
         ("2021/01/02", config("text", 6), {"text": "2021/01/02"}),
+        ("2021/01/02", config("text", 9, **SLASHED), {"text": "2021-01-02"}),
+        ("text=2021/01/02", config("text", 9, **SLASHED), {"text": "2021/01/02"}),
+        ("2021/01/02", config("day", 9, **SLASHED), {"day": dt.date(2021, 1, 2)}),
+        ("2021/01/02", config("text", 6, **SLASHED), None),
+        ("a b/c%41", config("text", 9, **SLASHED, **ENCODED), {"text": "a b-c%41"}),
+        ("x=y/z", config("text", 9, **SLASHED), {"text": "x=y-z"}),
+        ("x=y", config("text", 9, **SLASHED), {"text": "y"}),
+        ("%41", config("text", 9, **SLASHED), {"text": "A"}),
+        (NULL, config("text", 9, **SLASHED), {"text": None}),
+        ("5", config("number", 9, **SLASHED), {"number": 5}),
+        ("a/7", config("text,number", 9, **SLASHED), {"text": "a", "number": 7}),
         (NULL, config("text"), {"text": None}),
         (NULL, config("text", 6), None),
         ("7", config("number"), {"number": 7}),
@@ -204,6 +216,45 @@ def test_values_with_slashes_are_not_lost(version: int, style: Mapping[str, str]
     assert f"{prefix}2021" not in folders.listed
 
 
+@pytest.mark.parametrize("style", [{}, ENCODED], ids=["plain", "encoded"])
+def test_slash_separated_dates_are_pruned_before_they_are_listed(style: Mapping[str, str]) -> None:
+    names = ["2021/01/01", "2021/01/02", "2021/02/01", "2022/01/01", "x"]
+    table = config("text", 9, **SLASHED, **style)
+    text: Any = pc.field("text")
+    for row_filter, expected, ruled_out in (
+        (text == "2021-01-02", names[1:2], {"2021/02", "2022"}),
+        (text >= "2021-02", names[2:], {"2021/01"}),
+        (text.isin(["2022-01-01"]), names[3:4], {"2021"}),
+        (text == "2021/01/02", [], {"2021/01"}),
+        (text == "x", ["x"], {"2021", "2022"}),
+    ):
+        folders = Folders(*names)
+        assert folders.partitions(table, row_filter) == expected
+        assert ruled_out.isdisjoint(folders.listed)
+        with in_parts_of(2):
+            assert Folders(*names).partitions(table, row_filter) == expected
+
+
+@pytest.mark.parametrize("style", [{}, ENCODED], ids=["plain", "encoded"])
+def test_slashes_and_hyphens_of_one_of_several_columns_are_not_lost(style: Mapping[str, str]) -> None:
+    names = ["2021/01/01/7", "a/b/7", "b/7"]
+    table = config("text,number", 9, **SLASHED, **style)
+    for value, name in (("2021-01-01", names[0]), ("a/b", names[1]), ("b", names[2])):
+        row_filter = (pc.field("text") == value) & (pc.field("number") == 7)
+        assert name in Folders(*names).partitions(table, row_filter)
+    folders = Folders(*names)
+    folders.partitions(table, pc.field("text") == "b")
+    assert {"2021", "a"}.isdisjoint(folders.listed)
+
+
+def test_slash_separated_dates_of_their_own_type_are_not_lost() -> None:
+    names = ["2021/01/01", "2021/01/02"]
+    row_filter = pc.field("day") == dt.date(2021, 1, 2)
+    assert Folders(*names).partitions(config("day", 9, **SLASHED), row_filter) == names[1:]
+    exponents = ["1e/6", "1e/5"]
+    assert Folders(*exponents).partitions(config("x", 9, **SLASHED), pc.field("x") == 1e-5) == exponents[1:]
+
+
 @pytest.mark.parametrize("version", [6, 9])
 def test_values_with_an_equals_sign_and_slashes_are_not_lost(version: int) -> None:
     names = ["k=v/1", "k=v/2", "k=w/1"]
@@ -245,7 +296,7 @@ COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.ge)
 @st.composite
 def pruning_cases(draw: st.DrawFn) -> tuple[tuple[str, ...], dict[str, str], list[tuple[Any, ...]], pc.Expression]:
     fields = tuple(draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=2, unique=True)))
-    style = draw(st.sampled_from([{}, HIVE, ENCODED, HIVE | ENCODED]))
+    style = draw(st.sampled_from([{}, HIVE, ENCODED, HIVE | ENCODED, SLASHED, SLASHED | ENCODED]))
     rows = draw(st.lists(st.tuples(*(VALUES[name] for name in fields)), min_size=1, max_size=5, unique=True))
     pieces = []
     for _ in range(draw(st.integers(1, 2))):
@@ -386,6 +437,8 @@ def level(table: TableConfig, name: str, value: Any) -> str:
     text = str(value)
     if table.url_encode_partitions:
         text = text.replace("%", "%25").replace("/", "%2F").replace("=", "%3D")
+    if table.slash_separated_dates and len(table.partition_fields) == 1:
+        text = "/".join(part for part in text.replace("-", "/").split("/") if part.strip(" .")) or "_"
     return f"{name}={text}" if table.hive_style_partitioning else text
 
 

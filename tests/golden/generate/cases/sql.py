@@ -1,6 +1,6 @@
-"""K, n: what SQL statements write."""
+"""E, k, n: what SQL statements write."""
 
-from tests.golden.generate.options import COLUMN_DROP, METADATA, SCHEMA_ON_READ
+from tests.golden.generate.options import COLUMN_DROP, METADATA, SCHEMA_ON_READ, SLASHED_DATES
 from tests.golden.generate.registry import case
 from tests.golden.generate.writer import Writer
 
@@ -23,6 +23,26 @@ def create(w: Writer, columns: str, **keys: str) -> None:
         f"create table {w.name} ({columns}) using hudi partitioned by (part) location '{w.path}' "
         f"tblproperties ({properties}, '{METADATA}'='false')"
     )
+
+
+@case("e_slash_dates_120", "1.2.0", "slash-separated dates (yyyy/MM/dd), a null, a value of one level")
+def e_slash_dates(w: Writer) -> None:
+    keys = {"primaryKey": "id", "preCombineField": "ts", SLASHED_DATES: "true"}
+    create(w, "id string, ts bigint, name string, part string", **keys)
+    w.sql(
+        f"insert into {w.name} select concat('k', id), 1L, concat('n', id), "
+        "element_at(array('2026-01-31', '2026-02-01', '2027-01-31', 'x', 'a/b-c', null), cast(id % 6 as int) + 1) "
+        "from range(12)"
+    )
+    w.sql(f"update {w.name} set name = concat(name, '-u'), ts = 2L where id in ('k0', 'k1', 'k3', 'k5')")
+    w.sql(f"delete from {w.name} where id = 'k6'")
+    for condition, expression in (
+        ("part = '2026-01-31'", "pc.field('part') == '2026-01-31'"),
+        ("part > '2026-01-31'", "pc.field('part') > '2026-01-31'"),
+        ("part in ('2026/01/31', 'x')", "pc.field('part').isin(['2026/01/31', 'x'])"),
+        ("part is null", "pc.field('part').is_null()"),
+    ):
+        w.questions.ask_filtered(condition, expression, condition)
 
 
 @case("n_merge_every_120", "1.2.0", "MERGE INTO with every clause, expressions, UPDATE, DELETE")
