@@ -5,6 +5,7 @@
 writes the messages into the page; ``tests/test_compatibility_page.py`` asks for each again.
 """
 
+import datetime as dt
 import re
 import tempfile
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from hudi_bridge.logformat.layout import MAGIC, BlockType, HeaderKey
 from hudi_bridge.options import BLOB_SOURCE_KEY
 from tests.golden_cases import GoldenQuery, golden_base_formats, golden_bootstrapped
 from tests.logformat.log_writer import log_block
-from tests.table_writer import TableWriter, at
+from tests.table_writer import KEY_AND_VALUE, TableWriter, at
 
 BEGIN = "<!-- refusals made by tests/compatibility_page.py: begin -->"
 END = "<!-- end of refusals -->"
@@ -103,6 +104,15 @@ def _with_log_version(version: int) -> Callable[[TableWriter], bytes]:
         return whole[:place] + version.to_bytes(4, "big") + whole[place + 4 :]
 
     return block
+
+
+def _time_before_midnight(folder: Path) -> object:
+    time = {"type": "int", "logicalType": "time-millis"}
+    writer = _table(folder, fields=(*KEY_AND_VALUE, ("time", time)), row={"id": "a", "ts": 1, "time": dt.time(1)})
+    block = writer.data_block(at(2), [{"id": "a", "ts": 2, "time": -1}])
+    writer.log_file(at(2), [block])
+    writer.commit(at(2))
+    return _rows(writer.open())
 
 
 def _command(writer: TableWriter) -> bytes:
@@ -294,6 +304,11 @@ REFUSALS = (
         what="Logical type that Avro 1.11 and Hudi do not have",
         why="its values could mean something else",
         read=_with_type({"type": "long", "logicalType": "hudi-lunar-day"}),
+    ),
+    Refusal(
+        what="Time of day before midnight in a log file",
+        why="Flink makes such times of moments before 1970; Arrow has none",
+        read=_time_before_midnight,
     ),
     Refusal(
         what="Decimals of more than 76 digits",

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.logformat.avro_cursors import Bools, Bytes, Cursors, DatumBytes, Ints
 from hudi_bridge.logformat.avro_items import step_into_items
 from hudi_bridge.schema.avro_types import (
@@ -39,6 +40,7 @@ def read_array(avro: AvroType, cursors: Cursors) -> Array:
 
     Raises:
         CorruptLogFileError: the bytes are not values of the type.
+        UnsupportedTableError: a time of day is before midnight.
     """
     match avro:
         case AvroPrimitive():
@@ -89,6 +91,10 @@ def _integers(avro: AvroPrimitive, cursors: Cursors) -> Array:
     is_outside = (numbers < low) | (numbers > high)
     if is_outside.any():
         row = int(is_outside.argmax())
+        if pa.types.is_time(arrow) and -high <= numbers[row] < low:
+            # Flink makes such times of moments before 1970.
+            found = f"{numbers[row]} {arrow.unit} in {cursors.source.path}"
+            raise UnsupportedTableError("time of day", found, f"{low} to {high}")
         raise cursors.source.corrupt(int(first[row]), f"the number {numbers[row]}", f"{arrow}: {low} to {high}")
     values = numbers.astype(np.int32) if avro.kind == "int" else numbers
     return pa.Array.from_buffers(arrow, values.size, [None, arrow_buffer(values)])

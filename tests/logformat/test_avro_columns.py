@@ -229,9 +229,15 @@ def test_times_lie_within_a_day(kind: str, logical: str, day: int) -> None:
     avro = {"type": kind, "logicalType": logical}
     integers = pa.int64() if kind == "long" else pa.int32()
     assert column(avro, number(0), number(day - 1)).equals(pa.array([0, day - 1], integers).cast(column(avro).type))
-    for beyond in (-1, day):
+    for beyond in (-day, day):
         with pytest.raises(CorruptLogFileError, match=str(beyond)):
             values_of(avro, number(beyond))
+    # Flink makes them of moments before 1970.
+    for before in (-1, 1 - day):
+        with pytest.raises(
+            UnsupportedTableError, match=f"time of day: found {before} [mu]s in .*supported: 0 to {day - 1}"
+        ):
+            values_of(avro, number(0), number(before))
 
 
 def test_nullable_columns_with_null_first_or_last() -> None:
