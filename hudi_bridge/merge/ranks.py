@@ -1,10 +1,11 @@
 """Ranks ordering values: integers that compare like the values.
 
 Text and binary compare by their bytes. Missing values rank below all others, except that missing numbers count as 0 in
-Hudi 1.x.
+Hudi 1.x. Hudi 0.x compares the bytes of binary as signed numbers; and decimals among log versions by the bytes that
+Avro stores of them, so that those below 0 are above all others.
 
 Source: ``OrderingValues`` and ``HoodieRecord.DEFAULT_ORDERING_VALUE`` of Hudi 1.x, ``DefaultHoodieRecordPayload`` of
-0.x.
+0.x, whose values are a ``ByteBuffer`` and a ``GenericData.Fixed`` of Avro.
 """
 
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from hudi_bridge.merge.arrays import Column, Ranks
 from hudi_bridge.merge.rules import MergeRule
 
 _INT32_BITS = 32
+_SIGN_BIT = np.uint8(0x80)
 
 
 def ordering_ranks(columns: Sequence[Column], rows: int, rule: MergeRule, *, against_base: bool) -> Ranks:
@@ -31,6 +33,8 @@ def ordering_ranks(columns: Sequence[Column], rows: int, rule: MergeRule, *, aga
         columns = [part for column in columns for part in _sequence_parts(column)]
         if against_base:
             columns.append(pa.array(np.arange(rows) >= rows // 2).cast(pa.int8()))
+    if rule.precedence.orders_as_0x:
+        columns = [part for column in columns for part in _parts_in_0x(column, against_base=against_base)]
     ranks = np.zeros(rows, dtype=np.int64)
     for position, column in enumerate(columns):
         of_column = _column_ranks(column, nulls_as_zero=rule.precedence.nulls_as_zero)
@@ -46,6 +50,23 @@ def _sequence_parts(column: Column) -> tuple[Column, Column]:
     """The file numbers and the positions of texts like ``000005.1234``; null for a text of another form."""
     parts = pc.extract_regex(column.cast(pa.string()), r"^(?P<file>[0-9]{1,18})\.(?P<position>[0-9]{1,18})$")
     return tuple(pc.struct_field(parts, name).cast(pa.int64()) for name in ("file", "position"))
+
+
+def _parts_in_0x(column: Column, *, against_base: bool) -> tuple[Column, ...]:
+    """The columns by which 0.x compares the values of one, one after the other."""
+    if pa.types.is_dictionary(column.type):
+        return _parts_in_0x(column.cast(column.type.value_type), against_base=against_base)
+    if pa.types.is_decimal(column.type) and not against_base:
+        return pc.less(column, pa.scalar(Decimal(0), column.type)), column
+    return (_with_signed_bytes(column) if pa.types.is_binary(column.type) else column,)
+
+
+def _with_signed_bytes(column: Column) -> Column:
+    """Values whose unsigned bytes compare like the signed ones of these."""
+    validity, offsets, data = column.buffers()
+    flipped = np.frombuffer(memoryview(data or b""), dtype=np.uint8) ^ _SIGN_BIT
+    buffers = [validity, offsets, pa.py_buffer(flipped.tobytes())]
+    return pa.Array.from_buffers(column.type, len(column), buffers, offset=column.offset)
 
 
 def _column_ranks(column: Column, *, nulls_as_zero: bool) -> Ranks:

@@ -21,6 +21,7 @@ from tests.strength import examples
 
 NULLS_AS_ZERO = MergeRule(precedence=EVENT_TIME, ordering_fields=("o",))
 NULLS_LOWEST = MergeRule(precedence=DEFAULT_PAYLOAD, ordering_fields=("o",))
+"""Of Hudi 0.x."""
 
 
 def moments(tz: dt.tzinfo | None) -> st.SearchStrategy[Any]:
@@ -58,8 +59,13 @@ NUMBERS = [
 ]
 
 
-def comparable(value: Any) -> Any:
-    """A value whose Python order is Hudi's: text goes by its bytes."""
+def comparable(value: Any, rule: MergeRule) -> Any:
+    """A value whose Python order among log versions is Hudi's: text goes by its bytes."""
+    if rule.precedence.orders_as_0x:
+        if isinstance(value, Decimal):
+            return value < 0, value
+        if isinstance(value, bytes):
+            return [byte - 256 if byte > 127 else byte for byte in value]
     return value.encode() if isinstance(value, str) else value
 
 
@@ -78,7 +84,7 @@ def test_ranks_compare_as_values_do(kind: pa.DataType, rule: MergeRule) -> None:
     def check(values: list[Any]) -> None:
         column: Any = pa.array(values, kind)
         null = 0 if rule is NULLS_AS_ZERO and kind in NUMBERS else None
-        rows = [(null if value is None else comparable(value),) for value in column.to_pylist()]
+        rows = [(null if value is None else comparable(value, rule),) for value in column.to_pylist()]
         check_all_pairs([column], rows, rule)
 
     check()
@@ -114,6 +120,24 @@ def test_a_missing_number_counts_as_zero_in_event_time() -> None:
         column = pa.array([None, 0, 1, -1], kind)
         null, zero, one, minus = ordering_ranks([column], 4, NULLS_AS_ZERO, against_base=False).tolist()
         assert minus < null == zero < one
+
+
+@pytest.mark.parametrize(
+    ("kind", "ascending_in_logs", "ascending_against_base"),
+    [
+        (pa.decimal128(10, 2), [0, 3, 300, -300, -2], [-300, -2, 0, 3, 300]),
+        (pa.binary(), [b"", b"\x80", b"\xff", b"\x00", b"\x7f"], [b"", b"\x80", b"\xff", b"\x00", b"\x7f"]),
+    ],
+)
+@pytest.mark.parametrize("is_dictionary", [False, True])
+def test_0x_compares_what_avro_stores(
+    kind: pa.DataType, ascending_in_logs: list[Any], ascending_against_base: list[Any], *, is_dictionary: bool
+) -> None:
+    for ascending, against_base in ((ascending_in_logs, False), (ascending_against_base, True)):
+        values: Any = pa.array([None, None, *ascending], kind).slice(1)
+        column = values.dictionary_encode() if is_dictionary else values
+        ranks = ordering_ranks([column], len(column), NULLS_LOWEST, against_base=against_base).tolist()
+        assert all(one < other for one, other in itertools.pairwise(ranks))
 
 
 def test_dictionaries_rank_by_their_values() -> None:

@@ -105,7 +105,7 @@ def later_replaces(rule: MergeRule, kinds: Sequence[ArrowType], earlier: str, la
     types.
     """
     sides = ([f"{side}.o{position}" for position in range(len(kinds))] for side in (earlier, later))
-    not_lower = compares_not_lower(rule, kinds, Dialect.TRINO, *sides) if rule.ranks_logs else "TRUE"
+    not_lower = compares_not_lower(rule, kinds, Dialect.TRINO, *sides, in_logs=True) if rule.ranks_logs else "TRUE"
     cases = [outcome(outcomes, f"{later}.what", not_lower) for outcomes in rule.precedence.in_logs]
     if len(set(cases)) == 1:
         return cases[0]
@@ -113,14 +113,26 @@ def later_replaces(rule: MergeRule, kinds: Sequence[ArrowType], earlier: str, la
 
 
 def compares_not_lower(
-    rule: MergeRule, kinds: Sequence[ArrowType], dialect: Dialect, base: list[str], log: list[str]
+    rule: MergeRule,
+    kinds: Sequence[ArrowType],
+    dialect: Dialect,
+    base: list[str],
+    log: list[str],
+    *,
+    in_logs: bool = False,
 ) -> str:
-    """The SQL condition that the log record's ordering values, of these types, are not lower than the base row's."""
+    """The SQL condition that the log record's ordering values, of these types, are not lower than the base row's.
+
+    With ``in_logs``, those of an earlier log record are in the place of the base row's.
+
+    Raises:
+        UnsupportedTableError: the dialect cannot compare values of a type.
+    """
     compared = [
         (one, other, rule.precedence.nulls_as_zero and is_number(kind))
         for kind, of_base, of_log in zip(kinds, base, log, strict=True)
         for one, other in zip(
-            _comparables(of_base, kind, rule, dialect), _comparables(of_log, kind, rule, dialect), strict=True
+            *(_comparables(value, kind, rule, dialect, in_logs=in_logs) for value in (of_base, of_log)), strict=True
         )
     ]
     # If sequences are equal, the base row wins.
@@ -134,11 +146,13 @@ def compares_not_lower(
     return f"COALESCE({condition}, FALSE)" if condition else "TRUE"
 
 
-def _comparables(value: str, kind: ArrowType, rule: MergeRule, dialect: Dialect) -> tuple[str, ...]:
-    """The SQL expressions that an ordering value is compared by, one after the other."""
+def _comparables(value: str, kind: ArrowType, rule: MergeRule, dialect: Dialect, *, in_logs: bool) -> tuple[str, ...]:
+    """The SQL expressions that an ordering value is compared by, one after the other; see ``merge.ranks``."""
     if rule.sequences_against_base:
         parts = (f"CAST(split_part({value}, '.', {number}) AS bigint)" for number in (1, 2))
         return tuple(f"(CASE WHEN regexp_like({value}, {literal(_SEQUENCE)}) THEN {part} END)" for part in parts)
+    if in_logs and rule.precedence.orders_as_0x and pa.types.is_decimal(kind):
+        return f"({value} < 0)", value
     return (_comparable(value, kind, rule, dialect),)
 
 
@@ -147,6 +161,10 @@ def _comparable(value: str, kind: ArrowType, rule: MergeRule, dialect: Dialect) 
         if dialect is Dialect.ANSI:
             raise UnsupportedTableError("ordering field in ansi SQL", "a floating-point number", "other types")
         return _float_rank(value, nulls_as_zero=rule.precedence.nulls_as_zero)
+    if rule.precedence.orders_as_0x and pa.types.is_binary(kind):
+        raise UnsupportedTableError(
+            "ordering field in SQL", "bytes, which Hudi 0.x compares as signed ones", "other types"
+        )
     return f"COALESCE({value}, 0)" if rule.precedence.nulls_as_zero and is_number(kind) else value
 
 

@@ -175,6 +175,14 @@ def test_versions_compare_by_the_tables_of_outcomes() -> None:
     )
 
 
+def test_decimals_below_0_are_above_others_among_log_records_of_0x() -> None:
+    rule = MergeRule(precedence=rules.OVERWRITE_LATEST, ordering_fields=("ts",))
+    condition = later_replaces(rule, (pa.decimal128(10, 2),), "s", "v")
+    assert "(v.o0 < 0) > (s.o0 < 0)" in condition
+    with pytest.raises(UnsupportedTableError, match="ordering field in SQL"):
+        later_replaces(rule, (pa.binary(),), "s", "v")
+
+
 def test_presto_has_no_function_to_decode(tmp_path: Path) -> None:
     writer = written(tmp_path / "t", lambda writer: writer.data_block(at(2), [row("a", 2)]))
     with pytest.raises(QueryError, match="--for trino"):
