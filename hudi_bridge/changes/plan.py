@@ -11,7 +11,8 @@ Source: ``HoodieCDCExtractor``.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -129,7 +130,10 @@ def plan_changes(planner: SplitPlanner, instants: InstantRange, change_format: C
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Planning:
-    """Makes the splits of a range; ``newest`` plans the state as of the newest commit."""
+    """Makes the splits of a range; ``newest`` plans the state as of the newest commit.
+
+    ``contexts`` are those of the states that are at hand.
+    """
 
     newest: SplitPlanner
     instants: InstantRange
@@ -137,6 +141,7 @@ class _Planning:
     change_format: ChangeFormat
     states: EarlierStates
     files: FilesOfChanges
+    contexts: WeakKeyDictionary[SplitPlanner, ReadContext] = field(default_factory=WeakKeyDictionary)
 
     def step(self, commit: CommitWrites) -> Iterator[ChangeSplit]:
         """The changes of one commit to a table with change data capture."""
@@ -209,7 +214,12 @@ class _Planning:
 
     def _context(self, planner: SplitPlanner) -> ReadContext:
         """The context with which slices of a state are read; images of all states have the newest columns."""
-        return build_read_context(self.newest.state, self.newest.query_schema, QueryType.CHANGES, visible=planner.state)
+        context = self.contexts.get(planner)
+        if context is None:
+            context = self.contexts[planner] = build_read_context(
+                self.newest.state, self.newest.query_schema, QueryType.CHANGES, visible=planner.state
+            )
+        return context
 
     def _by_partition(self, groups: Iterable[GroupChange], commit_times: frozenset[str]) -> Iterator[ChangeSplit]:
         partitions: dict[str, list[GroupChange]] = defaultdict(list)

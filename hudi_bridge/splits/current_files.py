@@ -4,11 +4,9 @@ Of more than a few partitions, the index of files is asked, if there is one. A f
 in storage, so that nothing counts as gone that is there.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable
 
-from hudi_bridge.splits.plain_groups import FILES
-from hudi_bridge.splits.table_files import FolderListings
+from hudi_bridge.splits.table_files import FolderListings, indexed_files
 from hudi_bridge.storage import FileInfo
 
 
@@ -33,11 +31,8 @@ class CurrentFiles:
         indexed = None if index is None else index.files(sorted(folders))
         if indexed is not None:
             self._indexed |= folders
-            found: dict[str, dict[str, FileInfo]] = defaultdict(dict)
-            for folder, name, size in zip(*(indexed.column(one).to_pylist() for one in FILES.names), strict=True):
-                path = f"{folder}/{name}" if folder else name
-                found[folder][path] = FileInfo(path=path, size_bytes=size, is_dir=False)
-            self._files |= {folder: found.get(folder, {}) for folder in folders}
+            found = indexed_files(indexed)
+            self._files |= {folder: {info.path: info for info in found.get(folder, ())} for folder in folders}
             folders = {folder for path in wanted if path not in self._files[folder := _folder(path)]} & self._indexed
             self._indexed -= folders
         self._list(folders)

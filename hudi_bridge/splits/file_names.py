@@ -56,6 +56,11 @@ class LogFileName:
         return (self.instant_time, self.version, self.write_token or (), self.is_cdc)
 
 
+def file_id_of(name: str) -> str:
+    """The file id in the name of a base file or log file; other names have one that means nothing."""
+    return name.removeprefix(".").partition("_")[0]
+
+
 def parse_base_file_name(name: str) -> BaseFileName | None:
     """The parts of a base file's name, None for a name of another kind."""
     match = _BASE_FILE.fullmatch(name)

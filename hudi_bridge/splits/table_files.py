@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hudi_bridge.caching import cached_property
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import CorruptTableError
-from hudi_bridge.splits.file_names import is_data_file
+from hudi_bridge.splits.file_names import file_id_of, is_data_file
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import (
     TimelineView,
@@ -94,12 +94,13 @@ class FolderListings:
         self._packed: dict[str, bytes] = {}
         self._plain: dict[str, tuple[FileInfo, ...]] = {}
         self._plain_entries = 0
+        self._groups: dict[str, Mapping[str, Sequence[FileInfo]]] = {}
         self._later: tuple[int, TableState] | None = None
 
     @property
     def count(self) -> int:
-        """The number of folders that have been listed."""
-        return len(self._packed) + len(self._plain)
+        """The number of folders that have been listed, or had the files of their groups looked up."""
+        return len(self._packed) + len(self._plain) + len(self._groups)
 
     def state_after(self, state: TableState) -> TableState:
         """A state of the same table, loaded after all folders were listed.
@@ -135,6 +136,27 @@ class FolderListings:
             entries = json.loads(zlib.decompress(packed))
             return tuple(FileInfo(path=entry, size_bytes=size, is_dir=is_dir) for entry, size, is_dir in entries)
         return self._list(path, must_exist=must_exist)
+
+    def files_of(self, groups: Iterable[GroupId]) -> Mapping[GroupId, Sequence[FileInfo]]:
+        """The files of file groups, whose partitions need not exist; all groups of a partition are found at once.
+
+        Raises:
+            CorruptTableError: a folder in a partition has the name of a base file or a log file.
+            StorageError: a folder cannot be listed.
+        """
+        wanted = list(groups)
+        missing = sorted({path for path, _ in wanted}.difference(self._groups))
+        index = self.index_of(len(missing))
+        indexed = None if index is None else index.files(missing)
+        if indexed is None:
+            self.fetch(missing, must_exist=False)
+            for path in missing:
+                self._groups[path] = _by_file_id(self.entries(path, must_exist=False))
+        else:
+            files = indexed_files(indexed)
+            for path in missing:
+                self._groups[path] = _by_file_id(files.get(path, ()))
+        return {(path, file_id): self._groups[path].get(file_id, ()) for path, file_id in wanted}
 
     def are_few(self) -> bool:
         """Whether the table has few folders, all of them partitions without folders; lists them, if it may be so few.
@@ -174,6 +196,22 @@ class FolderListings:
         text = json.dumps([(info.path, info.size_bytes, info.is_dir) for info in listing])
         self._packed[path] = _compressed(text.encode())
         return listing
+
+
+def indexed_files(files: pa.Table) -> Mapping[str, Sequence[FileInfo]]:
+    """Files that an index has, with the columns of ``FILES``, by partition."""
+    found: dict[str, list[FileInfo]] = defaultdict(list)
+    for path, name, size in zip(*(files.column(field).to_pylist() for field in FILES.names), strict=True):
+        found[path].append(FileInfo(path=f"{path}/{name}" if path else name, size_bytes=size, is_dir=False))
+    return found
+
+
+def _by_file_id(files: Iterable[FileInfo]) -> Mapping[str, Sequence[FileInfo]]:
+    found: dict[str, list[FileInfo]] = defaultdict(list)
+    for info in files:
+        if not info.is_dir:
+            found[file_id_of(info.name)].append(info)
+    return dict(found)
 
 
 def _in_growing_parts(paths: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -285,15 +323,16 @@ class TableFiles:
     def slices_of(self, groups: Iterable[GroupId]) -> Mapping[GroupId, FileSlice]:
         """The file slices that a snapshot reads of the given file groups, without groups that are not part of it.
 
-        Lists only the partitions of those groups.
+        Looks up the files of those groups alone, and keeps no slices: states after many commits may each be asked for
+        the few groups of one.
         """
-        wanted = set(groups)
-        paths = sorted({path for path, _ in wanted})
+        files = self._listings.files_of(groups)
+        if self._listings.count != self._checked_listings:
+            self._require_nothing_removed(by_index=False)
         return {
             (path, piece.file_id): piece
-            for path, pieces in self._slices_in(paths, of_base_files=False, are_named=True)
-            for piece in pieces
-            if (path, piece.file_id) in wanted
+            for (path, _), of_group in files.items()
+            for piece in self._latest(path, of_group, of_base_files=False)
         }
 
     def has_input(self, piece: FileSlice) -> bool:
@@ -355,14 +394,10 @@ class TableFiles:
         # Only now: after a failure, the next query must not take the same listings for complete.
         self._checked_listings = listings
 
-    def _indexed(self, files: pa.Table) -> tuple[PlainSlices, Mapping[str, list[FileInfo]]]:
+    def _indexed(self, files: pa.Table) -> tuple[PlainSlices, Mapping[str, Sequence[FileInfo]]]:
         """The slices of groups with base files alone, and by partition the files of the other groups."""
         plain, rest = newest_plain_slices(files, self._timeline)
-        others: dict[str, list[FileInfo]] = defaultdict(list)
-        for path, name, size in zip(*(rest.column(field).to_pylist() for field in FILES.names), strict=True):
-            file = FileInfo(path=f"{path}/{name}" if path else name, size_bytes=size, is_dir=False)
-            others[path].append(file)
-        return plain, others
+        return plain, indexed_files(rest)
 
     def _latest(self, path: str, files: Iterable[FileInfo], *, of_base_files: bool) -> list[FileSlice]:
         """The slices that a query reads of the files of a partition, ordered by file id."""

@@ -1,7 +1,7 @@
 import json
 import pickle
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,12 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_bridge import HudiDataset, HudiTable, InstantNotReadableError, QueryError, QueryType, open_reader
+from hudi_bridge.changes.earlier_states import EarlierStates
 from hudi_bridge.changes.split import ChangeSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.splits.file_slice import FileGroup
+from hudi_bridge.splits.file_system_view import TimelineView, build_file_groups
+from hudi_bridge.splits.planner import SplitPlanner
+from hudi_bridge.storage import FileInfo, Storage
 from tests.change_replay import replay_differences
 from tests.golden_cases import golden_history, golden_table
 from tests.table_writer import Row, TableWriter, at, completion_of
@@ -270,6 +274,36 @@ def test_what_has_been_cleaned_names_the_first_readable_range() -> None:
     with pytest.raises(InstantNotReadableError, match="up to"):
         table.changes("earliest", first["commit"])
     assert table.changes("earliest").count_rows() == table.snapshot().count_rows()
+
+
+def test_each_commit_costs_the_file_groups_that_it_has_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"hoodie.table.type": "COPY_ON_WRITE", "hoodie.table.cdc.enabled": "true"}
+    writer = TableWriter(folder=tmp_path / "t", options=options).create()
+    commits = range(1, 21)
+    for number in commits:
+        path = writer.base_file(at(number), [row(f"k{number}", "x")], file_id=f"f{number}-0")
+        writer.commit(at(number), action="commit", wrote=[path])
+    built: list[str] = []
+    kept: list[int] = []
+    planner_of = EarlierStates.up_to
+
+    def counted(path: str, files: Iterable[FileInfo], timeline: TimelineView) -> tuple[FileGroup, ...]:
+        groups = build_file_groups(path, files, timeline)
+        built.extend(group.file_id for group in groups)
+        return groups
+
+    def watched(states: EarlierStates, last_time: str) -> SplitPlanner:
+        planner = planner_of(states, last_time)
+        kept.append(len(states._planners))
+        return planner
+
+    monkeypatch.setattr("hudi_bridge.splits.table_files.build_file_groups", counted)
+    monkeypatch.setattr(EarlierStates, "up_to", watched)
+    changes = writer.open().changes("earliest")
+    assert found(changes) == {f"k{number}": ("i", None, "x") for number in commits}
+    # Before and after each commit.
+    assert sorted(built) == sorted(f"f{number}-0" for number in commits for _ in range(2))
+    assert max(kept) == 2
 
 
 def test_what_a_cleaner_has_left_behind_decides(writer: TableWriter) -> None:

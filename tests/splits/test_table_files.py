@@ -164,3 +164,20 @@ def test_the_timeline_is_listed_again_a_few_times_for_many_partitions(
     # Slices that are known are not checked again.
     assert [one.partition_path for one in files.file_slices(QueryType.SNAPSHOT, columns, None)] == parts
     assert len(again) == 5
+
+
+def test_the_files_of_a_partition_are_looked_up_once_for_the_groups_of_all_states(tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path, partition_fields=("value",)).create()
+    groups = [(f"p{number:02d}", f"f{number:02d}-0") for number in range(20)]
+    for part, file_id in groups:
+        writer.base_file(at(1), [{"id": part, "value": part, "ts": 1}], partition=part, file_id=file_id)
+    writer.commit(at(1))
+    state = open_state(Storage.open(str(tmp_path)), {}, {}, None)
+    index = ListedFiles(state.storage, [part for part, _ in groups])
+    listings = FolderListings(state.storage, index)
+    for _ in range(2):
+        slices = TableFiles(state, listings).slices_of([*groups, ("p00", "f01-0"), ("gone", "f00-0")])
+        assert slices.keys() == set(groups)
+        assert all(f"{file_id}_" in str(slices[part, file_id].base_file) for part, file_id in groups)
+    assert index.asked == [21]
+    assert TableFiles(state, FolderListings(state.storage)).slices_of(groups) == slices
