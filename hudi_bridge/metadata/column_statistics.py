@@ -6,7 +6,7 @@ which one is not null, or none if the file has no value.
 Source: ``HoodieMetadataColumnStats`` and ``HoodieTableMetadataUtil.mergeColumnStatsRecords``.
 """
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,45 @@ VALUE_TYPES: dict[str, Any] = {
 
 VALUE = pa.struct([pa.field(name, kind) for name, kind in VALUE_TYPES.items()])
 COUNTS = ("value_count", "null_count", "total_size", "total_uncompressed_size")
+_LEAST_SIZE_LEFT_OUT = 2_048
+"""Of a column whose longest value has fewer bytes, parquet-mr leaves no statistics out."""
+
+
+class CountedNulls(NamedTuple):
+    """Whether what statistics count as nulls are nulls, for each row: two masks.
+
+    The first is for statistics without a range, and says whether there are no values. The second is for statistics with
+    a range, and says whether it holds all values.
+    """
+
+    without_range: npt.NDArray[np.bool_]
+    with_range: npt.NDArray[np.bool_]
+
+
+def counted_nulls(statistics: pa.Table, kind: pa.DataType, *, of_files: bool) -> CountedNulls:
+    """Whether what statistics of columns of a type count as nulls are nulls; ``of_files`` or of partitions.
+
+    They are taken from the footers of Parquet files. Where a row group has none, Hudi counts all its values as nulls.
+    parquet-mr has none for texts whose least and greatest value have 4,096 bytes or more together, for INT96, and, as
+    written before 1.10, for all texts. Only of whole numbers and dates has it always written some.
+
+    Log files have a size of 0 if their values were counted from the records. A partition may have files of any writer,
+    so the size of its column tells nothing.
+
+    Source: ``ParquetUtils.readColumnStatsFromMetadata``, ``HoodieTableMetadataUtil.collectColumnRangeMetadata`` and
+    ``HoodieColumnRangeMetadata.merge`` of Hudi; ``ParquetMetadataConverter.MAX_STATS_SIZE`` of parquet-mr.
+    """
+    if pa.types.is_integer(kind) or pa.types.is_date(kind):
+        return CountedNulls(*np.ones((2, len(statistics)), np.bool_))
+    if not of_files:
+        return CountedNulls(*np.zeros((2, len(statistics)), np.bool_))
+    sizes: Any = statistics.column("total_uncompressed_size").fill_null(-1)
+    size = sizes.to_numpy()
+    is_log: Any = pc.starts_with(statistics.column("file_name"), ".").fill_null(fill_value=False)
+    counted = is_log.to_numpy() & (size == 0)
+    # All row groups of a file have the same writer, and the same type.
+    is_whole = ((size > 0) & (size < _LEAST_SIZE_LEFT_OUT)) | (not pa.types.is_string(kind))
+    return CountedNulls(counted, counted | is_whole)
 
 
 def plain_values(wrapped: Array) -> Array:

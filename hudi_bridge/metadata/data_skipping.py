@@ -6,6 +6,7 @@ from one of them, so it lies in one of their ranges. What that cannot be said of
     floating-point columns  of a base file with a NaN, the stats have 0.0 as both ends, whatever the others are
     evolved columns         a file's column of that name may be another one, if columns have ids
     rows by user payloads   they may have values that no file has
+    texts and times         values may be counted as nulls, and be in no range (``counted_nulls``)
 
 Source: ``DataSkippingUtils`` and ``HoodieFileIndex`` of Hudi.
 """
@@ -20,9 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.metadata.column_statistics import VALUE_TYPES
+from hudi_bridge.metadata.column_statistics import VALUE_TYPES, counted_nulls
 from hudi_bridge.metadata.index_ids import column_id, file_id, partition_id
-from hudi_bridge.metadata.record_kinds import COLUMN_STATS, KEY, PARTITION_STATS
+from hudi_bridge.metadata.record_kinds import COLUMN_STATS, EXPRESSION_INDEX, KEY, PARTITION_STATS
 from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.schema.julian import widened
 from hudi_bridge.schema.meta_columns import META_COLUMNS, RECORD_KEY_COLUMN
@@ -135,7 +136,8 @@ def partitions_that_may_pass(
         kind = context.schema.field(column).type
         stats = _partition_stats(table, column, of_paths)
         start, counts = column_id(column), _counts(stats)
-        known = dict(zip((key.removeprefix(start) for key in counts), _ranges(stats, kind), strict=True))
+        ranges = _ranges(stats, kind, PARTITION_STATS)
+        known = dict(zip((key.removeprefix(start) for key in counts), ranges, strict=True))
         for path, partition in of_paths.items():
             values = known.get(partition)
             expected = counted.get(f"{column_id(RECORD_KEY_COLUMN)}{partition}")
@@ -208,7 +210,7 @@ def _ranges_of_files(
     kept: Sequence[_Range | None] | None = table.kept.get(question)
     if kept is None:
         stats = stats_of_files(table, column, keys, partition)
-        ranges = _ranges(stats, kind)
+        ranges = _ranges(stats, kind, partition)
         places = pc.index_in(pa.array(keys, pa.string()), stats.column(KEY).combine_chunks()).to_pylist()
         kept = [None if place is None else ranges[place] for place in places]
         table.kept.put(question, kept, _BYTES_OF_RANGE * len(keys))
@@ -256,17 +258,21 @@ def _wrappers(kind: pa.DataType) -> tuple[str, ...]:
     return ()
 
 
-def _ranges(stats: pa.Table, kind: pa.DataType) -> "list[_Range | None]":
-    """The ranges of values of files, None where they are not known."""
+def _ranges(stats: pa.Table, kind: pa.DataType, partition: str) -> "list[_Range | None]":
+    """The ranges of values of files or partitions, None where they are not known, by stats of a metadata partition."""
     lows, highs = _ends(stats.column("min_value"), kind, min), _ends(stats.column("max_value"), kind, max)
     counts = zip(stats.column("value_count").to_pylist(), stats.column("null_count").to_pylist(), strict=True)
     found: list[_Range | None] = []
-    for low, high, (values, nulls) in zip(lows, highs, counts, strict=True):
+    for low, high, (values, nulls), is_empty, is_whole in zip(
+        lows, highs, counts, *_sure_nulls(stats, kind, partition), strict=True
+    ):
         if low is None or high is None:
             # Column stats count nulls among the values, expression indexes do not.
-            has_none = values is not None and values in (0, nulls)
+            has_none = values is not None and (values == 0 or (values == nulls and is_empty))
             found.append(_Range(None, None, bool(values or nulls)) if has_none else None)
-        elif isinstance(low, str) and max(low + high, default="") >= _FIRST_THAT_DIFFERS:
+        elif (nulls != 0 and not is_whole) or (
+            isinstance(low, str) and max(low + high, default="") >= _FIRST_THAT_DIFFERS
+        ):
             found.append(None)
         elif pa.types.is_date32(kind) or pa.types.is_timestamp(kind):
             # They are of the values as stored, and do not tell of which calendar these are.
@@ -274,6 +280,14 @@ def _ranges(stats: pa.Table, kind: pa.DataType) -> "list[_Range | None]":
         else:
             found.append(_Range(low, high, nulls != 0))
     return found
+
+
+def _sure_nulls(stats: pa.Table, kind: pa.DataType, partition: str) -> Sequence[Sequence[bool]]:
+    """Whether what stats count as nulls are nulls: of each row without a range, and of each with one."""
+    if partition.startswith(EXPRESSION_INDEX):
+        # Results are counted by Spark, as ``SparkMetadataWriterUtils`` computes them.
+        return [[True] * len(stats)] * 2
+    return [mask.tolist() for mask in counted_nulls(stats, kind, of_files=partition == COLUMN_STATS)]
 
 
 def _ends(values: "pa.ChunkedArray[Any]", kind: pa.DataType, choose: Callable[[Iterable[Any]], Any]) -> list[Any]:

@@ -14,6 +14,7 @@ from hudi_bridge.dispatch import open_reader
 from hudi_bridge.metadata import data_skipping
 from hudi_bridge.metadata.column_statistics import VALUE
 from hudi_bridge.metadata.data_skipping import skippable_columns, splits_that_may_pass
+from hudi_bridge.metadata.record_kinds import COLUMN_STATS, PARTITION_STATS
 from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.table import HudiTable
@@ -164,11 +165,86 @@ def test_values_of_another_type_than_the_column_give_no_range() -> None:
     assert data_skipping._ends(pa.chunked_array([with_text]), pa.int64(), max) == [None, None, None]
 
 
+def stats_of(columns: dict[str, Any]) -> pa.Table:
+    """Stats of a base file with three values, but for some columns."""
+    others = {"file_name": ["f-0_1-0-0_1.parquet"], "value_count": [3], "total_uncompressed_size": [99]}
+    return pa.table(others | columns)
+
+
+TEXT, TIME, NUMBER, DAY = pa.string(), pa.timestamp("us", "UTC"), pa.int64(), pa.date32()
+LOW: dict[Any, dict[str, Any]] = {
+    TEXT: {"string": "a"},
+    TIME: {"timestamp_micros": 0},
+    NUMBER: {"long": 0},
+    DAY: {"date": 0},
+}
+LOG, BASE = ".f-0_1.log.1_0-0-0", "f-0_1-0-0_1.parquet"
+EXPRESSION_STATS = "expr_index_x"
+
+
+@pytest.mark.parametrize(
+    ("partition", "kind", "file", "size", "are_nulls", "is_whole"),
+    [
+        (COLUMN_STATS, TEXT, BASE, 5_000, False, False),
+        (COLUMN_STATS, TEXT, BASE, 2_048, False, False),
+        (COLUMN_STATS, TEXT, BASE, 2_047, False, True),
+        (COLUMN_STATS, TEXT, BASE, 0, False, False),
+        (COLUMN_STATS, TEXT, BASE, -1, False, False),
+        (COLUMN_STATS, TEXT, BASE, None, False, False),
+        # Flink has the stats of Parquet blocks from their footers; all other logs are counted, and have no size.
+        (COLUMN_STATS, TEXT, LOG, 5_000, False, False),
+        (COLUMN_STATS, TEXT, LOG, 0, True, True),
+        (COLUMN_STATS, TIME, LOG, 0, True, True),
+        # All values of a file are INT96, or none.
+        (COLUMN_STATS, TIME, BASE, 5_000, False, True),
+        (COLUMN_STATS, NUMBER, BASE, 5_000, True, True),
+        (COLUMN_STATS, DAY, BASE, 5_000, True, True),
+        (PARTITION_STATS, TEXT, "p", 99, False, False),
+        (PARTITION_STATS, TEXT, "p", 0, False, False),
+        (PARTITION_STATS, TIME, "p", 99, False, False),
+        (PARTITION_STATS, NUMBER, "p", 5_000, True, True),
+        (EXPRESSION_STATS, TEXT, BASE, 5_000, True, True),
+    ],
+)
+def test_values_that_count_as_nulls_are_values_unless_it_is_sure(
+    partition: str, kind: pa.DataType, file: str, size: int | None, *, are_nulls: bool, is_whole: bool
+) -> None:
+    def range_of(values: int, nulls: int | None, end: dict[str, Any]) -> Any:
+        ends = pa.array([end], VALUE)
+        columns = {"file_name": [file], "value_count": [values], "null_count": pa.array([nulls], pa.int64())}
+        size_column = {"total_uncompressed_size": pa.array([size], pa.int64())}
+        stats = stats_of({**columns, **size_column, "min_value": ends, "max_value": ends})
+        return data_skipping._ranges(stats, kind, partition)[0]
+
+    assert (range_of(3, 3, {}) is not None) == are_nulls
+    assert (range_of(3, 1, LOW[kind]) is not None) == is_whole
+    assert (range_of(3, None, LOW[kind]) is not None) == is_whole
+    assert range_of(3, 0, LOW[kind]) is not None
+    assert range_of(3, 1, {}) is None
+    assert range_of(0, 0, {}) == (None, None, False)
+
+
+@pytest.mark.parametrize("name", ["f_long_strings_120", "f_long_texts_partitions_120", "f_long_texts_row_groups_120"])
+@pytest.mark.parametrize("query", ["snapshot", "read_optimized"])
+def test_conditions_on_long_texts_lose_no_row(name: str, query: str) -> None:
+    def asked(row_filter: pc.Expression | None) -> pa.Table:
+        dataset = getattr(HudiTable.open(golden_table(name)), query)()
+        rows: pa.Table = dataset.to_table(filter=row_filter)
+        return rows
+
+    text, rows = pc.field("s"), asked(None)
+    values = sorted(filter(None, rows.column("s").to_pylist()))
+    row_filters: list[Any] = [text.is_valid(), text.is_null(), text > "c", pc.starts_with(text, values[-1][:1])]
+    row_filters += [pc.utf8_length(text) > 5, text == values[0], text == values[-1], text < values[1]]
+    for row_filter in row_filters:
+        assert asked(row_filter).num_rows == rows.filter(row_filter).num_rows
+
+
 def test_ranges_of_early_dates_hold_them_in_both_calendars() -> None:
     def range_of(kind: pa.DataType, member: str, low: int, high: int) -> tuple[int, int]:
         ends = {"min_value": pa.array([{member: low}], VALUE), "max_value": pa.array([{member: high}], VALUE)}
-        stats = pa.table({**ends, "value_count": [3], "null_count": [0]})
-        ((least, greatest, _),) = data_skipping._ranges(stats, kind)  # type: ignore[misc]
+        stats = stats_of({**ends, "null_count": [0]})
+        ((least, greatest, _),) = data_skipping._ranges(stats, kind, COLUMN_STATS)  # type: ignore[misc]
         return least, greatest
 
     # 0001-01-01 to 1582-10-04 of the Julian calendar.

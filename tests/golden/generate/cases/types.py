@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from tests.golden.generate.cases.stories import tell_story
-from tests.golden.generate.options import BLOCK_FORMAT, ORDERING, PARTITION_PATH, RECORD_KEY
+from tests.golden.generate.options import BLOCK_FORMAT, ORDERING, PARTITION_PATH, RECORD_KEY, SMALL_FILES, TABLE_TYPE
 from tests.golden.generate.registry import case
 from tests.golden.generate.writer import Writer
 
@@ -202,6 +202,31 @@ def f_long(w: Writer) -> None:
     w.write(rows(range(12), 1), "bulk_insert")
     w.write(rows(range(0, 12, 2), 2))
     w.write(rows(range(0, 12, 3), 3))
+
+
+@case("f_long_texts_row_groups_120", "1.2.0", "column stats of a file of two row groups, of which one has long texts")
+def f_long_texts_row_groups(w: Writer) -> None:
+    w.options |= {TABLE_TYPE: "COPY_ON_WRITE", "hoodie.parquet.block.size": 1 << 16}
+    rows = ((f"k{key:03}", "p", 1, "w" * (3000 + key) if key < 100 else f"b{key}") for key in range(150))
+    w.write(w.frame(rows, "id string, part string, ts bigint, s string"), "bulk_insert")
+    _ask_of_texts(w)
+
+
+@case("f_long_texts_partitions_120", "1.2.0", "stats of partitions with a file of long texts and a file of short ones")
+def f_long_texts_partitions(w: Writer) -> None:
+    w.options |= {TABLE_TYPE: "COPY_ON_WRITE", SMALL_FILES: 0}
+    for ts, text in ((1, "long" * 700), (2, "a")):
+        rows = ((f"k{key}{ts}", f"p{key}", ts, f"{text}{key}") for key in range(9))
+        w.write(w.frame(rows, "id string, part string, ts bigint, s string"), "insert")
+    _ask_of_texts(w)
+
+
+def _ask_of_texts(w: Writer) -> None:
+    """Asks for texts of a range, and for all, so that Hudi reads all files: it trusts such stats, and loses rows."""
+    w.questions.time_travels = 0
+    w.questions.incremental = False
+    w.questions.ask_filtered("concat(s, '') > 'c'", "pc.field('s') > 'c'", "s > 'c'")
+    w.questions.ask_filtered("concat(s, '') is not null", "pc.field('s').is_valid()", "s is not null")
 
 
 @case("f_case_names_120", "1.2.0", "column names with upper case, digits, underscores, keywords")
