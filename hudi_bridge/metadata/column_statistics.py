@@ -65,8 +65,8 @@ def counted_nulls(statistics: pa.Table, kind: pa.DataType, *, of_files: bool) ->
         return CountedNulls(*np.ones((2, len(statistics)), np.bool_))
     if not of_files:
         return CountedNulls(*np.zeros((2, len(statistics)), np.bool_))
-    sizes: Any = statistics.column("total_uncompressed_size").fill_null(-1)
-    size = sizes.to_numpy()
+    sizes: Any = statistics.column("total_uncompressed_size")
+    size = sizes.fill_null(-1).to_numpy()
     is_log: Any = pc.starts_with(statistics.column("file_name"), ".").fill_null(fill_value=False)
     counted = is_log.to_numpy() & (size == 0)
     # All row groups of a file have the same writer, and the same type.

@@ -27,7 +27,8 @@ _FIRST_THAT_DIFFERS = r"[\x{E000}-\x{10FFFF}]"
 def key_ranges(table: MetadataTable, files: Sequence[FileName]) -> pa.Table:
     """The ranges of the record keys of base files, in their order, as ``KEY_RANGES``.
 
-    Whatever order the writer compared keys by, they are also ranges in the order of UTF-8 bytes.
+    Whatever order the writer compared keys by, they are also ranges in the order of UTF-8 bytes. No key is null.
+    So what is counted as nulls are the keys of row groups without statistics (``counted_nulls``): the range is unknown.
 
     Raises:
         CorruptTableError: the column stats are damaged.
@@ -38,7 +39,8 @@ def key_ranges(table: MetadataTable, files: Sequence[FileName]) -> pa.Table:
     stats = stats_of_files(table, RECORD_KEY_COLUMN, keys)
     ends: list[Any] = [pc.struct_field(stats.column(f"{end}_value"), "string") for end in ("min", "max")]
     other_orders = pc.or_(*(pc.match_substring_regex(end, _FIRST_THAT_DIFFERS) for end in ends))
-    is_known = pc.invert(other_orders).fill_null(fill_value=False)
+    is_whole: Any = pc.equal(stats.column("null_count"), pa.scalar(0, pa.int64()))
+    is_known: Any = pc.and_(pc.invert(other_orders), is_whole).fill_null(fill_value=False)
     known = pa.table([pc.if_else(is_known, end, None) for end in ends], schema=KEY_RANGES)
     return known.take(pc.index_in(pa.array(keys, pa.string()), stats.column(KEY).combine_chunks()))
 

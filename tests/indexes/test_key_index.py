@@ -17,7 +17,9 @@ from hudi_bridge.dispatch import open_reader
 from hudi_bridge.indexes import key_index
 from hudi_bridge.indexes.key_index import KeyIndexOfTable
 from hudi_bridge.indexes.wanted_keys import WantedKeys
-from hudi_bridge.metadata.key_statistics import KEY_RANGES
+from hudi_bridge.metadata import key_statistics
+from hudi_bridge.metadata.column_statistics import VALUE
+from hudi_bridge.metadata.key_statistics import KEY_RANGES, key_ranges
 from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.options import METADATA_TABLE_KEY
 from hudi_bridge.table import HudiTable
@@ -119,6 +121,20 @@ def test_a_range_in_which_orders_differ_is_not_known(monkeypatch: pytest.MonkeyP
     ends = {"low": pa.array([None] * len(files.splits), pa.string()), "high": pa.nulls(len(files.splits), pa.string())}
     monkeypatch.setattr(key_index, "key_ranges", lambda *_: pa.table(ends, schema=KEY_RANGES))
     assert set(files.may_hold(["zzz"])) == {None}
+
+
+@pytest.mark.parametrize(("nulls", "known"), [(0, ("k1", "k5")), (3, (None, None)), (None, (None, None))])
+def test_a_range_without_all_row_groups_is_not_known(
+    monkeypatch: pytest.MonkeyPatch, nulls: int | None, known: tuple[str | None, str | None]
+) -> None:
+    def stats(_table: MetadataTable, _column: str, keys: Sequence[str]) -> pa.Table:
+        ends = {f"{end}_value": pa.array([{"string": key}], VALUE) for end, key in (("min", "k1"), ("max", "k5"))}
+        return pa.table({"key": keys, "null_count": pa.array([nulls], pa.int64()), **ends})
+
+    monkeypatch.setattr(key_statistics, "stats_of_files", stats)
+    table = MetadataTable(HudiTable.open(golden_table("h_column_stats_120"))._state)
+    (found,) = key_ranges(table, [("a", "f.parquet")]).to_pylist()
+    assert tuple(found.values()) == known
 
 
 @pytest.mark.parametrize("partition", ["bloom_filters", "column_stats"])
