@@ -5,7 +5,7 @@ checks of other parts go on.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
@@ -47,6 +47,8 @@ from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.timeline import Timeline
 
 _AT_ONCE = 16
+_LEAST_SIZE_WITH_VALUES = 2_048
+"""Of a column in a row group that is more than nulls; parquet-mr leaves the statistics of longer texts out."""
 _Read = TypeVar("_Read")
 Range: TypeAlias = tuple[Any, Any]
 """The least and the greatest value of a column."""
@@ -98,7 +100,8 @@ class DataFile:
 class Footer:
     """What the footer of a base file says; ``entries`` are its keys and values, ``ranges`` those of its columns.
 
-    The ranges are read for a deep examination only.
+    The ranges are read for a deep examination only, and so are the columns ``without_ranges``: those of which a row
+    group has no statistics, although it has values.
     """
 
     rows: int
@@ -106,6 +109,7 @@ class Footer:
     entries: Mapping[str, str]
     newest_commit: str | None
     ranges: Mapping[str, Range]
+    without_ranges: Collection[str]
 
 
 class Examined:
@@ -371,6 +375,7 @@ def _read_footer(storage: Storage, path: str, size_bytes: int, *, with_ranges: b
                 entries=entries,
                 newest_commit=_newest_commit(metadata),
                 ranges=_ranges(metadata, LegacyDates.of(metadata, schema, path)) if with_ranges else {},
+                without_ranges=_without_ranges(metadata) if with_ranges else (),
             )
     except FileNotFoundError:
         raise
@@ -408,3 +413,15 @@ def _ranges(metadata: pq.FileMetaData, legacy_dates: LegacyDates | None) -> Mapp
             earlier = found.get(path, (least, greatest))
             found[path] = (min(least, earlier[0]), max(greatest, earlier[1]))
     return found
+
+
+def _without_ranges(metadata: pq.FileMetaData) -> Collection[str]:
+    """The columns that are too large for nulls alone in a row group, and have no statistics there, even of nulls."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    chunks = [chunk for group in groups for chunk in map(group.column, range(group.num_columns))]
+    large = [chunk for chunk in chunks if chunk.total_uncompressed_size >= _LEAST_SIZE_WITH_VALUES]
+    return {chunk.path_in_schema for chunk in large if not _has_statistics(chunk.statistics)}
+
+
+def _has_statistics(statistics: Any) -> bool:  # noqa: ANN401 - the stubs lack fields
+    return statistics is not None and (statistics.has_min_max or statistics.has_null_count)

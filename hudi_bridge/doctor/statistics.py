@@ -26,6 +26,7 @@ def column_stats(examined: Examined) -> Iterator[Finding]:
         ranges = _ranges_of_files(examined, table, COLUMN_STATS)
         for path, column, known, stored in _too_narrow(examined, ranges):
             yield _finding(_CHECK, COLUMN_STATS, path, f"values of {quoted(column)}", known, stored)
+        yield from _of_too_few_values(examined, ranges, _CHECK, COLUMN_STATS)
 
 
 def partition_stats(examined: Examined) -> Iterator[Finding]:
@@ -42,6 +43,7 @@ def partition_stats(examined: Examined) -> Iterator[Finding]:
         yield _finding(
             _OF_PARTITIONS, PARTITION_STATS, path, f"values of {quoted(column)} in its partition", known, stored
         )
+    yield from _of_too_few_values(examined, ranges, _OF_PARTITIONS, PARTITION_STATS)
 
 
 def expression_stats(examined: Examined) -> Iterator[Finding]:
@@ -87,9 +89,13 @@ def _ranges_of_files(examined: Examined, table: MetadataTable, index: str) -> Ma
 
 
 def _add_ranges(found: dict[str, dict[str, Range]], rows: pa.Table) -> None:
-    columns = (rows.column(name).to_pylist() for name in ("file_name", "column", "min_value", "max_value"))
-    for name, column, least, greatest in zip(*columns, strict=True):
-        found.setdefault(name, {})[column] = (_plain(least), _plain(greatest))
+    """Adds the ranges that are known, by name and column; both ends are None of nulls alone."""
+    names = ("file_name", "column", "min_value", "max_value", "value_count", "null_count")
+    columns = (rows.column(name).to_pylist() for name in names)
+    for name, column, least, greatest, values, nulls in zip(*columns, strict=True):
+        ends = _plain(least), _plain(greatest)
+        if None not in ends or (values and values == nulls):
+            found.setdefault(name, {})[column] = ends
 
 
 def _too_narrow(
@@ -102,6 +108,27 @@ def _too_narrow(
             known = of_columns.get(column, (None, None))
             if _leaves_out(known, stored):
                 yield path, column, known, stored
+
+
+def _of_too_few_values(
+    examined: Examined, ranges: Mapping[str, Mapping[str, Range]], check: str, index: str
+) -> Iterator[Finding]:
+    """The base files and columns of which a footer has no range for some values, which Hudi has counted as nulls."""
+    for path, of_columns in sorted(ranges.items()):
+        footer = examined.footers.get(path)
+        if footer is None or isinstance(footer, HudiReadError):
+            continue
+        for column in sorted(of_columns.keys() & footer.without_ranges):
+            least, greatest = of_columns[column]
+            known = "only nulls" if least is None else f"values from {quoted(least)} to {quoted(greatest)}"
+            yield Finding(
+                severity=Severity.WARNING,
+                check=check,
+                path=path,
+                found=f"in {index} {known} of {quoted(column)}",
+                expected="no range, as the footer of the file has no statistics for some of the values",
+                remedy="filters on the column leave out rows in Hudi, unless hoodie.enable.data.skipping is false",
+            )
 
 
 def _finding(check: str, index: str, path: str, what: str, known: Range, stored: Range) -> Finding:

@@ -598,3 +598,20 @@ def test_a_diagnosis_as_table_and_text(tmp_path: Path) -> None:
     document = json.loads(diagnosis.to_json())
     assert (document["worst"], document["findings"][0]["check"]) == ("error", rows.column("check")[0].as_py())
     assert str(diagnosis.findings[0]).startswith("error log-blocks: .f1-0_")
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "found", "files"),
+    [
+        ("f_long_strings_120", "column-stats", "in column_stats only nulls of 's'", 2),
+        ("f_long_texts_row_groups_120", "column-stats", "in column_stats values from 'b100' to 'b149' of 's'", 1),
+        ("f_long_texts_row_groups_120", "partition-stats", "in partition_stats values from 'b100' to 'b149' of 's'", 1),
+        ("f_long_texts_partitions_120", "partition-stats", "in partition_stats values from 'a3' to 'a3' of 's'", 1),
+    ],
+)
+def test_values_that_hudi_counts_as_nulls_are_told(name: str, check: str, found: str, files: int) -> None:
+    findings = examine(golden_table(name), deep=True).findings
+    told = [finding for finding in findings if (finding.check, finding.found) == (check, found)]
+    assert [finding.severity for finding in told] == [Severity.WARNING] * files
+    assert not [one for one in findings if one.check == check and one.severity > Severity.WARNING]
+    assert not [one for one in findings if one.check == check and "'allnull'" in one.found]
