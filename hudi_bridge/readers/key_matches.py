@@ -43,6 +43,7 @@ class KeyMatchFinder:
         self._merger = merger
         self._ordering = rule.ordering_fields if rule.orders_base else ()
         self._commit_times = sorted(context.commit_times or ()) if context.filters_base_rows_before_merge else None
+        self._merged_groups = _groups_merged_by_0x(base, context)
         self._by_position = merger.log_records.base_positions is not None
         self._keys = base.view(context.key_columns)
         self.columns = matched_columns(rule, context, by_position=self._by_position)
@@ -94,15 +95,17 @@ class KeyMatchFinder:
         return self._match(self._columns.evolve(stored), start)
 
     def _match(self, rows: pa.RecordBatch, start: int) -> KeyMatches:
+        in_range = self._in_range(rows, np.arange(start, start + rows.num_rows))
         if not self._by_position:
-            return self._match_keys(rows)
-        return self._merger.match_positions(start, rows.num_rows, self._ordering_of(rows), self._in_range(rows))
+            return self._match_keys(rows, in_range)
+        return self._merger.match_positions(start, rows.num_rows, self._ordering_of(rows), in_range)
 
     def match_candidates(self, rows: pa.RecordBatch, positions: Positions) -> KeyMatches:
         """The matches of the base rows at ascending ``positions``, given all that is matched and the record keys."""
+        in_range = self._in_range(rows, positions)
         if not self._by_position:
-            return self._match_keys(rows)
-        matches = self._merger.match_chosen(positions, self._ordering_of(rows), self._in_range(rows))
+            return self._match_keys(rows, in_range)
+        matches = self._merger.match_chosen(positions, self._ordering_of(rows), in_range)
         self._require_equal_keys(rows, matches)
         return matches
 
@@ -121,8 +124,8 @@ class KeyMatchFinder:
             found = f"the position {position} in the logs for the record key {key!r}"
             raise CorruptLogFileError(self._base.path, None, found, "the position of a row of this key")
 
-    def _match_keys(self, rows: pa.RecordBatch) -> KeyMatches:
-        keys, in_range = record_keys(rows, self._context), self._in_range(rows)
+    def _match_keys(self, rows: pa.RecordBatch, in_range: Booleans | None) -> KeyMatches:
+        keys = record_keys(rows, self._context)
         if in_range is not None:
             # A row without a key matches nothing.
             keys = pc.if_else(pa.array(in_range), keys, pa.scalar(None, keys.type))
@@ -131,8 +134,11 @@ class KeyMatchFinder:
     def _ordering_of(self, rows: pa.RecordBatch) -> Sequence[Column]:
         return [ordering_values(name, rows) for name in self._ordering]
 
-    def _in_range(self, rows: pa.RecordBatch) -> Booleans | None:
-        """Which base rows are merged; None for all."""
+    def _in_range(self, rows: pa.RecordBatch, positions: Positions) -> Booleans | None:
+        """Which base rows, at these ascending positions, are merged; None for all."""
+        if self._merged_groups is not None:
+            groups = np.searchsorted(self._base.row_group_starts, positions, side="right") - 1
+            return self._merged_groups[groups]
         if self._commit_times is None:
             return None
         return as_booleans(pc.is_in(rows.column(COMMIT_TIME_COLUMN), pa.array(self._commit_times, pa.string())))
@@ -172,6 +178,22 @@ class KeyMatchFinder:
                 waiting = []
         if waiting:
             yield pa.concat_batches(waiting)  # type: ignore[attr-defined]
+
+
+def _groups_merged_by_0x(base: OpenBaseFile, context: ReadContext) -> Booleans | None:
+    """Which row groups of a base file an incremental query of Hudi 0.x merges with the logs; None for all.
+
+    Its bounds are a filter of the Parquet reader, which passes over row groups without a commit time between them.
+
+    Source: ``MergeOnReadIncrementalRelation.composeRDD``, ``HoodieIncrementalRelationTrait`` of 0.x.
+    """
+    times = context.commit_times
+    if not times or context.filters_base_rows_before_merge:
+        return None
+    first, last = min(times), max(times)
+    ranges = (base.text_range(group, COMMIT_TIME_COLUMN) for group in base.row_groups)
+    merged = np.array([known is None or (known[0] <= last and first <= known[1]) for known in ranges], dtype=np.bool_)
+    return None if merged.all() else merged
 
 
 class MatchedBatches:

@@ -26,6 +26,7 @@ from tests.table_writer import Row, TableWriter, at, completion_of, sorted_colum
 
 EVENT_TIME = {"hoodie.record.merge.mode": "EVENT_TIME_ORDERING"}
 IGNORE_DEFAULTS = EVENT_TIME | {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}
+DEFAULT_PAYLOAD = {"hoodie.compaction.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"}
 PARTIAL_PAYLOAD = {"hoodie.compaction.payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload"}
 
 
@@ -97,6 +98,32 @@ def test_an_empty_range_has_the_columns_of_the_table(two_commits: TableWriter) -
     assert found.to_table().schema == two_commits.arrow_schema
     assert (found.count_rows(), list(found.splits())) == (0, [])
     assert TableWriter(folder=two_commits.folder / "new").create().open().incremental("000").to_table().num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("version", "options", "expected"),
+    [
+        (6, DEFAULT_PAYLOAD, [("before0", "late"), ("earlier0", "late"), ("within1", "base")]),
+        (9, EVENT_TIME, [("before0", "late"), ("earlier0", "late"), ("within0", "late"), ("within1", "base")]),
+    ],
+)
+def test_up_to_1_0_base_rows_of_before_the_range_are_merged_if_their_row_group_has_one_of_it(
+    tmp_path: Path, version: int, options: Mapping[str, str], expected: list[tuple[str, str]]
+) -> None:
+    table = writer(tmp_path / "t", version, options)
+    groups = {"before": at(1), "earlier": at(2), "within": at(4)}
+    rows = [
+        row(f"{name}{number}", 5, "base", (at(1), last)[number]) for name, last in groups.items() for number in (0, 1)
+    ]
+    path = table.base_file(at(5), rows, row_group_size=2)
+    for instant in groups.values():
+        table.commit(instant)
+    table.commit(at(5), action="commit", wrote=[path])
+    log(table, at(6), [row(f"{name}0", 1, "late") for name in groups], base_instant=at(5))
+    found = table.open().incremental(place(table, at(2)))
+    assert values(found) == expected
+    late = found.to_table(columns=["id", "value"], filter=pc.field("value") == "late").num_rows
+    assert late == sum(value == "late" for _, value in expected)
 
 
 def test_deleted_rows_are_absent(tmp_path: Path) -> None:
