@@ -33,6 +33,8 @@ def ordering_ranks(columns: Sequence[Column], rows: int, rule: MergeRule, *, aga
         columns = [part for column in columns for part in _sequence_parts(column)]
         if against_base:
             columns.append(pa.array(np.arange(rows) >= rows // 2).cast(pa.int8()))
+    if against_base:
+        columns = [column for column in columns if rule.compares_with_base(column.type)]
     if rule.precedence.orders_as_0x:
         columns = [part for column in columns for part in _parts_in_0x(column, against_base=against_base)]
     ranks = np.zeros(rows, dtype=np.int64)

@@ -211,6 +211,15 @@ class MergeRule:
         """Whether ordering values decide between a log version and the base row."""
         return HIGHER in self.precedence.over_base_row or self.precedence.asks_about_deletes
 
+    def compares_with_base(self, kind: pa.DataType) -> bool:
+        """Whether ordering values of the type decide between a row of the logs and the base row where others do.
+
+        ``PartialUpdateAvroPayload`` of 0.x compares only values of the same Java class: that of a log record as Avro
+        has it, and that of the base row as a BigDecimal or a LocalDate (``isRecordNewer``).
+        """
+        of_one_class = self.fill is FieldFill.NULLS and self.precedence.orders_as_0x
+        return not (of_one_class and (pa.types.is_decimal(kind) or pa.types.is_date(kind)))
+
     @property
     def base_may_win(self) -> bool:
         """Whether a base row may win over a log version."""

@@ -33,6 +33,7 @@ from hudi_bridge.trace.versions import RecordVersion, ordering_text
 
 _COMMIT_TIME = "commit-time ordering: the later one"
 _LATER = "the later one, whatever its ordering"
+_REPLACES_BASE = "the log replaces the base row, whatever its ordering"
 _LATE_DELETE = "a delete in the log, whatever its ordering"
 
 
@@ -152,7 +153,8 @@ class _Fold:
         of_base: tuple[object, ...] = ()
         if precedence.over_base_row[what] == HIGHER:
             of_log, of_base = _ranks_against_base(values, base, self._rule)
-            reason = _comparison(log, of_log, base, of_base)
+            is_compared = all(self._rule.compares_with_base(column.type) for column in values)
+            reason = _comparison(log, of_log, base, of_base) if is_compared else _REPLACES_BASE
         else:
             reason = _reason_against_base(self._rule, log, what)
         wins = log_replaces_base(precedence.over_base_row, of_base, (of_log, is_delete, log.always_deletes))
@@ -252,7 +254,7 @@ def _reason_against_base(rule: MergeRule, log: RecordVersion, what: int) -> str:
     if rule.payload is not None:
         return _combined(rule) if what == ROW else _LATE_DELETE
     replaces = rule.precedence.over_base_row[ROW] == LATER
-    return "the log replaces the base row, whatever its ordering" if replaces else _LATE_DELETE
+    return _REPLACES_BASE if replaces else _LATE_DELETE
 
 
 def _unordered_delete(rule: MergeRule, delete: RecordVersion) -> str:

@@ -16,7 +16,7 @@ from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.merge.ordering import is_lower
 from hudi_bridge.merge.ranks import ordering_ranks
-from hudi_bridge.merge.rules import DEFAULT_PAYLOAD, EVENT_TIME, MergeRule
+from hudi_bridge.merge.rules import DEFAULT_PAYLOAD, EVENT_TIME, FieldFill, MergeRule
 from tests.strength import examples
 
 NULLS_AS_ZERO = MergeRule(precedence=EVENT_TIME, ordering_fields=("o",))
@@ -138,6 +138,25 @@ def test_0x_compares_what_avro_stores(
         column = values.dictionary_encode() if is_dictionary else values
         ranks = ordering_ranks([column], len(column), NULLS_LOWEST, against_base=against_base).tolist()
         assert all(one < other for one, other in itertools.pairwise(ranks))
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "is_compared"),
+    [
+        (pa.decimal128(10, 2), [3, 5], False),
+        (pa.date32(), [dt.date(2026, 1, 1), dt.date(2026, 1, 2)], False),
+        (pa.int64(), [3, 5], True),
+        (pa.string(), ["3", "5"], True),
+    ],
+)
+def test_partial_update_of_0x_compares_values_of_one_class_with_base_rows(
+    kind: pa.DataType, values: list[Any], *, is_compared: bool
+) -> None:
+    rule = MergeRule(precedence=DEFAULT_PAYLOAD, ordering_fields=("o",), fill=FieldFill.NULLS)
+    of_log, of_base = ordering_ranks([pa.array(values, kind)], 2, rule, against_base=True).tolist()
+    assert (of_log < of_base) is is_compared
+    earlier, later = ordering_ranks([pa.array(values, kind)], 2, rule, against_base=False).tolist()
+    assert earlier < later
 
 
 def test_dictionaries_rank_by_their_values() -> None:

@@ -151,6 +151,8 @@ def _comparables(value: str, kind: ArrowType, rule: MergeRule, dialect: Dialect,
     if rule.sequences_against_base:
         parts = (f"CAST(split_part({value}, '.', {number}) AS bigint)" for number in (1, 2))
         return tuple(f"(CASE WHEN regexp_like({value}, {literal(_SEQUENCE)}) THEN {part} END)" for part in parts)
+    if not in_logs and not rule.compares_with_base(kind):
+        return ()
     if in_logs and rule.precedence.orders_as_0x and pa.types.is_decimal(kind):
         return f"({value} < 0)", value
     return (_comparable(value, kind, rule, dialect),)
