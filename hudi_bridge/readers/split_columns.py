@@ -57,6 +57,8 @@ def plan_file_evolution(
         path=path,
         stored_as=stored_as,
         floats_by_text=_floats_by_text(context.float_widening, stored_as),
+        # Floats keep their exact value in 0.x alone.
+        reads_times_as_text=context.float_widening is not FloatWidening.EXACT,
         defaults=defaults,
     )
 

@@ -81,6 +81,16 @@ def plan_cast(source: ArrowType, target: ArrowType, *, float_to_double_by_text: 
     return cast and partial(cast, target)
 
 
+def times_as_text(target: ArrowType, array: Array) -> Array:
+    """Timestamps as Spark's CAST prints them in UTC: with no more digits of a fraction than it has."""
+    return _on_distinct(_time_to_text, target, array)
+
+
+def times_as_numbers(target: ArrowType, array: Array) -> Array:
+    """Timestamps as the texts of their numbers in Avro."""
+    return array.view(pa.int64()).cast(target)
+
+
 def as_milliseconds(target: ArrowType, array: Array) -> Array:
     """Timestamps of which the numbers are milliseconds, whatever unit their type has; none is copied."""
     milliseconds: Array = array.view(target)
@@ -190,6 +200,17 @@ def _epoch_day(text: str | None) -> int | None:
     date = first.astype("datetime64[D]") + (day - 1)
     epoch_day = int(date.astype(np.int64))
     return epoch_day if date.astype("datetime64[M]") == first and abs(epoch_day) < 1 << 31 else None
+
+
+def _time_to_text(target: ArrowType, array: Array) -> Array:
+    # Without a zone, Arrow prints no zone; a unit of less than a second always has a fraction.
+    local = array.view(pa.int64()).view(pa.timestamp(array.type.unit))
+    text = local.cast(pa.string())
+    if array.type.unit != "s":
+        text = pc.utf8_rtrim(pc.utf8_rtrim(text, "0"), ".")
+    # From the year 10000 on, Spark prints a sign.
+    text = pc.replace_substring_regex(text, r"^([0-9]{5,}-)", r"+\1")
+    return text.cast(target)
 
 
 def _rescale_clock(target: ArrowType, array: Array) -> Array:

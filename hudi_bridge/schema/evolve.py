@@ -11,6 +11,9 @@ of such records. Avro's resolution of schemas makes records of nulls.
 
 A field that an Avro record without column ids lacks has its default.
 
+Hudi 1.x reads timestamps as text where the query's column is text, as is a partition column that the key generator
+formats: those of Avro as their numbers.
+
 Source: ``SchemaRepair`` and ``HoodieSchemaRepair`` of Hudi 1.2 for those timestamps; ``HoodieParquetReadSupport`` and
 Spark's ``ParquetColumnVector`` for records without a field.
 """
@@ -24,7 +27,7 @@ import pyarrow as pa
 
 from hudi_bridge.caching import BoundedCache
 from hudi_bridge.errors import SchemaEvolutionError, UnsupportedTableError
-from hudi_bridge.schema.casts import Array, ArrowType, as_milliseconds, plan_cast
+from hudi_bridge.schema.casts import Array, ArrowType, as_milliseconds, plan_cast, times_as_numbers, times_as_text
 from hudi_bridge.schema.defaults import Defaults, default_of, repeated
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
 from hudi_bridge.schema.nested import rebuild_list, rebuild_map, rebuild_struct, vectors_from_bytes
@@ -145,6 +148,7 @@ def plan_evolution(
     path: str,
     stored_as: StoredAs,
     floats_by_text: FloatsByText,
+    reads_times_as_text: bool = False,
     defaults: Defaults = (),
 ) -> Evolution:
     """The conversion of a file's batches to those of a query.
@@ -157,6 +161,7 @@ def plan_evolution(
         path: the file, for errors.
         stored_as: the format of the file's values.
         floats_by_text: which floats ``plan_cast`` converts by way of their text.
+        reads_times_as_text: whether timestamps are read as text where the query's column is text.
         defaults: the values of fields that the file lacks, which otherwise are null; not used with ids.
 
     Raises:
@@ -165,7 +170,7 @@ def plan_evolution(
     """
     has_ids = file_ids is not None and query_ids is not None
     schemas = *key_of_schema(file_schema), *key_of_schema(query_schema)
-    known = (*schemas, stored_as, floats_by_text, query_ids is None, defaults)
+    known = (*schemas, stored_as, floats_by_text, reads_times_as_text, query_ids is None, defaults)
     columns: tuple[_Column, ...] | None = None if has_ids else _KNOWN_COLUMNS.get(known)
     if columns is None:
         plan = column_planner(
@@ -175,6 +180,7 @@ def plan_evolution(
             path=path,
             stored_as=stored_as,
             floats_by_text=floats_by_text,
+            reads_times_as_text=reads_times_as_text,
             defaults=defaults,
         )
         columns = tuple(map(plan, query_schema))
@@ -197,6 +203,7 @@ def column_planner(
     path: str,
     stored_as: StoredAs,
     floats_by_text: FloatsByText,
+    reads_times_as_text: bool = False,
     defaults: Defaults = (),
 ) -> "Callable[[pa.Field[ArrowType]], _Column]":
     """What plans one column of a query after the other, of a file with the given columns.
@@ -212,6 +219,7 @@ def column_planner(
         by_text=floats_by_text is not FloatsByText.NOWHERE,
         by_text_inside=floats_by_text is FloatsByText.EVERYWHERE,
         table_has_ids=query_ids is not None,
+        times_as_text=reads_times_as_text and query_ids is None,
         defaults=dict(defaults) if ids is None else {},
     )
     return partial(planner.column, _Level(file_fields, ids))
@@ -225,6 +233,7 @@ class _Planner:
     by_text_inside: bool
     defaults: Mapping[str, str]
     table_has_ids: bool
+    times_as_text: bool
     has_names_of_table: bool = True
     """Whether the file has the names of the table down to here."""
 
@@ -239,7 +248,7 @@ class _Planner:
 
     def step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
         """The conversion of arrays from the source type to the target type."""
-        inside = replace(self, by_text=self.by_text_inside)
+        inside = replace(self, by_text=self.by_text_inside, times_as_text=False)
         if pa.types.is_struct(source) and pa.types.is_struct(target):
             return inside.struct_step(source, target, ids, column)
         if pa.types.is_map(source) and pa.types.is_map(target):
@@ -254,6 +263,8 @@ class _Planner:
             return None
         if takes_micros_for_millis(source, target, self.stored_as):
             return self._millis_step(source, target, column)
+        if self.times_as_text and pa.types.is_timestamp(source) and pa.types.is_string(target):
+            return partial(times_as_numbers if self.stored_as is StoredAs.AVRO else times_as_text, target)
         cast = plan_cast(source, target, float_to_double_by_text=self.by_text)
         if cast is None:
             raise self._error(column, source, target)

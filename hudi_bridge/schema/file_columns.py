@@ -155,6 +155,7 @@ def _iter_mappings(
         path="",
         stored_as=scope.stored_as,
         floats_by_text=FloatsByText.EVERYWHERE,
+        reads_times_as_text=not scope.path,
     )
     known = _KnownFields(file_fields, scope.ids)
     for field in query_fields:

@@ -67,6 +67,35 @@ def with_defaults(file: pa.Schema, query: pa.Schema, *, has_ids: bool, **default
     return pickle.loads(pickle.dumps(planned))  # type: ignore[no-any-return]
 
 
+MOMENTS = ["2024-02-03 04:05:06.789120", "2024-02-03 00:00:00", "1500-03-01 01:02:03.000001", None]
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.timestamp("us", "UTC")])
+def test_timestamps_are_read_as_text_if_asked(kind: pa.DataType) -> None:
+    moments = pa.array(MOMENTS).cast(pa.timestamp("us")).view(pa.int64())
+    far = pa.array([253402300800000000], pa.int64())
+    times = pa.chunked_array([moments, far]).combine_chunks().view(kind)
+    file, query = pa.schema({"t": kind}), pa.schema({"t": pa.string()})
+    expected = {
+        StoredAs.PARQUET: ["2024-02-03 04:05:06.78912", *MOMENTS[1:], "+10000-01-01 00:00:00"],
+        StoredAs.AVRO: ["1706933106789120", "1706918400000000", "-14826668276999999", None, "253402300800000000"],
+    }
+    for stored_as, texts in expected.items():
+        planned = plan_evolution(
+            file,
+            query,
+            file_ids=None,
+            query_ids=None,
+            path=PATH,
+            stored_as=stored_as,
+            floats_by_text=FloatsByText.EVERYWHERE,
+            reads_times_as_text=True,
+        )
+        assert planned.apply(pa.record_batch([times], schema=file)).column("t").to_pylist() == texts
+        with pytest.raises(SchemaEvolutionError, match="t: timestamp"):
+            plan(file, query, stored_as=stored_as)
+
+
 def test_missing_fields_have_defaults() -> None:
     inner = pa.struct([("x", pa.int32())])
     wider = pa.struct([("x", pa.int32()), ("y", pa.int32())])
