@@ -85,7 +85,7 @@ def sections() -> str:
         BEGIN,
         "Tables by what they are about and by the release of Hudi that wrote them (in brackets the table version). A",
         "number counts tables whose every query gives Hudi's rows; `+n` those where some query deliberately does",
-        "not, or where Hudi itself fails, which the next sections explain. No table was written by Flink.",
+        "not, or where Hudi itself fails, which the next sections explain. [Tables of Flink](#tables-of-flink) are not counted.",
         "",
         *_by_writer(),
         "",

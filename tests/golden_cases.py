@@ -167,7 +167,12 @@ def golden_base_formats() -> tuple[GoldenQuery, ...]:
     return _asked("base_formats")
 
 
-def _asked(archive: str) -> tuple[GoldenQuery, ...]:
+def golden_flink(release: str) -> tuple[GoldenQuery, ...]:
+    """The queries of tables that Flink wrote, as a release of Hudi on Spark answered them (see golden/flink.py)."""
+    return _asked("flink", f"answers_{release}")
+
+
+def _asked(archive: str, answers: str = "answers") -> tuple[GoldenQuery, ...]:
     folders = sorted(_unpacked(ARCHIVES / f"{archive}.tar.xz").iterdir())
     return tuple(
         GoldenQuery(
@@ -176,11 +181,12 @@ def _asked(archive: str) -> tuple[GoldenQuery, ...]:
             kind=query["kind"],
             table=folder / "table",
             options=query["options"],
-            answer=folder / "answers" / query["rows"] if "rows" in query else None,
+            answer=folder / answers / query["rows"] if "rows" in query else None,
             hudi_error=query.get("error"),
         )
         for folder in folders
-        for index, query in enumerate(json.loads((folder / "answers.json").read_text()))
+        if (folder / f"{answers}.json").exists()
+        for index, query in enumerate(json.loads((folder / f"{answers}.json").read_text()))
     )
 
 
