@@ -164,10 +164,18 @@ def _comparable(value: str, kind: ArrowType, rule: MergeRule, dialect: Dialect) 
             raise UnsupportedTableError("ordering field in ansi SQL", "a floating-point number", "other types")
         return _float_rank(value, nulls_as_zero=rule.precedence.nulls_as_zero)
     if rule.precedence.orders_as_0x and pa.types.is_binary(kind):
-        raise UnsupportedTableError(
-            "ordering field in SQL", "bytes, which Hudi 0.x compares as signed ones", "other types"
-        )
+        if dialect is Dialect.ANSI:
+            raise UnsupportedTableError(
+                "ordering field in ansi SQL", "bytes that compare as signed ones", "other types"
+            )
+        return _signed_bytes(value)
     return f"COALESCE({value}, 0)" if rule.precedence.nulls_as_zero and is_number(kind) else value
+
+
+def _signed_bytes(value: str) -> str:
+    """A text that compares like the signed bytes: each has two digits, and a 0 before them if it is below 0."""
+    sign = "CASE WHEN pair[1] >= '8' THEN '0' ELSE '1' END"
+    return f"regexp_replace(to_hex({value}), '(.)(.)', pair -> {sign} || pair[1] || pair[2])"
 
 
 def _float_rank(value: str, *, nulls_as_zero: bool) -> str:
