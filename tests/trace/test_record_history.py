@@ -201,6 +201,7 @@ def test_stories_as_of_an_instant(case: str) -> None:
             ["a row after a delete, whatever its ordering", "higher ordering 15 than 10"],
         ),
         ("b_overwrite_latest_0150", "k00", ["the log replaces the base row, whatever its ordering"]),
+        ("b_stored_decimal_partial_0150", "k8", ["the log replaces the base row, whatever its ordering"]),
     ],
 )
 def test_reasons_name_the_rule(case: str, key: str, reasons: list[str]) -> None:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import HudiTable
-from hudi_bridge.connectors.trino.conditions import later_replaces
+from hudi_bridge.connectors.trino.conditions import compares_not_lower, later_replaces
 from hudi_bridge.connectors.trino.publication import Publication
 from hudi_bridge.connectors.trino.publish import publish_log_records
 from hudi_bridge.connectors.trino.sql_text import Dialect, Engine
@@ -23,7 +23,7 @@ from tests.table_writer import TableWriter, at
 from tests.test_golden import QUERIES
 
 SNAPSHOTS = [key for key in KEYS if QUERIES[key].kind == "snapshot"]
-SUPPORTED = 218
+SUPPORTED = 222
 REFUSED = {
     "b_mysql_debezium_0150": "ordering values of a file number, a dot and a position",
     "b_nondefaults_payload_120": "merging of fields, identical defaults taken from the row that loses",
@@ -32,6 +32,7 @@ REFUSED = {
     "b_partial_update_payload_120": "merging of fields, identical defaults taken from the row that loses",
     "b_postgres_debezium_120": "merging of fields, unavailable texts taken from the row that loses",
     "b_sql_partial_parquet_120": "a block of type parquet_data",
+    "b_stored_decimal_partial_0150": "merging of fields, nulls taken from the row that loses",
     "c_hfile_blocks_0150": "a block of type hfile_data",
     "c_parquet_blocks_0150": "a block of type parquet_data",
     "c_parquet_blocks_120": "a block of type parquet_data",
@@ -179,8 +180,13 @@ def test_decimals_below_0_are_above_others_among_log_records_of_0x() -> None:
     rule = MergeRule(precedence=rules.OVERWRITE_LATEST, ordering_fields=("ts",))
     condition = later_replaces(rule, (pa.decimal128(10, 2),), "s", "v")
     assert "(v.o0 < 0) > (s.o0 < 0)" in condition
-    with pytest.raises(UnsupportedTableError, match="ordering field in SQL"):
-        later_replaces(rule, (pa.binary(),), "s", "v")
+
+
+def test_bytes_compare_as_signed_ones_in_0x() -> None:
+    rule = MergeRule(precedence=rules.DEFAULT_PAYLOAD, ordering_fields=("ts",))
+    assert "regexp_replace(to_hex(v.o0), " in later_replaces(rule, (pa.binary(),), "s", "v")
+    with pytest.raises(UnsupportedTableError, match="bytes that compare as signed ones"):
+        compares_not_lower(rule, (pa.binary(),), Dialect.ANSI, ["b"], ["l"])
 
 
 def test_presto_has_no_function_to_decode(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from tests.golden.generate.options import BLOCK_FORMAT, MERGE_MODE, ORDERING, PAYLOAD, PAYLOADS
+from tests.golden.generate.options import BLOCK_FORMAT, COMPACT, MERGE_MODE, ORDERING, PAYLOAD, PAYLOADS
 from tests.golden.generate.registry import case
 from tests.golden.generate.writer import Writer
 
@@ -18,6 +18,11 @@ ORDERING_VALUES: dict[str, Callable[[int], Any]] = {
     "string": lambda value: f"{value:04d}",
     "timestamp": lambda value: dt.datetime(2024, 1, 1, 0, 0, value, 123456),
     "decimal(20,4)": lambda value: Decimal(value) / 4,
+}
+STORED_VALUES: dict[str, Callable[[int], Any]] = {
+    "date": lambda value: dt.date(2024, 1, 1) + dt.timedelta(value),
+    "decimal(10,2)": Decimal,
+    "binary": lambda value: bytearray((value % 256, 16)),
 }
 UNAVAILABLE = "__debezium_unavailable_value"
 
@@ -221,6 +226,70 @@ def b_null_ordering_base(w: Writer, *, mode: str | None = None, payload: str | N
     write("bulk_insert", *((key, None, "b") for key in range(8)))
     write("upsert", (0, 5, "u1"), (1, -5, "u1"), (2, 0, "u1"), (3, 5, "d1", True), (4, -5, "d1", True))
     write("upsert", (0, 4, "u2"), (1, -6, "u2"), (5, -1, "u2"), (9, 1, "ins"))
+
+
+@case("b_stored_date_0150", "0.15.0", "date ordering field: deletes among log records", ordering="date")
+@case(
+    "b_stored_decimal_0150",
+    "0.15.0",
+    "decimal ordering field: deletes and negative values among log records",
+    ordering="decimal(10,2)",
+)
+@case(
+    "b_stored_binary_0150",
+    "0.15.0",
+    "binary ordering field: deletes among log records, signed bytes",
+    ordering="binary",
+)
+@case(
+    "b_stored_decimal_partial_0150",
+    "0.15.0",
+    "PartialUpdateAvroPayload, decimal ordering field: late records",
+    ordering="decimal(10,2)",
+    payload="PartialUpdateAvroPayload",
+)
+def b_stored_ordering(w: Writer, *, ordering: str, payload: str = "DefaultHoodieRecordPayload") -> None:
+    """Ordering values that 0.x compares as Avro stores them: late and newer deletes, and values below 0."""
+    w.options |= {PAYLOAD: PAYLOADS + payload, "hoodie.payload.ordering.field": "ts"}
+    value = STORED_VALUES[ordering]
+
+    def write(operation: str, *rows: tuple[Any, ...]) -> None:
+        frame = [(f"k{key}", "p", value(ts), text, any(deleted)) for key, ts, text, *deleted in rows]
+        w.write(w.frame(frame, EVENTS.format(type=ordering)), operation)
+
+    write("bulk_insert", *((key, 1, "b") for key in range(9)))
+    write(
+        "upsert",
+        *((key, 5, "u1") for key in range(4)),
+        (4, -5, "u1"),
+        (5, 5, "u1"),
+        (6, -1, "u1"),
+        (7, 0, "u1"),
+        (8, -2, None),
+    )
+    write("upsert", (4, 3, "u2"), (5, -7, "u2"), (6, -9, "u2"), (9, 1, "ins"))
+    write("upsert", (0, 3, "d-late", True), (1, 7, "d-new", True), (2, 3, "d-late", True), (9, 0, "d-late", True))
+    write("upsert", (1, 6, "re-late"), (2, 4, "re-new"), (3, 4, "late"))
+
+
+@case(
+    "b_row_groups_0150",
+    "0.15.0",
+    "incremental: late log records of base rows, in and beside files with rows of the range",
+)
+def b_row_groups(w: Writer) -> None:
+    """A compacted base file with rows of several commits, and one of which all are from before most ranges."""
+    w.options |= {PAYLOAD: PAYLOADS + "DefaultHoodieRecordPayload", "hoodie.payload.ordering.field": "ts"}
+
+    def write(*rows: tuple[int, str, int, str], compacts: bool = False) -> None:
+        frame = [(f"k{key}", part, ts, text) for key, part, ts, text in rows]
+        w.write(
+            w.frame(frame, "id string, part string, ts bigint, val string"), "upsert", COMPACT if compacts else None
+        )
+
+    write((0, "p", 1, "b"), (1, "p", 1, "b"), (2, "q", 5, "b"), (3, "q", 5, "b"))
+    write((0, "p", 2, "u"), (2, "q", 0, "late"), compacts=True)
+    write((1, "p", 0, "late"), (3, "q", 1, "late"), (4, "p", 1, "ins"))
 
 
 @case(
