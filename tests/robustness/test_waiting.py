@@ -47,7 +47,7 @@ def test_each_wait_has_a_limit_and_says_what_it_was_for(table: Path, monkeypatch
 
 
 SCRIPT = """
-import sys, threading
+import signal, sys, threading
 from pyarrow import fs
 from hudi_bridge import HudiTable
 from tests.robustness.failing_files import FailingHandler, Silent
@@ -58,6 +58,8 @@ class Told(Silent):
             print("waiting", flush=True)
         return super().next(path, is_read=is_read)
 
+# The tests may run in the background of a shell, whose processes ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 HudiTable.open(sys.argv[1], fs.PyFileSystem(FailingHandler(Told(int(sys.argv[2]))))).snapshot().to_table()
 """
 
