@@ -43,7 +43,7 @@ class KeyMatchFinder:
         self._merger = merger
         self._ordering = rule.ordering_fields if rule.orders_base else ()
         self._commit_times = sorted(context.commit_times or ()) if context.filters_base_rows_before_merge else None
-        self._merged_groups = _groups_merged_by_0x(base, context)
+        self._merged_rows = _rows_merged_by_0x(base, context)
         self._by_position = merger.log_records.base_positions is not None
         self._keys = base.view(context.key_columns)
         self.columns = matched_columns(rule, context, by_position=self._by_position)
@@ -95,7 +95,7 @@ class KeyMatchFinder:
         return self._match(self._columns.evolve(stored), start)
 
     def _match(self, rows: pa.RecordBatch, start: int) -> KeyMatches:
-        in_range = self._in_range(rows, np.arange(start, start + rows.num_rows))
+        in_range = self._in_range(rows, slice(start, start + rows.num_rows))
         if not self._by_position:
             return self._match_keys(rows, in_range)
         return self._merger.match_positions(start, rows.num_rows, self._ordering_of(rows), in_range)
@@ -134,11 +134,10 @@ class KeyMatchFinder:
     def _ordering_of(self, rows: pa.RecordBatch) -> Sequence[Column]:
         return [ordering_values(name, rows) for name in self._ordering]
 
-    def _in_range(self, rows: pa.RecordBatch, positions: Positions) -> Booleans | None:
-        """Which base rows, at these ascending positions, are merged; None for all."""
-        if self._merged_groups is not None:
-            groups = np.searchsorted(self._base.row_group_starts, positions, side="right") - 1
-            return self._merged_groups[groups]
+    def _in_range(self, rows: pa.RecordBatch, positions: Positions | slice) -> Booleans | None:
+        """Which base rows, at these positions, are merged; None for all."""
+        if self._merged_rows is not None:
+            return self._merged_rows[positions]
         if self._commit_times is None:
             return None
         return as_booleans(pc.is_in(rows.column(COMMIT_TIME_COLUMN), pa.array(self._commit_times, pa.string())))
@@ -180,8 +179,8 @@ class KeyMatchFinder:
             yield pa.concat_batches(waiting)  # type: ignore[attr-defined]
 
 
-def _groups_merged_by_0x(base: OpenBaseFile, context: ReadContext) -> Booleans | None:
-    """Which row groups of a base file an incremental query of Hudi 0.x merges with the logs; None for all.
+def _rows_merged_by_0x(base: OpenBaseFile, context: ReadContext) -> Booleans | None:
+    """Which rows of a base file an incremental query of Hudi 0.x merges with the logs; None for all.
 
     Its bounds are a filter of the Parquet reader, which passes over row groups without a commit time between them.
 
@@ -193,7 +192,7 @@ def _groups_merged_by_0x(base: OpenBaseFile, context: ReadContext) -> Booleans |
     first, last = min(times), max(times)
     ranges = (base.text_range(group, COMMIT_TIME_COLUMN) for group in base.row_groups)
     merged = np.array([known is None or (known[0] <= last and first <= known[1]) for known in ranges], dtype=np.bool_)
-    return None if merged.all() else merged
+    return None if merged.all() else np.repeat(merged, np.diff(base.row_group_starts))
 
 
 class MatchedBatches:
