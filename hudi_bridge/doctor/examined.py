@@ -21,6 +21,7 @@ from hudi_bridge.doctor.slice_costs import slice_costs
 from hudi_bridge.errors import CorruptBaseFileError, CorruptTableError, HudiReadError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mismatch
 from hudi_bridge.logformat.scan import ScanResult
+from hudi_bridge.metadata.column_statistics import LEAST_SIZE_LEFT_OUT
 from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.readers.footers import text_range
 from hudi_bridge.readers.legacy_dates import LegacyDates
@@ -47,8 +48,6 @@ from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.timeline import Timeline
 
 _AT_ONCE = 16
-_LEAST_SIZE_WITH_VALUES = 2_048
-"""Of a column in a row group that is more than nulls; parquet-mr leaves the statistics of longer texts out."""
 _Read = TypeVar("_Read")
 Range: TypeAlias = tuple[Any, Any]
 """The least and the greatest value of a column."""
@@ -419,7 +418,7 @@ def _without_ranges(metadata: pq.FileMetaData) -> Collection[str]:
     """The columns that are too large for nulls alone in a row group, and have no statistics there, even of nulls."""
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     chunks = [chunk for group in groups for chunk in map(group.column, range(group.num_columns))]
-    large = [chunk for chunk in chunks if chunk.total_uncompressed_size >= _LEAST_SIZE_WITH_VALUES]
+    large = [chunk for chunk in chunks if chunk.total_uncompressed_size >= LEAST_SIZE_LEFT_OUT]
     return {chunk.path_in_schema for chunk in large if not _has_statistics(chunk.statistics)}
 
 

@@ -33,7 +33,7 @@ VALUE_TYPES: dict[str, Any] = {
 
 VALUE = pa.struct([pa.field(name, kind) for name, kind in VALUE_TYPES.items()])
 COUNTS = ("value_count", "null_count", "total_size", "total_uncompressed_size")
-_LEAST_SIZE_LEFT_OUT = 2_048
+LEAST_SIZE_LEFT_OUT = 2_048
 """Of a column whose longest value has fewer bytes, parquet-mr leaves no statistics out."""
 
 
@@ -70,7 +70,7 @@ def counted_nulls(statistics: pa.Table, kind: pa.DataType, *, of_files: bool) ->
     is_log: Any = pc.starts_with(statistics.column("file_name"), ".").fill_null(fill_value=False)
     counted = is_log.to_numpy() & (size == 0)
     # All row groups of a file have the same writer, and the same type.
-    is_whole = ((size > 0) & (size < _LEAST_SIZE_LEFT_OUT)) | (not pa.types.is_string(kind))
+    is_whole = ((size > 0) & (size < LEAST_SIZE_LEFT_OUT)) | (not pa.types.is_string(kind))
     return CountedNulls(counted, counted | is_whole)
 
 
