@@ -85,7 +85,7 @@ def main() -> None:
         write_timeline(Path(folder))
         real = Storage.open(folder)
         storage = FoldersInMemory(
-            table_path=real.table_path,
+            place=real.place,
             root=real.root,
             filesystem=real.filesystem,
             partitions=options.partitions,

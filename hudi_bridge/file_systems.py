@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import fs  # noqa: TID251 - what storage opens files with
 
 from hudi_bridge.errors import QueryError, StorageError, TableNotFoundError
-from hudi_bridge.masking import masked
+from hudi_bridge.masking import Location, masked
 from hudi_bridge.python_files import arrow_file_system
 from hudi_bridge.waiting import call_with_timeout, timeout_seconds
 
@@ -178,7 +178,8 @@ def open_file_system(uri: str, options: Mapping[str, Any]) -> tuple[fs.FileSyste
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, ValueError, TypeError, ImportError) as error:
         # The error may quote the URI.
         shown = scheme if _SCHEME.fullmatch(scheme) else "it"
-        raise TableNotFoundError(masked(uri), f"no file system for {shown}: {masked(str(error))}") from None
+        mask = Location(uri).mask
+        raise TableNotFoundError(mask(uri), f"no file system for {shown}: {mask(str(error))}") from None
     if not path:
         raise TableNotFoundError(masked(uri), "the URI names no folder")
     return filesystem, path

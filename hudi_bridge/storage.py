@@ -25,7 +25,7 @@ from pyarrow import fs  # noqa: TID251 - this is the module that opens files
 from hudi_bridge.caching import BoundedCache
 from hudi_bridge.errors import CorruptTableError, HudiReadError, QueryError, StorageError, TableNotFoundError
 from hudi_bridge.file_systems import open_file_system
-from hudi_bridge.masking import child, masked, without_secrets
+from hudi_bridge.masking import Location, masked
 from hudi_bridge.python_files import arrow_file_system
 from hudi_bridge.ranges import PIECE_BYTES, FileOfRanges, Ranges, ranges_of, read_in_pieces
 from hudi_bridge.retries import CutAnswerError, may_pass, with_retries
@@ -82,13 +82,13 @@ def _new_cache() -> BoundedCache:
 class Storage:
     """The folder of one table on one file system; small, immutable, picklable.
 
-    ``table_path`` is the path or URI that the user gave, with its ``options``; both may hold secrets. ``root`` is the
-    same folder as a path of ``filesystem``. ``kept`` holds what was read of files that never change, for later reads in
+    ``place`` is the path or URI that the user gave, with its ``options``; both may hold secrets. ``root`` is the same
+    folder as a path of ``filesystem``. ``kept`` holds what was read of files that never change, for later reads in
     this process; ``fetched`` what is in memory of files that are about to be read. ``is_given`` says whether the user
     gave the file system.
     """
 
-    table_path: str = field(repr=False)
+    place: Location = field(repr=False)
     root: str
     filesystem: fs.FileSystem
     options: StorageOptions = field(default_factory=dict, repr=False, compare=False)
@@ -123,26 +123,27 @@ class Storage:
                 # Listings have paths in the file system's own form.
                 root = filesystem._strip_protocol(table_path)  # noqa: SLF001 - what fsspec's own functions call
                 filesystem = arrow_file_system(filesystem)
-            return replace(cls._on_filesystem(filesystem, table_path, root, {}), is_given=True)
+            place = Location(table_path, is_path=True)
+            return replace(cls._on_filesystem(filesystem, place, root, {}), is_given=True)
         if table_path.startswith("file:/") and "://" not in table_path:
             table_path = table_path.replace("file:", "file://", 1)
         if "://" not in table_path:
             if options:
                 raise QueryError("storage_options", ", ".join(map(repr, options)), "none for a path on this machine")
             path = str(Path(table_path).expanduser().absolute()).rstrip("/")
-            return cls(table_path=path, root=path, filesystem=fs.LocalFileSystem())
+            return cls(place=Location(path), root=path, filesystem=fs.LocalFileSystem())
         opened, root = open_file_system(table_path, options)
-        return cls._on_filesystem(opened, table_path.rstrip("/"), root, options)
+        return cls._on_filesystem(opened, Location(table_path.rstrip("/")), root, options)
 
     @classmethod
-    def _on_filesystem(cls, filesystem: fs.FileSystem, table_path: str, root: str, options: StorageOptions) -> Self:
+    def _on_filesystem(cls, filesystem: fs.FileSystem, place: Location, root: str, options: StorageOptions) -> Self:
         while isinstance(filesystem, fs.SubTreeFileSystem):
             root = f"{filesystem.base_path.rstrip('/')}/{root}"
             filesystem = filesystem.base_fs
         if isinstance(filesystem, fs.LocalFileSystem):
             # With memory mapping, truncating a file that is being read would kill the process.
             filesystem = fs.LocalFileSystem()
-        return cls(table_path=table_path, root=root.rstrip("/"), filesystem=filesystem, options=options)
+        return cls(place=place, root=root.rstrip("/"), filesystem=filesystem, options=options)
 
     @property
     def is_local(self) -> bool:
@@ -150,19 +151,24 @@ class Storage:
         return isinstance(self.filesystem, fs.LocalFileSystem)
 
     @property
+    def table_path(self) -> str:
+        """The path or URI that opens the folder, also elsewhere; it may hold secrets."""
+        return self.place.uri()
+
+    @property
     def shown_path(self) -> str:
-        """The path or URI that the user gave, without secrets, for messages."""
-        return masked(self.table_path)
+        """The path or URI of the folder, without secrets, for messages."""
+        return self.place.shown()
 
     def location(self, path: str = "") -> str:
         """The URI or local path of a file, or of the folder, for clients that have their own credentials."""
-        return "/".join(filter(None, (without_secrets(self.table_path), path)))
+        return self.place.public(path)
 
     def below(self, *names: str) -> Self:
         """The storage of a folder within this one."""
         root = "/".join((self.root, *names))
         # Paths of files are relative to the folder.
-        return replace(self, table_path=child(self.table_path, *names), root=root, kept=_new_cache())
+        return replace(self, place=self.place.below(*names), root=root, kept=_new_cache())
 
     def beside(self, path: str) -> Self:
         """The storage of another folder, which may be anywhere; opened once, with the file system or options of this.
@@ -442,10 +448,10 @@ class Storage:
     def failure(self, operation: str, path: str, error: Exception) -> StorageError:
         """The StorageError for an error of the file system."""
         reason = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
-        return StorageError(self._full_path(path), operation, masked(reason), getattr(error, "errno", None))
+        return StorageError(self._full_path(path), operation, self.place.mask(reason), getattr(error, "errno", None))
 
     def _full_path(self, path: str) -> str:
-        return masked(child(self.table_path, path) if path else self.table_path)
+        return self.place.shown(path)
 
 
 def _is_cut(error: BaseException) -> bool:

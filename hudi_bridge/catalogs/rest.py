@@ -17,7 +17,7 @@ from hudi_bridge.catalogs.tables import CatalogTable, Namespace
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import StorageError
 from hudi_bridge.extras import needing_extra
-from hudi_bridge.masking import masked
+from hudi_bridge.masking import Location, masked
 from hudi_bridge.waiting import timeout_seconds
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class RestCatalog:
             location = table.get("base-location") or (table.get("properties") or {}).get("location")
             if table.get("format", "").lower() != "hudi" or not location:
                 return None
-        return CatalogTable(location=location, query_type=QueryType.SNAPSHOT)
+        return CatalogTable(location=Location.of_unescaped(location).uri(), query_type=QueryType.SNAPSHOT)
 
     @cached_property
     def _client(self) -> "IcebergClient":

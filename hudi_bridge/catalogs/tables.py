@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from hudi_bridge.config import QueryType
+from hudi_bridge.masking import Location
 
 Namespace: TypeAlias = tuple[str, ...]
 
@@ -21,7 +22,7 @@ _PATH = "path"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogTable:
-    """A Hudi table of a catalog: the folder that it names, and the query type that its name stands for."""
+    """A Hudi table of a catalog: the folder that it names, as a path or URI, and the query type its name stands for."""
 
     location: str
     query_type: QueryType
@@ -75,5 +76,6 @@ def registered_table(
     by_name = name.endswith("_ro") and has_format and _REALTIME not in formats
     is_read_optimized = by_name if said is None else said.lower() == "true"
     return CatalogTable(
-        location=folder, query_type=QueryType.READ_OPTIMIZED if is_read_optimized else QueryType.SNAPSHOT
+        location=Location.of_unescaped(folder).uri(),
+        query_type=QueryType.READ_OPTIMIZED if is_read_optimized else QueryType.SNAPSHOT,
     )

@@ -8,7 +8,7 @@ The URI of a catalog is the same without the table.
 """
 
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from hudi_bridge.catalogs.glue import GlueCatalog
 from hudi_bridge.catalogs.hive import DEFAULT_PORT, HiveCatalog
@@ -46,9 +46,9 @@ def uri_in_catalog(catalog: str, table: str) -> str:
     """
     open_catalog(catalog)
     if catalog.lower().startswith("rest:"):
-        return f"{catalog}#{table}"
+        return f"{catalog}#{quote(table)}"
     place, question_mark, query = catalog.partition("?")
-    return f"{place.rstrip('/') if not place.endswith('://') else place}/{table}{question_mark}{query}"
+    return f"{place.rstrip('/') if not place.endswith('://') else place}/{quote(table)}{question_mark}{query}"
 
 
 def find_in_catalog(uri: str) -> CatalogTable:

@@ -17,17 +17,18 @@ def test_the_folder_of_an_entry_that_spark_wrote_is_the_path_of_the_serde(name: 
     """As Spark 3.5 writes it by ``CREATE TABLE trips USING hudi LOCATION ...``, without Hudi's session extension."""
     serde = {"serialization.format": "1", key: "file:/lake/trips"}
     found = registered_table(name, PLACEHOLDER, SPARK_FORMAT, PROVIDER, serde)
-    assert found == CatalogTable(location="file:/lake/trips", query_type=QueryType.SNAPSHOT)
+    assert found == CatalogTable(location="file:///lake/trips", query_type=QueryType.SNAPSHOT)
 
 
 @pytest.mark.parametrize(
     ("location", "parameters", "serde", "expected"),
     [
-        ("file:/lake/trips", PROVIDER, {}, "file:/lake/trips"),
-        ("file:/lake/trips", PROVIDER, {"path": ""}, "file:/lake/trips"),
+        ("file:/lake/trips", PROVIDER, {}, "file:///lake/trips"),
+        ("file:/lake/trips", PROVIDER, {"path": ""}, "file:///lake/trips"),
         # Hive reads the location, and has nothing to do with the path.
-        ("file:/lake/trips", {}, {"path": "file:/elsewhere"}, "file:/lake/trips"),
-        (None, PROVIDER, {"path": "file:/lake/trips"}, "file:/lake/trips"),
+        ("file:/lake/trips", {}, {"path": "file:/elsewhere"}, "file:///lake/trips"),
+        (None, PROVIDER, {"path": "file:/lake/trips"}, "file:///lake/trips"),
+        ("s3://lake/hr?x/a%20b", {}, {}, "s3://lake/hr%3Fx/a%2520b"),
         (None, {}, {"path": "file:/elsewhere"}, None),
         (None, PROVIDER, {}, None),
     ],

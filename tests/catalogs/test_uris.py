@@ -2,7 +2,7 @@
 
 import pytest
 
-from hudi_bridge.catalogs.uris import find_in_catalog, is_catalog_uri, open_catalog, uri_in_catalog
+from hudi_bridge.catalogs.uris import _parse, find_in_catalog, is_catalog_uri, open_catalog, uri_in_catalog
 from hudi_bridge.errors import QueryError
 
 
@@ -40,6 +40,14 @@ def test_paths_are_not_catalogs(path: str) -> None:
 )
 def test_the_uri_of_a_table(catalog: str, expected: str) -> None:
     assert uri_in_catalog(catalog, "sales.orders") == expected
+
+
+@pytest.mark.parametrize(
+    "catalog", ["hive://metastore:9083", "glue://eu-west-1?catalog-id=123", "rest:https://host/api"]
+)
+def test_names_of_tables_are_no_part_of_the_uri(catalog: str) -> None:
+    uri = uri_in_catalog(catalog, "sales.a?b#c%20d")
+    assert _parse(uri)[1] == "sales.a?b#c%20d"
 
 
 @pytest.mark.parametrize("uri", ["hive:///sales.orders", "hive://host:port/sales.orders", "hive://host:99999"])

@@ -16,7 +16,7 @@ from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.masking import child, masked, without_secrets
+from hudi_bridge.masking import Location, masked, without_secrets
 from hudi_bridge.storage import Storage
 from tests.robustness.failing_files import Faults, failing
 from tests.table_writer import TableWriter, at
@@ -31,11 +31,23 @@ URI = f"s3://{USER}:{SECRET}@bucket/trips?region=eu&session_token={TOKEN}"
     [
         ("s3://KEY:S%2FT@b/t", "s3://***@b/t", "s3://b/t"),
         ("s3a://KEY:S/T+@b/t/", "s3a://***@b/t/", "s3a://b/t"),
-        ("s3://b/t?region=x&secret_key=S&a=b", "s3://b/t?region=x&secret_key=***&a=b", "s3://b/t"),
+        ("s3://b/t?region=x&secret_key=S&a=b", "s3://b/t?region=x&secret_key=***&a=***", "s3://b/t"),
+        ("s3://b/t?jwt=PW&bearer=PW", "s3://b/t?jwt=***&bearer=***", "s3://b/t"),
+        ("s3://b/t?PW", "s3://b/t?***", "s3://b/t"),
+        ("s3://b/t?endpoint_override=u:PW@host", "s3://b/t?endpoint_override=***", "s3://b/t"),
+        ("http://h/t#access_token=PW", "http://h/t#access_token=***", "http://h/t"),
+        ("rest:https://u:PW@h/api?warehouse=w#a.b", "rest:https://***@h/api?warehouse=w#a.b", None),
+        ("https://PW@h/t", "https://***@h/t", "https://h/t"),
+        ("s3://minio:x'PW@b/t", "s3://***@b/t", "s3://b/t"),
+        ('s3://minio:x"PW@b/t', "s3://***@b/t", "s3://b/t"),
+        ("s3://minio:x@PW@b/t", "s3://***@b/t", "s3://b/t"),
+        ("s3://minio:x PW@b/t", "s3://***@b/t", "s3://b/t"),
+        ("s3://KEY:12/PW@b/t", "s3://***@b/t", "s3://b/t"),
+        ("s3://KEY:1?PW@b/t?region=x", "s3://***@b/t?region=x", "s3://b/t"),
         ("abfss://c@a.dfs.core.windows.net/t?sv=1&sig=S%3D", None, "abfss://c@a.dfs.core.windows.net/t"),
         ("abfs://c:PW@a.dfs.core.windows.net/t", "abfs://c:***@a.dfs.core.windows.net/t", None),
         ("abfs://:PW@a.blob.core.windows.net/t", "abfs://:***@a.blob.core.windows.net/t", None),
-        ("gs://anonymous@b/t", "gs://anonymous@b/t", "gs://anonymous@b/t"),
+        ("gs://anonymous@b/t", "gs://***@b/t", "gs://b/t"),
         ("hdfs://host:8020/user/a@b/t", "hdfs://host:8020/user/a@b/t", "hdfs://host:8020/user/a@b/t"),
         ("/data/a:b@c?token=x/t", "/data/a:b@c?token=x/t", "/data/a:b@c?token=x/t"),
     ],
@@ -51,9 +63,67 @@ def test_what_is_masked(uri: str, shown: str | None, location: str | None) -> No
         assert "S%" not in text
 
 
-def test_options_stay_behind_the_path() -> None:
-    assert child("s3://b/t/?region=x", "a", "b") == "s3://b/t/a/b?region=x"
-    assert child("/t", "a") == "/t/a"
+# Each of them separates or escapes something in URIs.
+NAMES = ("hr?x", "?", "#", "a%20b", "a b", "x@y:z", "ü", "[*]", "a&b=c", "+")
+
+
+@pytest.mark.parametrize(
+    ("given", "public"),
+    [
+        ("s3://KEY:S@lake?region=x", "s3://lake"),
+        ("s3://lake/a%20b/?region=x&secret_key=S", "s3://lake/a b"),
+        ("gs://anonymous@lake", "gs://lake"),
+        ("abfss://c:PW@a.dfs.core.windows.net/t", "abfss://c@a.dfs.core.windows.net/t"),
+        ("file:///lake", "file:///lake"),
+        ("file:///", "file://"),
+        ("memory://lake", "memory://lake"),
+        ("/lake?x", "/lake?x"),
+    ],
+)
+@pytest.mark.parametrize("name", NAMES)
+def test_names_from_outside_are_no_part_of_a_uri(given: str, public: str, name: str) -> None:
+    below = Location(given).below(name)
+    assert below.public() == f"{public}/{name}"
+    assert below.public("x/y") == f"{public}/{name}/x/y"
+    assert f"/{name}/x" in below.shown("x")
+    assert "PW" not in below.shown()
+    if given.startswith("s3:"):
+        options = "?region=x&endpoint_override=localhost:1"
+        opened, path = fs.FileSystem.from_uri(Location(f"s3://k:s@lake{options}").below(name).uri())
+        assert isinstance(opened, fs.S3FileSystem)
+        assert path == f"lake/{name}"
+
+
+@pytest.mark.parametrize(
+    ("catalog", "opened"),
+    [
+        ("s3://lake/hr?x", "s3://lake/hr%3Fx"),
+        ("hdfs://nn:8020/a b%20", "hdfs://nn:8020/a%20b%2520"),
+        ("file:/lake/a b", "file:///lake/a%20b"),
+        ("/lake/a?b", "/lake/a?b"),
+    ],
+)
+def test_nothing_in_the_locations_of_catalogs_is_escaped(catalog: str, opened: str) -> None:
+    assert Location.of_unescaped(catalog).uri() == opened
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tables_of_any_name_are_read_from_their_splits(tmp_path: Path, name: str) -> None:
+    """Workers open the table by the URI in the split, in which names are escaped."""
+    writer = TableWriter(folder=tmp_path / name).create()
+    writer.base_file(at(1), [{"id": "a", "ts": 1, "value": "p"}])
+    writer.commit(at(1))
+    lake = Storage.open(f"file://{tmp_path}")
+    assert lake.below(name).location() == f"file://{tmp_path}/{name}"
+    (split,) = HudiTable.open(lake.below(name).table_path).splits()
+    for copied in (pickle.loads(pickle.dumps(split)), RealtimeFileSplit.from_json(split.to_json())):
+        assert [row["id"] for batch in open_reader(copied).batches() for row in batch.to_pylist()] == ["a"]
+
+
+def test_a_uri_with_a_file_system_is_a_path(tmp_path: Path) -> None:
+    storage = Storage.open(f"memory://user:PW@{tmp_path}/a?b", fs.LocalFileSystem())
+    assert storage.location("x").endswith("/a?b/x")
+    assert "PW" not in storage.location() + storage.shown_path
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import boto3
 import pytest
@@ -134,6 +135,21 @@ def can(call: Callable[..., Any], path: str, **more: Any) -> bool:
             raise
         return False
     return True
+
+
+# By the part before the question mark, the credentials would open another table, or all of the lake.
+@pytest.mark.parametrize(("name", "escaped"), [("hr?x", "hr${?}x"), ("?", "${?}"), ("sales*", "sales${*}")])
+def test_signs_in_a_name_do_not_widen_credentials(
+    serve: Serve, store: GuardedStore, tmp_path: Path, tables: dict[str, TableWriter], name: str, escaped: str
+) -> None:
+    store.upload(tables["hr/pay"].folder, f"lake/{name}")
+    keys = asked_for_keys(serve(rule(store, tmp_path)), f"namespaces/default/tables/{quote(name, safe='')}")
+    client = opened_with(keys["config"])
+    for elsewhere in ("hr/pay", "sales/orders"):
+        assert not can(client.get_object, f"lake/{elsewhere}/.hoodie/hoodie.properties")
+    allowed = json.loads(store.sessions()[-1].policy)["Statement"][0]["Resource"]
+    # The other is the scratch folder.
+    assert [one for one in allowed if ":::lake" in one] == [f"arn:aws:s3:::lake/{escaped}/*"]
 
 
 @pytest.mark.parametrize("warehouse", [{}, PLANNED])
