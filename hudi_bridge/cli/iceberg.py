@@ -169,6 +169,14 @@ def serve_iceberg(
         float | None,
         typer.Option(min=0.01, metavar="N", help="How many requests of each reader are answered.", show_default=False),
     ] = None,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A proxy, or a network of proxies, whose X-Forwarded-For names the client. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log each request, and whose it is.")] = False,
     config: Annotated[
         Path | None,
@@ -207,6 +215,7 @@ def serve_iceberg(
             tls=server.Tls(certificate=tls_certificate, key=tls_key) if tls_certificate and tls_key else None,
             requests_per_second=requests_per_second,
             access_log=access_log,
+            proxies=tuple(proxy or ()),
         )
     )
     print_note(f"Iceberg REST catalog at {service.url}; Ctrl-C ends it")

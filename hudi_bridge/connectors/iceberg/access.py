@@ -21,10 +21,14 @@ EVERYTHING = "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Somebody who may read some namespaces with all that is in them; all namespaces if ``namespaces`` is None."""
+    """Somebody who may read some namespaces with all that is in them; all namespaces if ``namespaces`` is None.
+
+    ``issuer`` says who has given the name: two readers of one name are different ones if it is not the same.
+    """
 
     name: str
     namespaces: tuple[Namespace, ...] | None = None
+    issuer: str = "configuration"
 
     @classmethod
     def of(cls, name: str, namespaces: Iterable[str]) -> Self:

@@ -22,6 +22,7 @@ from hudi_bridge.connectors.iceberg.access import (
     TokenRefusedError,
 )
 from hudi_bridge.connectors.iceberg.answers import error_answer, note_reason
+from hudi_bridge.connectors.iceberg.http_limits import client_address
 from hudi_bridge.connectors.iceberg.rates import RateLimit
 from hudi_bridge.errors import QueryError
 
@@ -47,6 +48,12 @@ def reader_of(scope: Scope) -> Reader:
     return reader if isinstance(reader, Reader) else _ANYBODY
 
 
+def _limited(scope: Scope) -> tuple[str, str]:
+    """Whose requests are counted: a reader's, or those of an address that shows no token."""
+    reader = reader_of(scope)
+    return ("address", client_address(scope)) if reader is _ANYBODY else (reader.issuer, reader.name)
+
+
 class Gate:
     """Refuses requests without a token that names a reader, and those that come too often.
 
@@ -69,7 +76,7 @@ class Gate:
         await (self._app if refused is None else refused)(scope, receive, send)
 
     async def _refused(self, scope: Scope, receive: Receive) -> Response | None:
-        address = (scope.get("client") or ("-",))[0]
+        address = client_address(scope)
         if self._access is not None and scope["path"] not in _OPEN:
             try:
                 reader = await self._reader(scope, self._access)
@@ -84,8 +91,7 @@ class Gate:
                 message = "tokens cannot be checked at the moment"
                 return error_answer(scope, 503, "ServiceUnavailableException", message, logged=str(error))
             scope.setdefault("state", {})["reader"] = reader
-        client = reader_of(scope).name if reader_of(scope) is not _ANYBODY else address
-        if self._requests is not None and scope["path"] != _OPEN[0] and not self._requests.take(client):
+        if self._requests is not None and scope["path"] != _OPEN[0] and not self._requests.take(_limited(scope)):
             return _too_often(scope)
         if scope["path"] == TOKENS and scope["method"] == "POST" and self._access is not None:
             answer = await self._token(Request(scope, receive), self._access)

@@ -1,42 +1,89 @@
-"""Limits on HTTP clients: a timeout for requests, and a check of the ``Host`` header."""
+"""Limits on HTTP clients: timeouts for requests and answers, a bound on connections, a check of the ``Host`` header."""
 
 import asyncio
-from ipaddress import ip_address
+import resource
+from ipaddress import ip_address, ip_network
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hudi_bridge.connectors.iceberg.answers import error_answer
+from hudi_bridge.errors import QueryError
 
 REQUEST_TIMEOUT_SECONDS = 10
-"""How long the service waits for a whole request."""
+"""How long the service waits for a whole request, and for a client to take any more of an answer."""
+
+ANSWER_TIMEOUT_SECONDS = 300
+"""How long a client may take for an answer, however slowly it reads."""
 
 REUSE_SECONDS = 5
 """How long clients are told to reuse a connection. The service waits longer, so that none sends as it closes."""
 
 _POLL_SECONDS = 1.0
+_MOST_CONNECTIONS = 1000
+# A table that is read has files open as well; connections of a backlog are taken before the first is closed.
+_SHARE_OF_DESCRIPTORS, _SHARE_IN_BACKLOG = 2, 8
 
 
-class RequestTimeoutProtocol(H11Protocol):
-    """HTTP that closes a connection on which no whole request has arrived for ``REQUEST_TIMEOUT_SECONDS``."""
+def _descriptors() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if soft != resource.RLIM_INFINITY else _MOST_CONNECTIONS * _SHARE_OF_DESCRIPTORS
+
+
+def most_connections() -> int:
+    """How many connections are open at once, so that descriptors are left for the files of tables."""
+    return max(1, min(_MOST_CONNECTIONS, _descriptors() // _SHARE_OF_DESCRIPTORS))
+
+
+def backlog() -> int:
+    """How many connections are taken at once before any of them can be closed."""
+    return max(1, min(128, _descriptors() // _SHARE_IN_BACKLOG))
+
+
+class LimitedProtocol(H11Protocol):
+    """HTTP that closes connections of clients that do not send, or do not read, and keeps their number bounded."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the timeout."""
+        """Start the timeouts; if there are too many connections, close the one that has waited longest."""
         super().connection_made(transport)
-        self._waiting_since = self.loop.time()
+        self._waiting_since = self._writing_since = self._stalled_since = self.loop.time()
+        self._unsent = 0
         self._latest = self.cycle
-        self._check_timeout()
+        self._is_ending = False
+        if len(self.connections) > most_connections():
+            waiting = [one for one in self.connections if isinstance(one, LimitedProtocol) and one._waits_for_client()]  # noqa: SLF001 - of this class
+            oldest = min(waiting, key=lambda one: one._waiting_since)  # noqa: SLF001 - of this class
+            # It is forgotten at once: the next connection may come before the loop has closed this one.
+            self.connections.discard(oldest)
+            oldest.transport.abort()
+        self._check_timeouts()
 
-    def _check_timeout(self) -> None:
+    def shutdown(self) -> None:
+        """Let the request that is being answered end, unless its client has stopped reading."""
+        self._is_ending = True
+        super().shutdown()
+
+    def _check_timeouts(self) -> None:
         if self.transport.is_closing():
             return
+        now = self.loop.time()
         # A whole request is being answered, or one has begun since the last look.
         if self.cycle is not self._latest or not self._waits_for_client():
-            self._latest, self._waiting_since = self.cycle, self.loop.time()
-        if self.loop.time() - self._waiting_since >= REQUEST_TIMEOUT_SECONDS:
+            self._latest, self._waiting_since = self.cycle, now
+        unsent = self.transport.get_write_buffer_size()
+        if unsent == 0:
+            self._writing_since = now
+        if unsent == 0 or unsent != self._unsent:
+            self._unsent, self._stalled_since = unsent, now
+        stall_seconds = 2 * _POLL_SECONDS if self._is_ending else REQUEST_TIMEOUT_SECONDS
+        if (
+            now - self._waiting_since >= REQUEST_TIMEOUT_SECONDS
+            or now - self._stalled_since >= stall_seconds
+            or now - self._writing_since >= ANSWER_TIMEOUT_SECONDS
+        ):
             self.transport.abort()
         else:
-            self.loop.call_later(_POLL_SECONDS, self._check_timeout)
+            self.loop.call_later(_POLL_SECONDS, self._check_timeouts)
 
     def _waits_for_client(self) -> bool:
         """Whether a request has to come, or the rest of a body that the service takes at once."""
@@ -44,6 +91,29 @@ class RequestTimeoutProtocol(H11Protocol):
         if cycle is None or cycle.response_complete:
             return True
         return cycle.more_body and not self.flow.read_paused and not cycle.waiting_for_100_continue
+
+
+def require_proxies(addresses: tuple[str, ...]) -> None:
+    """Raises QueryError unless each text is an IP address or a network such as ``10.0.0.0/8``.
+
+    Raises:
+        QueryError: a text is neither.
+    """
+    for address in addresses:
+        try:
+            ip_network(address)
+        except ValueError:
+            expected = "the address of a proxy, or a network such as 10.0.0.0/8"
+            raise QueryError("--proxy", repr(address), expected) from None
+
+
+def client_address(scope: Scope) -> str:
+    """The address of whoever asks; ``-`` for one that is no IP address, whatever a proxy has passed on."""
+    address = (scope.get("client") or ("-",))[0]
+    try:
+        return str(ip_address(address))
+    except ValueError:
+        return "-"
 
 
 class KnownHost:

@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock, Thread
 from typing import Any
 from urllib.parse import urlsplit
@@ -109,8 +109,9 @@ class OidcIssuer:
             raise TokenLacksScopeError(f"a token without the scopes {', '.join(sorted(lacking))}")
         name = str(claims.get("sub", "unknown"))
         if self.namespaces_claim is None:
-            return Reader(name=name)
-        return Reader.of(name, _texts(claims.get(self.namespaces_claim)))
+            return Reader(name=name, issuer=self.url)
+        reader = Reader.of(name, _texts(claims.get(self.namespaces_claim)))
+        return replace(reader, issuer=self.url)
 
     def _key(self, id_: Any) -> Any:  # noqa: ANN401 - as an unchecked token has it
         """The key of an id, which may be the only one; the issuer is asked for one that is not known."""

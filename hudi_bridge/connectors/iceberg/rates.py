@@ -2,6 +2,7 @@
 
 import time
 from collections import OrderedDict
+from collections.abc import Hashable
 from threading import Lock
 
 _MOST_CLIENTS = 10_000
@@ -14,9 +15,9 @@ class RateLimit:
         self._per_second = per_second
         self._burst = burst
         self._lock = Lock()
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._left: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
 
-    def take(self, client: str) -> bool:
+    def take(self, client: Hashable) -> bool:
         """Whether the client may ask now; if so, this counts."""
         with self._lock:
             now = time.monotonic()

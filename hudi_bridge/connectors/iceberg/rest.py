@@ -28,7 +28,7 @@ from hudi_bridge.connectors.iceberg.answers import error_answer, reason_of
 from hudi_bridge.connectors.iceberg.catalog import Catalog, PlannedTable
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.gate import Gate, limited_body, reader_of
-from hudi_bridge.connectors.iceberg.http_limits import KnownHost
+from hudi_bridge.connectors.iceberg.http_limits import KnownHost, client_address
 from hudi_bridge.connectors.iceberg.planned_snapshots import NoSuchPlanError
 from hudi_bridge.connectors.iceberg.planning_clients import can_let_plan
 from hudi_bridge.connectors.iceberg.scan_requests import (
@@ -442,7 +442,7 @@ class _Counting:
 
 
 def _log_access(scope: Scope, status: int, seconds: float) -> None:
-    address = (scope.get("client") or ("-",))[0]
+    address = client_address(scope)
     reader, milliseconds = ascii(reader_of(scope).name), round(1000 * seconds)
     path = ascii(scope["path"])
     _ACCESS.info("%s %s %s %s %d %d ms", address, reader, scope["method"], path, status, milliseconds)

@@ -4,9 +4,10 @@ Source: ``PlanTableScanRequest`` and ``FetchScanTasksRequest`` of the Iceberg RE
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from hudi_bridge.connectors.iceberg.scan_filters import require_moderate
 from hudi_bridge.errors import QueryError
@@ -76,12 +77,25 @@ def parse_task_request(body: bytes) -> str:
 
 def _object(body: bytes) -> Mapping[str, Any]:
     try:
-        document = json.loads(body)
+        document = json.loads(body, parse_constant=_refuse_constant, parse_float=_finite)
+        # Half a surrogate pair, which only an escape can have, is no text.
+        json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise QueryError("body of the request", "no JSON that can be read", "a JSON object") from error
     if not isinstance(document, dict):
         raise QueryError("body of the request", "JSON of another kind", "a JSON object")
     return document
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is too large")
+    return number
 
 
 def _typed(document: Mapping[str, Any], name: str, kind: Any, default: Any) -> Any:  # noqa: ANN401 - of any type

@@ -19,8 +19,10 @@ from hudi_bridge.connectors.iceberg.format_version import FormatVersion
 from hudi_bridge.connectors.iceberg.http_limits import (
     REQUEST_TIMEOUT_SECONDS,
     REUSE_SECONDS,
-    RequestTimeoutProtocol,
+    LimitedProtocol,
+    backlog,
     is_loopback,
+    require_proxies,
 )
 from hudi_bridge.connectors.iceberg.rest import create_app
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
@@ -63,6 +65,7 @@ class ServiceOptions:
 
     ``token`` is that of a reader of everything; ``access`` has further readers. Without both, anybody on this machine
     may read. ``requests_per_second`` limits each reader. ``vending`` has the storage credentials that readers may get.
+    ``proxies`` are addresses or networks, whose word for the address of a client is taken.
     """
 
     tables: TablesByName
@@ -83,14 +86,16 @@ class ServiceOptions:
     requests_per_second: float | None = None
     access_log: bool = False
     vending: Vending | None = None
+    proxies: tuple[str, ...] = ()
 
     def validate(self) -> None:
         """Raises QueryError unless somebody has to show a token or the host is a loopback address.
 
         Raises:
-            QueryError: anybody on the network could read the tables, or anybody on this machine get credentials; or the
-                certificate cannot be used.
+            QueryError: anybody on the network could read the tables, or anybody on this machine get credentials; the
+                certificate cannot be used; or a proxy is no address.
         """
+        require_proxies(self.proxies)
         if self.token is None and self.access is None and not is_loopback(self.host):
             raise QueryError("--host", f"{self.host} without a token", "a loopback address, or --token-file as well")
         if self.vending is not None and self.readers is None:
@@ -152,7 +157,10 @@ class IcebergService:
                 ),
                 ssl_certfile=None if options.tls is None else str(options.tls.certificate),
                 ssl_keyfile=None if options.tls is None else str(options.tls.key),
-                http=RequestTimeoutProtocol,
+                http=LimitedProtocol,
+                backlog=backlog(),
+                proxy_headers=bool(options.proxies),
+                forwarded_allow_ips=list(options.proxies),
                 log_config=None,
                 log_level="warning",
                 access_log=False,

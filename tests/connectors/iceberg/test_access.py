@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -151,6 +152,38 @@ def test_clients_get_tokens_for_their_credentials(service: IcebergService, monke
     assert asked(service, "config", issued["access_token"])[0] == 401
 
 
+def forwarded(service: IcebergService, claimed: bytes, token: bytes = b"of-nobody") -> int:
+    """The status of an answer to a request whose header tells another address."""
+    request = b"GET /v1/config HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+    with connection_to(service) as connection:
+        connection.sendall(request + b"Authorization: Bearer %s\r\nX-Forwarded-For: %s\r\n\r\n" % (token, claimed))
+        with connection.makefile("rb") as answer:
+            return int(answer.read().split()[1])
+
+
+def test_nobody_tells_the_address_of_a_client_unless_it_is_a_proxy_by_configuration(
+    root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = service_options(tmp_path / "scratch", [root], access=ACCESS, access_log=True)
+    with caplog.at_level(logging.INFO), running(options) as service:
+        statuses = {forwarded(service, b"10.0.0.%d" % number) for number in range(30)}
+        assert statuses == {401, 429}
+        assert "10.0.0." not in caplog.text
+    with caplog.at_level(logging.INFO), running(replace(options, proxies=("127.0.0.0/8",))) as service:
+        assert {forwarded(service, b"10.0.0.%d" % number) for number in range(30)} == {401}
+        forged = b"\x1b[2J 192.0.2.1 'operations' GET '/v1/namespaces/hr' 200 3 ms"
+        assert forwarded(service, forged, b"of-all") == 200
+        wait_for_line("10.0.0.29 '-' GET '/v1/config' 401", caplog)
+        wait_for_line("- 'all' GET '/v1/config' 200", caplog)
+    assert "192.0.2.1" not in caplog.text
+    assert "\x1b" not in caplog.text
+
+
+def test_a_proxy_is_an_address(root: Path, tmp_path: Path) -> None:
+    with pytest.raises(QueryError, match=r"--proxy.*'lake.example.com'"):
+        service_options(tmp_path, [root], proxies=("10.0.0.0/8", "lake.example.com")).validate()
+
+
 def test_tokens_are_asked_for_as_oauth_has_it(service: IcebergService) -> None:
     basic = {"Authorization": "Basic ZXU6c2VjcmV0IG9mIGV1"}
     status, issued = asked(service, "oauth/tokens", None, b"grant_type=client_credentials", **basic)
@@ -268,6 +301,17 @@ def test_tokens_of_the_issuer_are_taken(issuer: LoopbackIssuer, by_issuer: Icebe
     fetched = client(by_issuer, credential="id:secret", **{"oauth2-server-uri": f"{issuer.url}/token"})
     assert fetched.table_exists(("hr", "pay"))
     assert asked(by_issuer, "config", issuer.token(aud=["other", AUDIENCE], scope=None, scp=["lake"]))[0] == 200
+
+
+def test_a_subject_of_the_issuer_does_not_use_up_what_a_configured_reader_of_its_name_may_ask(
+    issuer: LoopbackIssuer, root: Path, tmp_path: Path
+) -> None:
+    checked = OidcIssuer(url=issuer.url, audience=AUDIENCE, scopes=("lake",), namespaces_claim=None, keys_url=None)
+    access = Access(tokens={"of-eu": Reader(name="someone")}, issuer=checked)
+    options = service_options(tmp_path / "scratch", [root], access=access, requests_per_second=0.01)
+    with running(options) as service:
+        assert [asked(service, "config", issuer.token())[0] for _ in range(2)] == [200, 429]
+        assert asked(service, "config", "of-eu")[0] == 200
 
 
 def test_other_tokens_are_refused(issuer: LoopbackIssuer, by_issuer: IcebergService) -> None:

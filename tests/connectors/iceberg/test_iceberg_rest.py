@@ -3,6 +3,8 @@
 import json
 import logging
 import re
+import resource
+import select
 import signal
 import socket
 import subprocess
@@ -11,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError, NoSuchTableError, UnauthorizedError
 
-from hudi_bridge.connectors.iceberg import http_limits
+from hudi_bridge.connectors.iceberg import http_limits, server
 from hudi_bridge.connectors.iceberg.server import IcebergService, read_token
 from hudi_bridge.connectors.lakes.roots import Roots
 from hudi_bridge.errors import QueryError
@@ -182,6 +184,59 @@ def test_clients_that_send_no_whole_request_are_hung_up_on(
         connection.sendall(sent)
         with suppress(ConnectionResetError):
             assert connection.recv(1) == b""
+
+
+def test_clients_that_do_not_read_are_hung_up_on(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_limits, "REQUEST_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(http_limits, "_POLL_SECONDS", 0.05)
+    with running(service_options(tmp_path / "scratch", [root])) as service, unread(service) as connection:
+        ended = select.poll()
+        # Nothing is asked for but the end, which is always told.
+        ended.register(connection, 0)
+        assert ended.poll(20_000)
+        assert answer(service, "/v1/config")[0] == 200
+
+
+@contextmanager
+def unread(service: IcebergService) -> Iterator[socket.socket]:
+    """A connection on which the service cannot write any more."""
+    address = ("127.0.0.1", int(service.url.rpartition(":")[2]))
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        connection.connect(address)
+        connection.settimeout(0.2)
+        # The service stops to read when it cannot write.
+        with suppress(TimeoutError, ConnectionError):
+            while True:
+                connection.sendall(b"GET /v1/config HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100)
+        connection.settimeout(20)
+        yield connection
+
+
+def test_a_client_that_does_not_read_does_not_keep_the_service_from_ending(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_limits, "_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(server, "_SHUTDOWN_SECONDS", 1000)
+    with running(service_options(tmp_path / "scratch", [root])) as service, unread(service):
+        # Waits for the service, which would wait for the client.
+        service.stop()
+
+
+def test_idle_connections_do_not_keep_others_out(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_limits, "most_connections", lambda: 5)
+    with running(service_options(tmp_path / "scratch", [root])) as service, ExitStack() as opened:
+        address = ("127.0.0.1", int(service.url.rpartition(":")[2]))
+        idle = [opened.enter_context(socket.create_connection(address, timeout=20)) for _ in range(30)]
+        assert answer(service, "/v1/config")[0] == 200
+        # Those that had waited longest were closed.
+        with suppress(ConnectionResetError):
+            assert idle[0].recv(1) == b""
+
+
+def test_connections_leave_descriptors_for_tables() -> None:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert 0 < http_limits.most_connections() + http_limits.backlog() < soft
 
 
 def test_connections_stay_open_while_requests_come(service: IcebergService, monkeypatch: pytest.MonkeyPatch) -> None:
