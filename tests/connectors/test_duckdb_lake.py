@@ -11,6 +11,7 @@ import pytest
 
 from hudi_bridge import CorruptLogFileError, HudiTable, QueryError, TableNotFoundError, UnsupportedTableError
 from hudi_bridge.connectors.duckdb import Lake, attach_all
+from hudi_bridge.connectors.lakes.roots import Roots
 from hudi_bridge.engines import merged_slices
 from hudi_bridge.storage import Storage
 from tests.compare import differences
@@ -444,3 +445,18 @@ def test_it_is_shown_in_notebooks(lake: Lake, root: Path) -> None:
     lake.attach("sales.orders")
     assert repr(lake) == f"<Lake 'lake': 1 tables of '{root}' open>"
     assert "sales.orders" in lake._repr_html_()
+
+
+def test_folders_are_listed_once_however_links_lead_back(root: Path) -> None:
+    for number in range(8):
+        (root / f"back{number}").symlink_to(".")
+    roots, failed = Roots.of([str(root)], []), list[str]()
+    tables = list(roots.walk(lambda name, _: failed.append(name)))
+    assert (sorted(tables), failed) == ([(("a", "b"), "c"), (("default",), "trips"), (("sales",), "orders")], [])
+    assert roots.namespaces(()) == [("a",), ("default",), ("sales",)]
+
+
+def test_a_timeline_of_another_table_is_not_shown(root: Path) -> None:
+    (root / "borrowed").mkdir()
+    (root / "borrowed" / ".hoodie").symlink_to(next(root.rglob(".hoodie")))
+    assert Roots.of([str(root)], []).find(("default",), "borrowed") is None

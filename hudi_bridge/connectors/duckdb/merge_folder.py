@@ -1,26 +1,34 @@
 """A folder that keeps merges of slices for the next process: one Arrow file for each merge.
 
 A file appears whole and is never written again, so that it can be mapped into memory while other processes use the
-folder. A file that cannot be read counts as missing.
+folder. It ends with a checksum of its content and its slice; a file that is damaged, or cannot be read, counts as
+missing. Nobody else may write to the folder. While it takes no files, as on a full disk, merges are kept in memory.
 """
 
 import hashlib
+import io
 import json
+import logging
 import os
+import stat
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import xxhash
 
 from hudi_bridge.engines import MemoryStore, MergedSlice, MergeStore
+from hudi_bridge.errors import QueryError
 from hudi_bridge.storage import PathLike
 
+_LOG = logging.getLogger(__name__)
 _SUFFIX = ".arrow"
+_CHECKSUM_BYTES = 16
 _LEAST_MAPPED = 8
 _COUNTED, _POSITIONS = b"hudi-bridge.counted", b"hudi-bridge.deleted_positions"
 _UNREADABLE = (OSError, pa.ArrowException, ValueError, KeyError, AttributeError)
@@ -32,9 +40,22 @@ class FolderStore:
     keeps_all_columns = True
 
     def __init__(self, folder: PathLike, max_bytes: int) -> None:
+        """The store of a folder, which is made if it is missing.
+
+        Raises:
+            QueryError: the folder is none, or belongs to somebody else, or others may write to it.
+        """
         self.max_bytes = max_bytes
         self._folder = Path(folder)
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._memory = MemoryStore(max_bytes)
+        self._is_refused = False
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except FileExistsError:
+            raise QueryError("cache", f"{self._folder}, which is no folder", "a folder") from None
+        except OSError as error:
+            self._note_refusal(error)
+        _require_own(self._folder)
         self._lock = threading.Lock()
         self._mapped: dict[Path, MergedSlice] = {}
         self._most_mapped = _LEAST_MAPPED
@@ -42,8 +63,9 @@ class FolderStore:
 
     def find(self, key: str) -> Iterator[MergedSlice]:
         """The merges of a slice in the folder."""
+        yield from self._memory.find(key)
         for path in _files_in(self._folder_of(key)):
-            merged = self._mapped.get(path) or _read(path)
+            merged = self._mapped.get(path) or _read(path, key)
             if merged is not None:
                 self._map(path, merged)
                 with suppress(OSError):
@@ -54,15 +76,12 @@ class FolderStore:
         """Writes a merge, and removes the files that there is no room for."""
         counted = json.dumps(dict(merged.counted), sort_keys=True)
         path = self._folder_of(key) / f"{hashlib.sha256(counted.encode()).hexdigest()[:16]}{_SUFFIX}"
-        while True:
-            for folder in (self._folder, path.parent):
-                with suppress(FileExistsError):
-                    folder.mkdir(mode=0o700, parents=True)
-            # Whoever empties the folder removes it.
-            with suppress(FileNotFoundError):
-                _write(path, merged, counted)
-                break
-        mapped = _read(path)
+        try:
+            self._write(path, key, merged, counted)
+        except OSError as error:
+            self._note_refusal(error)
+            return self._memory.keep(key, merged)
+        mapped = _read(path, key)
         if mapped is not None:
             self._map(path, mapped)
         with self._lock:
@@ -71,6 +90,22 @@ class FolderStore:
             if self._size_bytes > self.max_bytes:
                 self._make_room()
         return mapped or merged
+
+    def _write(self, path: Path, key: str, merged: MergedSlice, counted: str) -> None:
+        while True:
+            for folder in (self._folder, path.parent):
+                with suppress(FileExistsError):
+                    folder.mkdir(mode=0o700, parents=True)
+            # Whoever empties the folder removes it.
+            with suppress(FileNotFoundError):
+                _write(path, key, merged, counted)
+                return
+
+    def _note_refusal(self, error: OSError) -> None:
+        if not self._is_refused:
+            self._is_refused = True
+            reason = error.strerror or type(error).__name__
+            _LOG.warning("cache: merges are kept in memory, since %s takes no files: %s", self._folder, reason)
 
     def _map(self, path: Path, merged: MergedSlice) -> None:
         """Keeps a file mapped. Those that other processes have removed go, since they take room as long as they are."""
@@ -84,7 +119,8 @@ class FolderStore:
 
     def _files(self) -> Iterator[tuple[float, int, Path]]:
         """The time of the last use of each file, its size and its path."""
-        for path in (path for folder in self._folder.iterdir() if folder.is_dir() for path in _files_in(folder)):
+        folders = self._folder.iterdir() if self._folder.exists() else ()
+        for path in (path for folder in folders if folder.is_dir() for path in _files_in(folder)):
             # Another process may remove it.
             with suppress(OSError):
                 status = path.stat()
@@ -116,27 +152,71 @@ def merge_store(folder: PathLike | None, max_bytes: int) -> MergeStore:
     return MemoryStore(max_bytes) if folder is None else FolderStore(folder, max_bytes)
 
 
-def _write(path: Path, merged: MergedSlice, counted: str) -> None:
+def _require_own(folder: Path) -> None:
+    """Raises QueryError if somebody else could put files into a folder that exists.
+
+    Raises:
+        QueryError: the folder belongs to somebody else, or others may write to it.
+    """
+    if os.name != "posix" or not folder.exists():
+        return
+    status = folder.stat()
+    expected = "a folder of your own that nobody else can write to"
+    if status.st_uid != os.geteuid():
+        raise QueryError("cache", f"{folder}, which belongs to somebody else", expected)
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise QueryError("cache", f"{folder}, which others can write to", expected)
+
+
+def _write(path: Path, key: str, merged: MergedSlice, counted: str) -> None:
     metadata: Any = {_COUNTED: counted, _POSITIONS: merged.deleted_positions.astype("<i8").tobytes()}
     schema = merged.rows.schema.with_metadata({**(merged.rows.schema.metadata or {}), **metadata})
     descriptor, written = tempfile.mkstemp(dir=path.parent, prefix=".")
     try:
-        with os.fdopen(descriptor, "wb") as file, pa.ipc.new_file(file, schema) as writer:
-            writer.write_table(merged.rows.replace_schema_metadata(schema.metadata))
+        with os.fdopen(descriptor, "wb") as file:
+            checked = _Checked(file, key)
+            with pa.PythonFile(checked, mode="w") as sink, pa.ipc.new_file(sink, schema) as writer:
+                writer.write_table(merged.rows.replace_schema_metadata(schema.metadata))
+            file.write(checked.digest())
         Path(written).replace(path)
     except BaseException:
         Path(written).unlink(missing_ok=True)
         raise
 
 
-def _read(path: Path) -> MergedSlice | None:
+class _Checked(io.RawIOBase):
+    """A file that is written, with the checksum of what was written."""
+
+    def __init__(self, file: BinaryIO, key: str) -> None:
+        self._file = file
+        self._hash = xxhash.xxh3_128(key.encode())
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:  # noqa: ANN401 - a buffer
+        self._hash.update(content)
+        return self._file.write(content)
+
+    def digest(self) -> bytes:
+        return self._hash.digest()
+
+
+def _read(path: Path, key: str) -> MergedSlice | None:
     try:
-        rows = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-        found: Any = dict(rows.schema.metadata)
-        positions = np.frombuffer(found.pop(_POSITIONS), dtype="<i8").astype(np.int64, copy=False)
-        counted = json.loads(found.pop(_COUNTED))
+        content = pa.memory_map(str(path)).read_buffer()
+        content, checksum = content.slice(0, content.size - _CHECKSUM_BYTES), content[-_CHECKSUM_BYTES:]
+        checked = xxhash.xxh3_128(key.encode())
+        checked.update(content)
+        if checked.digest() != checksum.to_pybytes():
+            return None
+        rows = pa.ipc.open_file(content).read_all()
+        rows.validate(full=True)
+        metadata: Any = dict(rows.schema.metadata)
+        positions = np.frombuffer(metadata.pop(_POSITIONS), dtype="<i8").astype(np.int64, copy=False)
+        counted = json.loads(metadata.pop(_COUNTED))
         return MergedSlice(
-            counted=counted, deleted_positions=positions, rows=rows.replace_schema_metadata(found or None)
+            counted=counted, deleted_positions=positions, rows=rows.replace_schema_metadata(metadata or None)
         )
     except _UNREADABLE:
         return None

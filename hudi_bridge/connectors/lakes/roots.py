@@ -4,8 +4,9 @@
     ROOT/sales/orders     sales.orders
     ROOT/a/b/c            c in the namespace a.b
 
-Symbolic links that lead out of the roots are ignored. Tables whose folder begins with a dot are found by name, and not
-listed; other folders that do are not looked into.
+A symbolic link may name a table of its own namespace, or of one below it. Other links are ignored: they would show
+tables to those who have rights for another namespace, or lead back to a folder above. Tables whose folder begins with a
+dot are found by name, and not listed; other folders that do are not looked into.
 """
 
 import time
@@ -76,15 +77,15 @@ class Roots:
         local = (one for one in (*self.folders, *self.tables.values()) if one.is_local)
         return tuple(Path(one.root).resolve() for one in local)
 
-    def real_paths_of(self, table: Storage) -> tuple[Path, ...]:  # noqa: ARG002 - the same for all tables
-        """The local roots with links resolved, which hold all files of all tables."""
-        return self.real_paths
+    def real_paths_of(self, table: Storage) -> tuple[Path, ...]:
+        """The local folder that all files of a table have to be in, with links resolved: its own."""
+        return (Path(table.root).resolve(),) if table.is_local else ()
 
     def namespaces(self, parent: Namespace) -> list[Namespace]:
         """The direct children of a namespace; top-level namespaces for ``()``."""
         found = {name[: len(parent) + 1] for name, _ in self.tables if name[: len(parent)] == parent != name}
         for folder in self._below(parent):
-            tables, others = self._children(folder)
+            tables, others = self._children(folder, parent)
             if tables and not parent:
                 found.add(DEFAULT_NAMESPACE)
             found |= {(*parent, name) for name in others}
@@ -100,7 +101,7 @@ class Roots:
         """The names of the tables in a namespace."""
         found = {table for name, table in self.tables if name == namespace}
         for folder in self._folders_of(namespace):
-            found |= set(self._children(folder)[0])
+            found |= set(self._children(folder, namespace)[0])
         return sorted(found)
 
     def folder_names(self, namespace: Namespace) -> list[str]:
@@ -131,7 +132,7 @@ class Roots:
         if not is_table_folder_name(table):
             return None
         folders = (folder.below(table) for folder in self._folders_of(namespace))
-        return next((folder for folder in folders if is_table(folder) and self._is_within(folder)), None)
+        return next((folder for folder in folders if is_table(folder) and self._has_table(namespace, folder)), None)
 
     def find_by_name(self, name: str) -> Storage | None:
         """The table with a dotted name like ``sales.orders``; None if there is none."""
@@ -150,16 +151,17 @@ class Roots:
                 failed(".".join(namespace) or folder.shown_path, error)
                 continue
             for name in names:
-                child = folder.below(name)
+                child, levels = folder.below(name), (*namespace, name)
                 try:
-                    is_hudi, is_within = is_table(child), self._is_within(child)
+                    is_hudi = is_table(child)
+                    is_shown = self._has_table(namespace, child) if is_hudi else self._is_namespace(levels, child)
                 except Exception as error:  # noqa: BLE001 - as above
-                    failed(".".join((*namespace, name)), error)
+                    failed(".".join(levels), error)
                     continue
-                if is_within and is_hudi:
+                if is_shown and is_hudi:
                     yield namespace or DEFAULT_NAMESPACE, name
-                elif is_within and len(namespace) < _MOST_LEVELS:
-                    waiting.append(((*namespace, name), child))
+                elif is_shown and len(namespace) < _MOST_LEVELS:
+                    waiting.append((levels, child))
 
     def without_paths(self, text: str) -> str:
         """The text without the paths of the roots, which clients must not see."""
@@ -181,26 +183,54 @@ class Roots:
             return
         for root in self.folders:
             folder = root.below(*namespace)
-            if not namespace or (self._is_within(folder) and not is_table(folder) and folder.list_directory("")):
+            is_there = self._is_namespace(namespace, folder) and not is_table(folder) and folder.list_directory("")
+            if not namespace or is_there:
                 yield folder
 
-    def _children(self, folder: Storage) -> tuple[list[str], list[str]]:
-        """The names of the child folders that are tables, and of those that are not; some requests at once."""
-        inside = [one for name in _folder_names(folder) if self._is_within(one := folder.below(name))]
+    def _children(self, folder: Storage, namespace: Namespace) -> tuple[list[str], list[str]]:
+        """The names of the child folders that are tables, and of those that are namespaces; some requests at once."""
+        children = [folder.below(name) for name in _folder_names(folder)]
         now = time.monotonic()
         seen = set() if folder.is_local else {root for root, at in self._seen.items() if now - at < _SEEN_SECONDS}
-        unknown = [one for one in inside if one.root not in seen]
+        unknown = [child for child in children if child.root not in seen]
         looked = map_while_waiting(is_table, unknown, 1 if folder.is_local else _CHECKS_AT_ONCE)
-        others = {one.root for one, is_hudi in zip(unknown, looked, strict=True) if not is_hudi}
-        self._seen.update((one.root, now) for one in unknown if one.root not in others)
-        names: tuple[list[str], list[str]] = ([], [])
-        for one in inside:
-            names[1 if one.root in others else 0].append(one.root.rpartition("/")[2])
-        return names
+        others = {child.root for child, is_hudi in zip(unknown, looked, strict=True) if not is_hudi}
+        self._seen.update((child.root, now) for child in unknown if child.root not in others)
+        tables, namespaces = [], []
+        for child in children:
+            name = child.root.rpartition("/")[2]
+            if child.root not in others and self._has_table(namespace, child):
+                tables.append(name)
+            elif child.root in others and self._is_namespace((*namespace, name), child):
+                namespaces.append(name)
+        return tables, namespaces
 
-    def _is_within(self, folder: Storage) -> bool:
-        """Whether a folder lies below a root when links are resolved."""
-        return not folder.is_local or any(Path(folder.root).resolve().is_relative_to(root) for root in self.real_paths)
+    def _is_namespace(self, namespace: Namespace, folder: Storage) -> bool:
+        """Whether a folder is that of a namespace itself, and not one that a link leads to."""
+        return not folder.is_local or any(levels == namespace for levels in self._real_levels(folder))
+
+    def _has_table(self, namespace: Namespace, folder: Storage) -> bool:
+        """Whether the folder of a table, and its timeline, lie in a namespace or below when links are resolved."""
+        if not folder.is_local:
+            return True
+        is_within = any(_is_in(levels[:-1], namespace) for levels in self._real_levels(folder) if levels)
+        return is_within and folder.real_path(_PROPERTIES).startswith(f"{folder.real_path('')}/")
+
+    def _real_levels(self, folder: Storage) -> Iterator[tuple[str, ...]]:
+        """The folders from each root down to a local folder, when links are resolved."""
+        real = Path(folder.real_path(""))
+        for root in self.folders:
+            real_root = Path(root.real_path(""))
+            if root.is_local and real.is_relative_to(real_root):
+                yield real.relative_to(real_root).parts
+
+
+def _is_in(levels: Namespace, namespace: Namespace) -> bool:
+    """Whether folders from a root down belong to a namespace or to one below it."""
+    if namespace in ((), DEFAULT_NAMESPACE):
+        # Its tables lie in the root itself, or in a folder of its name.
+        return levels[:1] in ((), DEFAULT_NAMESPACE)
+    return levels[: len(namespace)] == namespace
 
 
 def is_table(folder: Storage) -> bool:

@@ -68,7 +68,15 @@ def root(tmp_path: Path) -> Path:
     small_table(tmp_path / "elsewhere" / "secret", "secret")
     (root / "link").symlink_to(tmp_path / "elsewhere" / "secret")
     (root / "linked").symlink_to(tmp_path / "elsewhere")
-    (root / "inside").symlink_to(root / "sales" / "orders")
+    (root / "inside").symlink_to(root / "trips")
+    (root / "sales" / "inside").symlink_to(root / "sales" / "eu" / "orders")
+    # Links out of a namespace, and back up.
+    (root / "of_sales").symlink_to(root / "sales" / "orders")
+    (root / "sales" / "of_default").symlink_to(root / "trips")
+    (root / "sales" / "eu" / "of_sales").symlink_to(root / "sales" / "orders")
+    (root / "sales2").symlink_to(root / "sales")
+    (root / "up").symlink_to(root)
+    (root / "sales" / "up").symlink_to("..")
     return root
 
 
@@ -94,7 +102,7 @@ def test_folders_are_namespaces_and_tables(service: IcebergService) -> None:
     assert catalog.list_namespaces() == [("default",), ("sales",)]
     assert catalog.list_namespaces(("sales",)) == [("sales", "eu")]
     assert catalog.list_tables("default") == [("default", "inside"), ("default", "trips")]
-    assert catalog.list_tables("sales") == [("sales", "orders")]
+    assert catalog.list_tables("sales") == [("sales", "inside"), ("sales", "orders")]
     assert catalog.list_tables(("sales", "eu")) == [("sales", "eu", "orders")]
     for name in (("default", "trips"), ("sales", "orders"), ("sales", "eu", "orders")):
         assert catalog.table_exists(name)
@@ -107,6 +115,13 @@ def test_folders_are_namespaces_and_tables(service: IcebergService) -> None:
     [
         "default/tables/link",
         "linked/tables/secret",
+        "default/tables/of_sales",
+        "sales/tables/of_default",
+        "sales%1feu/tables/of_sales",
+        "sales2/tables/orders",
+        "sales2/tables",
+        "up/tables/trips",
+        "sales%1fup/tables/trips",
         ".hidden/tables/table",
         "default/tables/nothing",
         "default/tables/..",
@@ -504,16 +519,17 @@ def test_what_is_no_table_by_name_is_refused(text: str) -> None:
 
 def test_views_are_built_ahead(root: Path, tmp_path: Path) -> None:
     with running(service_options(tmp_path / "scratch", [root], watch_seconds=0.1)) as service:
-        wait_for(lambda: service.counters.value("snapshots_built_total") == 4)
+        wait_for(lambda: service.counters.value("snapshots_built_total") == 5)
+        # A link shows it as well.
         table = TableWriter(folder=root / "trips")
         for number in (2, 3):
             row = {"id": "b", "ts": number, "value": f"by {number}"}
             table.log_file(at(number), [table.data_block(at(number), [row])], number=number)
             table.commit(at(number))
-        wait_for(lambda: service.counters.value("snapshots_built_total") == 6)
+        wait_for(lambda: service.counters.value("snapshots_built_total") == 9)
         snapshots = client(service).load_table(("default", "trips")).snapshots()
         assert [snapshot.snapshot_id for snapshot in snapshots] == [int(at(number)) for number in (1, 2, 3)]
-        assert service.counters.value("snapshots_built_total") == 6
+        assert service.counters.value("snapshots_built_total") == 9
 
 
 def test_the_command_serves_until_it_is_told_to_stop(root: Path, tmp_path: Path) -> None:
