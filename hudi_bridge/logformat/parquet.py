@@ -7,10 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
+from hudi_bridge.logformat.parquet_dictionaries import DictionaryValues
 
 # With run-length encoding, a few bytes can announce any number of rows. Real rows have distinct record keys, which
 # take far more space.
 _MAX_ROWS_PER_BYTE = 64
+_MOST_BYTES = (1 << 31) - 1
 # What pyarrow raises for damaged files: a UnicodeDecodeError for names that are not text, a KeyError for a missing
 # column.
 PARQUET_ERRORS = (ValueError, LookupError, OSError, pa.ArrowTypeError, pa.ArrowNotImplementedError)
@@ -49,6 +51,7 @@ def decode_parquet_block(content: pa.Buffer, columns: Sequence[str], path: str, 
         limit = _MAX_ROWS_PER_BYTE * content.size
         if not 0 <= announced <= limit:
             raise CorruptLogFileError(path, offset, f"{announced} rows in {content.size} bytes", f"up to {limit}")
+        _require_size(file, content, columns, path, offset)
         rows = file.read(list(columns)).combine_chunks()
     # A damaged page may end a column early without an error.
     if rows.num_rows != announced:
@@ -57,8 +60,26 @@ def decode_parquet_block(content: pa.Buffer, columns: Sequence[str], path: str, 
     if len(batches) > 1:
         # Arrow has put together what it can.
         found = f"{rows.nbytes} bytes of rows in {path} at byte {offset}"
-        raise UnsupportedTableError("size of a log block", found, "2147483647 bytes in a column")
+        raise UnsupportedTableError("size of a log block", found, f"{_MOST_BYTES} bytes in a column")
     return batches[0]
+
+
+def _require_size(file: pq.ParquetFile, content: pa.Buffer, columns: Sequence[str], path: str, offset: int) -> None:
+    """Raises UnsupportedTableError if values that many rows refer to do not fit into one batch.
+
+    Raises:
+        UnsupportedTableError: they do not.
+    """
+    footer, source = file.metadata, pa.BufferReader(content)
+    size = 0
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        values = DictionaryValues(file=source, footer=footer, row_group=number, path=path)
+        chunks = map(group.column, range(group.num_columns))
+        size += values.size_bytes([chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in columns])
+    if size > _MOST_BYTES:
+        found = f"{size} bytes of rows in {path} at byte {offset}"
+        raise UnsupportedTableError("size of a log block", found, f"{_MOST_BYTES} bytes")
 
 
 @contextmanager

@@ -168,6 +168,7 @@ class SlicesTogether:
         log_bytes = bytes_when_decoded(blocks, self._row_bytes, self._log_memory_bytes)
         opened = _OpenSlice(split=split, base=base, blocks=blocks, told=told, log_bytes=log_bytes)
         is_large = opened.base_rows > ROWS_PER_BATCH or opened.size_bytes > _MOST_BYTES
+        is_large = is_large or not (base is None or base.is_bounded)
         return None if is_large or opened.log_bytes > self._log_memory_bytes else opened
 
     def _rows_or_alone(self, slices: Sequence[_OpenSlice]) -> Iterator[pa.RecordBatch]:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from hudi_bridge.caching import cached_property
 from hudi_bridge.imported_later import ds
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
+from hudi_bridge.logformat.parquet_dictionaries import BATCH_BYTES, DictionaryValues
 from hudi_bridge.ranges import FileOfRanges
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, OpenBaseFile
 from hudi_bridge.readers.base_formats.stored import cause_of, open_stored
@@ -54,6 +55,7 @@ class ParquetBaseFile(OpenBaseFile):
         self._known = footer
         self._opened: pa.NativeFile | None = None
         self._readers: dict[tuple[int, bool], pq.ParquetFile] = {}
+        self._values: dict[int, DictionaryValues] = {}
 
     @classmethod
     def open(
@@ -179,15 +181,16 @@ class ParquetBaseFile(OpenBaseFile):
             # Readers of small row groups are the same.
             rows_per_batch = ROWS_PER_BATCH
 
-        def batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
-            return file.iter_batches(
-                rows_per_batch, row_groups=[row_group], columns=names, use_threads=self._use_threads
-            )
+        def batches(file: pq.ParquetFile, rows: int) -> Iterator[pa.RecordBatch]:
+            return file.iter_batches(rows, row_groups=[row_group], columns=names, use_threads=self._use_threads)
 
         file = self._reader(rows_per_batch, row_group, names)
         try:
             with self._fetched(row_group, names, then):
-                found = batches(file)
+                most = self._most_rows(row_group, names, rows_per_batch)
+                if most < rows_per_batch:
+                    file = self._reader(most, row_group, names)
+                found = batches(file, most)
                 yield from found if legacy_dates is None else map(legacy_dates.rebased, found)
         except PARQUET_ERRORS as error:
             raise cause_of(
@@ -195,9 +198,21 @@ class ParquetBaseFile(OpenBaseFile):
                 self._split,
                 self.path,
                 error,
-                lambda file: deque(batches(pq.ParquetFile(file)), 0),
+                lambda file: deque(batches(pq.ParquetFile(file), 1), 0),
                 _KIND,
             ) from error
+
+    def _most_rows(self, row_group: int, columns: Sequence[str], rows: int) -> int:
+        """How many rows are decoded at a time, at most ``rows``, whatever the dictionaries of the columns hold."""
+        file = self._opened
+        if file is None or rows * self._footer.row_group(row_group).total_byte_size <= BATCH_BYTES:
+            return rows
+        if row_group not in self._values:
+            self._values[row_group] = DictionaryValues(
+                file=file, footer=self._footer, row_group=row_group, path=self.path
+            )
+        most = self._values[row_group].most_rows(list(chunks_of(self._footer, row_group, columns)), rows)
+        return rows if most >= self.rows_of(row_group) else most
 
     def _fetched(self, row_group: int, columns: Sequence[str], then: int | None) -> AbstractContextManager[None]:
         """A context in which top-level columns of a row group are in memory.

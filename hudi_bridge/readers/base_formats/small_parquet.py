@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.logformat.parquet import footer_mismatch
+from hudi_bridge.logformat.parquet_dictionaries import BATCH_BYTES, DictionaryValues
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.footers import chunks_of
 from hudi_bridge.readers.legacy_dates import LegacyDates
@@ -42,8 +43,9 @@ class SmallParquetFile(OpenBaseFile):
             PARQUET_ERRORS: the footer cannot be decoded.
             StorageError: the file cannot be read.
         """
+        content = _content(storage, path)
         self._file = pq.ParquetFile(
-            pa.BufferReader(_content(storage, path)),
+            pa.BufferReader(content),
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=True,
         )
@@ -55,6 +57,18 @@ class SmallParquetFile(OpenBaseFile):
         self._legacy_dates = LegacyDates.of(self.footer, self.arrow_schema, path)
         self.size_bytes = sum(group.total_byte_size for group in groups)
         """The bytes of all columns, decompressed."""
+        self.is_bounded = self.size_bytes * self.num_rows <= BATCH_BYTES or self._is_bounded(content)
+        """Whether the rows take little memory at once, also if many refer to the same values."""
+
+    def _is_bounded(self, content: bytes) -> bool:
+        for number in self.row_groups:
+            group, rows = self.footer.row_group(number), self.rows_of(number)
+            values = DictionaryValues(
+                file=pa.BufferReader(content), footer=self.footer, row_group=number, path=self.path
+            )
+            if values.most_rows(list(map(group.column, range(group.num_columns))), rows) < rows:
+                return False
+        return True
 
     def close(self) -> None:
         """Let go of the content."""
