@@ -14,6 +14,7 @@ from hudi_bridge import (
     CorruptBaseFileError,
     CorruptTableError,
     DataFileGoneError,
+    HudiReadError,
     HudiTable,
     UnsupportedTableError,
     slice_delta,
@@ -82,6 +83,23 @@ def test_engines_get_the_rows_of_files_that_they_do_not_read(name: str, tmp_path
     scratch = Scratch.open(str(tmp_path))
     published = publish_table(Storage.open(str(query.table)), scratch, locations=Locations(), builds=1)
     assert not differences(answer_of(query), StaticTable.from_metadata(published.metadata_location).scan().to_arrow())
+
+
+def test_each_damaged_byte_of_orc_is_an_error_of_ours_or_changes_nothing(tmp_path: Path) -> None:
+    """Also in what is compressed, which Arrow has no kind of error for."""
+    shutil.copytree(QUERIES[FORMATS["orc"]].table, tmp_path / "t")
+    table = tmp_path / "t"
+    path = max(table.rglob("*.orc"), key=lambda path: path.stat().st_size)
+    whole = path.read_bytes()
+    outcomes = set()
+    for position in range(len(whole) - 900, len(whole), 9):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 16]) + whole[position + 1 :])
+        try:
+            HudiTable.open(table).snapshot().to_table()
+            outcomes.add("read")
+        except HudiReadError as error:
+            outcomes.add(type(error).__name__)
+    assert "CorruptBaseFileError" in outcomes
 
 
 def test_timestamps_of_orc_are_refused_by_name() -> None:

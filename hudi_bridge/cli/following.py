@@ -24,8 +24,8 @@ from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import QueryError
 from hudi_bridge.table import HudiTable
 
-_FILE_FORMATS = (Format.CSV, Format.JSON)
-_PIPE_FORMATS = (Format.TABLE, Format.CSV, Format.JSON, Format.ARROW)
+_FILE_FORMATS = (Format.CSV, Format.SPREADSHEET, Format.JSON)
+_PIPE_FORMATS = (Format.TABLE, Format.CSV, Format.SPREADSHEET, Format.JSON, Format.ARROW)
 
 
 def follow_changes(

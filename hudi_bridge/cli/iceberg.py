@@ -119,7 +119,11 @@ def serve_iceberg(
     ] = None,
     scratch: Annotated[
         str,
-        typer.Option(metavar="FOLDER", help="The path or URI of a folder to write to, which clients can read."),
+        typer.Option(
+            metavar="FOLDER",
+            help="The path or URI of a folder to write to. If it is missing, it is made for this user alone: make it "
+            "beforehand for engines of other users.",
+        ),
     ],
     host: Annotated[
         str, typer.Option(help="The address to listen on; all but loopback addresses need --token-file.")
@@ -201,7 +205,7 @@ def serve_iceberg(
             merging=MergingByTable.parse(option or [], load_payloads(payload), tables.find_by_name),
             rewriting=rewriting.of(lists=rewrite_lists, above_percent=rewrite_above),
             format_version=_connector("format_version").FormatVersion.of(format_version),
-            scratch=Scratch.open(scratch),
+            scratch=Scratch.open(scratch, is_private=True),
             locations=Locations.of(tuple(locate or ())),
             host=host,
             port=port,

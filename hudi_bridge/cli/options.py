@@ -58,7 +58,7 @@ FormatChoice = Annotated[
         "--format",
         "-f",
         help="Default: from the name of the output file, else table on a terminal and csv in a pipe. "
-        "json has one object per line.",
+        "json has one object per line; spreadsheet is csv without formulas.",
         show_default=False,
     ),
 ]

@@ -1,19 +1,22 @@
 """Writes record batches as a table on the screen, CSV, JSON lines, Parquet or Arrow.
 
-In CSV, nulls are empty, empty texts are quoted, and nested values are JSON. Arrow is the IPC file format; in a pipe,
+In CSV, nulls are empty, empty texts are quoted, and nested values are JSON. In CSV for spreadsheets, texts that these
+would take for formulas begin with an apostrophe. Arrow is the IPC file format; in a pipe,
 the stream format.
 """
 
 import sys
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Self, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import csv, types
 
@@ -24,6 +27,8 @@ from hudi_bridge.errors import QueryError
 from hudi_bridge.plain_values import Array, ArrowType, is_far, is_nested, to_json, values_as_text
 
 ROWS_IN_TABLE = 50
+# Source: "CSV Injection" of OWASP.
+_FORMULA = "^([=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20])"
 _DEFAULT_LOOK = Look()
 
 Batches: TypeAlias = Generator[pa.RecordBatch, None, None]
@@ -34,6 +39,7 @@ class Format(StrEnum):
 
     TABLE = "table"
     CSV = "csv"
+    SPREADSHEET = "spreadsheet"
     JSON = "json"
     PARQUET = "parquet"
     ARROW = "arrow"
@@ -78,7 +84,7 @@ class Destination:
         if wanted in _BINARY and is_terminal:
             raise QueryError("--format", f"{wanted}, which is binary, for a terminal", "--output FILE, or a pipe")
         if wanted is Format.TABLE and path is not None:
-            raise QueryError("--format", "table for a file", "csv, json, parquet or arrow")
+            raise QueryError("--format", "table for a file", "csv, spreadsheet, json, parquet or arrow")
         return cls(format=wanted, path=path, no_clobber=no_clobber)
 
 
@@ -122,8 +128,8 @@ def write_stream(
     batches: Batches, schema: pa.Schema, sink: Sink, output_format: Format, *, begins: bool = True
 ) -> None:
     """Writes batches as they arrive; ``begins`` is false if the sink already holds rows (CSV gets no header then)."""
-    if output_format is Format.CSV:
-        _write_csv(batches, schema, sink, with_header=begins)
+    if output_format in (Format.CSV, Format.SPREADSHEET):
+        _write_csv(batches, schema, sink, with_header=begins, escapes_formulas=output_format is Format.SPREADSHEET)
     else:
         _WRITERS[output_format](batches, schema, sink)
 
@@ -144,16 +150,29 @@ def _head(reader: pa.RecordBatchReader, limit: int | None) -> Batches:
         left -= batch.num_rows
 
 
-def _write_csv(batches: Batches, schema: pa.Schema, sink: Sink, *, with_header: bool = True) -> None:
-    flat = pa.schema([pa.field(field.name, _csv_type(field.type)) for field in schema])
+def _write_csv(
+    batches: Batches, schema: pa.Schema, sink: Sink, *, with_header: bool = True, escapes_formulas: bool = False
+) -> None:
+    escape = _without_formulas if escapes_formulas else lambda column: column
+    names = escape(pa.array(schema.names, pa.string())).to_pylist()
+    flat = pa.schema([pa.field(name, _csv_type(field.type)) for name, field in zip(names, schema, strict=True)])
     with csv.CSVWriter(sink, flat, write_options=csv.WriteOptions(include_header=with_header)) as writer:
         for batch in batches:
-            columns = [_csv_column(column, field.type) for column, field in zip(batch.columns, flat, strict=True)]
+            columns = [
+                escape(_csv_column(column, field.type)) for column, field in zip(batch.columns, flat, strict=True)
+            ]
             given = pa.record_batch(columns, names=flat.names)
             if given.schema.equals(flat):
                 writer.write_batch(given)
             else:
                 csv.write_csv(given, sink, csv.WriteOptions(include_header=False))
+
+
+def _without_formulas(column: Array) -> Array:
+    """Texts that no spreadsheet takes for a formula; other columns as they are."""
+    if not types.is_string(column.type):
+        return column
+    return pc.replace_substring_regex(column, _FORMULA, r"'\1")
 
 
 def _csv_type(kind: ArrowType) -> pa.DataType:
@@ -198,8 +217,9 @@ def _write_arrow_file(batches: Batches, schema: pa.Schema, sink: Sink) -> None:
             writer.write_batch(batch)
 
 
-_WRITERS = {
+_WRITERS: Mapping[Format, Callable[[Batches, pa.Schema, Sink], None]] = {
     Format.CSV: _write_csv,
+    Format.SPREADSHEET: partial(_write_csv, escapes_formulas=True),
     Format.JSON: _write_json,
     Format.PARQUET: _write_parquet,
     Format.ARROW: _write_arrow_stream,

@@ -116,7 +116,7 @@ _Version: TypeAlias = tuple[str, InternalSchema, bool, tuple[SchemaChange, ...]]
 
 
 def _write_versions(versions: Sequence[_Version], destination: Destination) -> None:
-    if destination.format not in (Format.TABLE, Format.CSV):
+    if destination.format not in (Format.TABLE, Format.CSV, Format.SPREADSHEET):
         _write(VERSIONS_SCHEMA, map(_version_row, versions), destination)
         return
     rows = (row for position, version in enumerate(versions) for row in _iter_change_rows(version, position))

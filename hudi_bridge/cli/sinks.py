@@ -3,6 +3,7 @@
 import codecs
 import errno
 import os
+import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -129,17 +130,19 @@ def appearing(path: Path, *, no_clobber: bool = False) -> Iterator[OutputFile]:
     Raises:
         UnwritableFileError: the file cannot be written or, with ``no_clobber``, ``path`` exists by then.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with OutputFile(part, "wb", path) as file:
+    # A name that nobody can guess, and "x", so that no link of somebody else is written through.
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    with OutputFile(part, "xb", path) as file:
+        try:
             yield file
-        with naming(path):
-            if no_clobber:
-                _rename_to_nothing(part, path)
-            else:
-                part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+            file.close()
+            with naming(path):
+                if no_clobber:
+                    _rename_to_nothing(part, path)
+                else:
+                    part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
 
 
 def refuse_existing(path: Path) -> None:

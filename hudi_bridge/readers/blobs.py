@@ -177,10 +177,22 @@ class BlobFiles:
 
     def _file_bytes(self, one: _Range) -> int:
         try:
-            with self._storage.beside(one.folder).open_input(one.path) as file:
+            with self._folder(one).open_input(one.path) as file:
                 return file.size()
         except FileNotFoundError as error:
             raise CorruptTableError(_shown(one), None, "a reference to a file that is not there", "a file") from error
+
+    def _folder(self, one: _Range) -> Storage:
+        """The folder of a file, which no link in it leads out of.
+
+        Raises:
+            UnsupportedTableError: the file lies elsewhere when links are resolved.
+        """
+        folder = self._storage.beside(one.folder)
+        if folder.is_local and not folder.real_path(one.path).startswith(f"{folder.real_path('').rstrip('/')}/"):
+            supported = f"files below the folders that the option {BLOB_SOURCE_KEY} names"
+            raise UnsupportedTableError("reference of a BLOB", f"{_shown(one)}, a link that leads elsewhere", supported)
+        return folder
 
     def _filled(self, part: pa.RecordBatch, wanted: Mapping[str, _Wanted], first: int, last: int) -> pa.RecordBatch:
         columns = dict(zip(part.schema.names, part.slice(first, last - first).columns, strict=True))
@@ -212,7 +224,7 @@ class BlobFiles:
     def _read(self, ranges: Sequence[_Range], sizes: Mapping[_Range, int]) -> Mapping[_Range, bytes]:
         first = ranges[0]
         end = max(one.offset + sizes[one] for one in ranges)
-        storage = self._storage.beside(first.folder)
+        storage = self._folder(first)
         try:
             with storage.open_input(first.path) as file:
                 read = memoryview(storage.read_range(file, first.path, first.offset, end - first.offset))

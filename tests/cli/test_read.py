@@ -24,6 +24,7 @@ from tests.test_golden import QUERIES, answer_of
 from tests.test_replanning import Compacted
 
 Call = Callable[..., Outcome]
+TEXTS = csv.ConvertOptions(column_types={"value": pa.string()}, strings_can_be_null=False)
 
 
 def test_csv_keeps_every_value(hudi_bridge: Call, story: str) -> None:
@@ -211,6 +212,29 @@ def test_a_full_disk_leaves_nothing(hudi_bridge: Call, story: str, tmp_path: Pat
     assert (outcome.code, outcome.err) == (1, f"hudi-bridge: {path} cannot be written: File too large\n")
     assert [one.name for one in tmp_path.iterdir()] == ["rows.json"]
     assert path.read_text() == "before"
+
+
+def test_links_that_others_have_made_are_not_written_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "of_victim").write_text("whole")
+    monkeypatch.setattr("secrets.token_hex", lambda _: "guessed")
+    (tmp_path / ".out.csv.guessed.part").symlink_to(tmp_path / "of_victim")
+    with pytest.raises(UnwritableFileError, match=r"out\.csv cannot be written"), open_sink(tmp_path / "out.csv"):
+        pass
+    assert (tmp_path / "of_victim").read_text() == "whole"
+    assert (tmp_path / ".out.csv.guessed.part").is_symlink()
+
+
+def test_a_spreadsheet_has_no_formulas(hudi_bridge: Call, tmp_path: Path) -> None:
+    table = TableWriter(folder=tmp_path / "t").create()
+    texts = ["=1+1", "+1", "-1", "@sum", "\tx", "\uff1dx", "a=1", "", "1-1"]
+    rows: list[Row] = [{"id": str(number), "ts": -number, "value": text} for number, text in enumerate(texts)]
+    table.commit(at(1), wrote=[table.base_file(at(1), rows)])
+    command = ("read", str(table.folder), "--columns", "id,ts,value", "--format")
+    read = csv.read_csv(io.BytesIO(hudi_bridge(*command, "spreadsheet").out), convert_options=TEXTS).to_pylist()
+    escaped = [f"'{text}" for text in texts[:6]] + texts[6:]
+    assert sorted((row["ts"], row["value"]) for row in read) == sorted(zip(range(0, -9, -1), escaped, strict=True))
+    as_ever = csv.read_csv(io.BytesIO(hudi_bridge(*command, "csv").out), convert_options=TEXTS).to_pylist()
+    assert sorted(row["value"] for row in as_ever) == sorted(texts)
 
 
 def test_no_clobber_keeps_what_is_there(hudi_bridge: Call, story: str, tmp_path: Path) -> None:

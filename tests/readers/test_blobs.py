@@ -218,3 +218,26 @@ def test_more_bytes_than_a_value_can_have(tmp_path: Path, files: Path, monkeypat
     writer = table_of(tmp_path / "table", {"external_path": f"{files}/one.bin"})
     with pytest.raises(UnsupportedTableError, match=r"size of a BLOB: found 10 bytes of .*one\.bin"):
         found_in(writer, str(files))
+
+
+@pytest.mark.parametrize("link", ["secret", "elsewhere/secret"])
+def test_links_out_of_an_allowed_folder_are_not_followed(tmp_path: Path, link: str) -> None:
+    (tmp_path / "allowed").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret").write_bytes(b"secret")
+    (tmp_path / "allowed" / "secret").symlink_to(tmp_path / "outside" / "secret")
+    (tmp_path / "allowed" / "elsewhere").symlink_to(tmp_path / "outside")
+    (tmp_path / "allowed" / "whole").write_bytes(b"whole")
+    (tmp_path / "allowed" / "inside").symlink_to(tmp_path / "allowed" / "whole")
+    (tmp_path / "linked").symlink_to(tmp_path / "allowed")
+    files = blobs.BlobFiles(Storage.open(tmp_path), [str(tmp_path / "linked")])
+
+    def read(name: str) -> Any:
+        reference = {"external_path": str(tmp_path / "linked" / name), "offset": None, "length": None, "managed": False}
+        column = pa.array([{"type": "OUT_OF_LINE", "data": None, "reference": reference}], blobs.BLOB_TYPE)
+        (batch,) = files.filled(pa.record_batch([column], names=["b"]), ["b"])
+        return pc.struct_field(batch.column("b"), "data")[0].as_py()
+
+    assert [read("whole"), read("inside")] == [b"whole", b"whole"]
+    with pytest.raises(UnsupportedTableError, match="a link that leads elsewhere"):
+        read(link)

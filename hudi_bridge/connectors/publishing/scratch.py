@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO, Self
 from uuid import uuid4
 
@@ -24,19 +24,23 @@ UNFINISHED = ".part"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scratch:
-    """A folder for files; names are relative to it, with slashes."""
+    """A folder for files; names are relative to it, with slashes. ``private_folder`` is made for this user alone."""
 
     storage: Storage
+    private_folder: str | None = None
 
     @classmethod
-    def open(cls, path: PathLike) -> Self:
+    def open(cls, path: PathLike, *, is_private: bool = False) -> Self:
         """The folder at a local path or URI; it need not exist yet.
+
+        If it ``is_private``, nobody else may read a local folder that is made; one that is there keeps its mode.
 
         Raises:
             QueryError: no file system can be opened for the path.
         """
         try:
-            return cls(storage=Storage.open(path))
+            storage = Storage.open(path)
+            return cls(storage=storage, private_folder=storage.root if is_private else None)
         except TableNotFoundError as error:
             raise QueryError("folder for published files", error.path, f"a path or URI ({error.reason})") from error
 
@@ -53,7 +57,7 @@ class Scratch:
 
     def below(self, name: str) -> "Scratch":
         """A subfolder."""
-        return Scratch(storage=self.storage.below(name))
+        return replace(self, storage=self.storage.below(name))
 
     def read(self, name: str) -> bytes | None:
         """The content of a file; None if it does not exist."""
@@ -111,6 +115,8 @@ class Scratch:
 
     def _make_folder(self, target: str) -> None:
         if self.storage.is_local:
+            if self.private_folder is not None:
+                os.makedirs(self.private_folder, mode=0o700, exist_ok=True)  # noqa: PTH103
             os.makedirs(os.path.dirname(target), exist_ok=True)  # noqa: PTH103, PTH120
 
     def _upload(self, file: BinaryIO, target: str) -> None:

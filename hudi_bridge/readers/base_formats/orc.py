@@ -20,6 +20,8 @@ from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
 _KIND = "ORC"
+# Of what its decompression finds, Arrow has no kind of error.
+_ORC_ERRORS = (*PARQUET_ERRORS, pa.ArrowException)
 
 
 class OrcBaseFile(OpenBaseFile):
@@ -47,7 +49,8 @@ class OrcBaseFile(OpenBaseFile):
             opened, _ = open_stored(storage, split, path)
             file: Any = orc.ORCFile(opened)
             return cls(storage, split, path, opened, file)
-        except PARQUET_ERRORS as error:
+        except _ORC_ERRORS as error:
+            _require_damage(error)
             raise cause_of(storage, split, path, error, orc.ORCFile, _KIND) from error
 
     def close(self) -> None:
@@ -82,7 +85,8 @@ class OrcBaseFile(OpenBaseFile):
 
         try:
             rows: pa.RecordBatch = self._file.read_stripe(number, columns=columns)
-        except PARQUET_ERRORS as error:
+        except _ORC_ERRORS as error:
+            _require_damage(error)
             raise cause_of(self._storage, self._split, self.path, error, read, _KIND) from error
         return rows
 
@@ -93,6 +97,12 @@ class OrcBaseFile(OpenBaseFile):
     def leaf_bytes(self, row_group: int, columns: Iterable[str]) -> Iterable[int]:
         """About the size of each of some top-level columns, of which nothing but their number is known."""
         return [self.stored_bytes(row_group, [name]) for name in columns]
+
+
+def _require_damage(error: Exception) -> None:
+    """Raises the error again if it is not about the file."""
+    if isinstance(error, (pa.ArrowMemoryError, pa.ArrowCancelled)):
+        raise error
 
 
 def _require_known_times(field: Any, path: str) -> None:  # noqa: ANN401 - of any type

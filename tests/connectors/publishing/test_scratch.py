@@ -1,6 +1,7 @@
 """The folder of a view's own files, on a local disk and on a file system that is somewhere else."""
 
 import errno
+import stat
 import time
 from pathlib import Path
 
@@ -47,6 +48,15 @@ def write_half(scratch: Scratch, name: str) -> None:
         file.write(b"half")
         assert scratch.names("a") == ()
         raise ZeroDivisionError
+
+
+def test_a_private_folder_is_made_for_this_user_alone_and_keeps_its_mode(tmp_path: Path) -> None:
+    Scratch.open(tmp_path / "new" / "scratch", is_private=True).below("a").write("b/c", b"")
+    assert stat.S_IMODE((tmp_path / "new" / "scratch").stat().st_mode) == 0o700
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o755)
+    Scratch.open(tmp_path / "shared", is_private=True).write("b/c", b"")
+    assert stat.S_IMODE((tmp_path / "shared").stat().st_mode) == 0o755
 
 
 def test_a_full_disk_is_said_with_the_file(tmp_path: Path) -> None:
