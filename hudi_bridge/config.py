@@ -119,7 +119,8 @@ class TableConfig:
     for each of ``partition_fields``. ``timebased_properties`` (``hoodie.keygen.timebased.*``) and ``merge_properties``
     (``hoodie.record.merge.property.*``) are pairs of a key without its prefix and a value. ``metadata_partitions`` are
     the indexes that are complete, ``metadata_partitions_inflight`` those that are being built. ``merge_mode`` is None
-    unless the file states one. ``allow_operation_field`` is whether rows have the operation of a changelog, None if
+    unless the file states one. ``ranges_by_request`` is whether commits lie in a range by their requested times,
+    instead of their completion times. ``allow_operation_field`` is whether rows have the operation of a changelog, None if
     only files tell. ``bootstrap_base_path`` is where the files were that the table was bootstrapped from,
     None if it was not. ``written_by_1x`` says whether Hudi 1.x maintains the table, which also writes table version 6,
     ``written_by_11`` whether Hudi 1.1 or later does; releases differ in how some columns are read.
@@ -133,6 +134,7 @@ class TableConfig:
     table_type: TableType
     table_version: int
     timeline_layout: int
+    ranges_by_request: bool
     timeline_path: str
     archived_path: str
     timeline_timezone: TimelineTimezone
@@ -222,6 +224,7 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
         table_type=_member(TableType, properties["hoodie.table.type"], "table type"),
         table_version=version,
         timeline_layout=layout,
+        ranges_by_request=layout == 1,
         timeline_path=timeline_path,
         archived_path=archived_path,
         timeline_timezone=_member(

@@ -4,13 +4,14 @@ Source: ``HoodieReaderConfig``, ``DataSourceReadOptions``, ``HoodieCommonConfig`
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Self
 
 from hudi_bridge.config import (
     DELETE_MARKER_KEYS,
+    FIRST_VERSION_OF_1X,
     OPERATION_FIELD_KEY,
     SUPPORTED_TABLE_VERSIONS,
     UNRELEASED_VERSION,
@@ -20,6 +21,7 @@ from hudi_bridge.config import (
 )
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.option_table import Effect, names_of, require_read_options
 
 _RECORD_MERGERS_KEYS = (
     "hoodie.write.record.merge.custom.implementation.classes",
@@ -34,29 +36,18 @@ READ_UNRELEASED_KEY = "hudi_bridge.read.unreleased"
 METADATA_TABLE_KEY = "hoodie.metadata.enable"
 DATA_SKIPPING_KEY = "hoodie.enable.data.skipping"
 QUERY_TYPE_KEY = "hoodie.datasource.query.type"
+VIEW_TYPE_KEY = "hoodie.datasource.view.type"
 _INDEX_TYPE_KEY = "hoodie.index.type"
 _BUCKET_ENGINE_KEY = "hoodie.index.bucket.engine"
 _BUCKET_COUNT_KEY = "hoodie.bucket.index.num.buckets"
 _BUCKET_FIELDS_KEY = "hoodie.bucket.index.hash.field"
-READ_OPTION_KEYS = (
-    *DELETE_MARKER_KEYS,
-    OPERATION_FIELD_KEY,
-    *_RECORD_MERGERS_KEYS,
-    READ_AS_RELEASE_KEY,
-    BOOTSTRAP_SOURCE_KEY,
-    BLOB_SOURCE_KEY,
-    READ_UNRELEASED_KEY,
-    FULL_SCAN_FALLBACK_KEY,
-    HOLLOW_COMMITS_KEY,
-    METADATA_TABLE_KEY,
-    DATA_SKIPPING_KEY,
-    QUERY_TYPE_KEY,
-    _INDEX_TYPE_KEY,
-    _BUCKET_ENGINE_KEY,
-    _BUCKET_COUNT_KEY,
-    _BUCKET_FIELDS_KEY,
-)
+RANGE_VERSION_KEY = "hoodie.datasource.read.incr.table.version"
+END_SCHEMA_KEY = "hoodie.datasource.read.schema.use.end.instanttime"
+COLUMN_IDS_KEY = "hoodie.schema.on.read.enable"
+READ_OPTION_KEYS = names_of(Effect.HONOURED)
 """The options that change how a table is read; all but four have Hudi's names."""
+_QUERY_OF_VIEW = {"read_optimized": "snapshot", "realtime": "snapshot", "incremental": "incremental"}
+"""The query types by Hudi's words before 0.6, as Hudi translates them."""
 _OLDEST_RELEASES = {8: (1, 0), 9: (1, 1)}
 _RELEASE = re.compile(r"(0|1)\.([0-9]{1,3})(?:\.[0-9]{1,3})?")
 
@@ -80,7 +71,9 @@ class ReadOptions:
     bucket index, None if there is none or if it is not known; ``bucket_fields`` are the fields that it hashes, by
     default the record key fields. ``query_type`` is that of queries that do not say theirs. ``bootstrap_source`` is the
     folder of the files that a table was bootstrapped from, which may be read; None if they may not. ``blob_sources``
-    are the folders of files that BLOB columns refer to, whose bytes are read.
+    are the folders of files that BLOB columns refer to, whose bytes are read. ``range_version`` is the table version
+    by whose rules commits lie in a range, None for the table's own; with ``end_schema`` a range has the columns of its
+    end, where Hudi gives them; without ``column_ids``, columns are found by name.
     """
 
     payloads: Mapping[str, RecordPayload] = field(default_factory=dict)
@@ -95,6 +88,9 @@ class ReadOptions:
     query_type: QueryType = QueryType.SNAPSHOT
     bootstrap_source: str | None = None
     blob_sources: tuple[str, ...] = ()
+    range_version: int | None = None
+    end_schema: bool = False
+    column_ids: bool = True
 
     @classmethod
     def of(
@@ -126,6 +122,9 @@ class ReadOptions:
             query_type=_query_type(options),
             bootstrap_source=options.get(BOOTSTRAP_SOURCE_KEY) or None,
             blob_sources=comma_separated(options.get(BLOB_SOURCE_KEY)),
+            range_version=range_version(options),
+            end_schema=_flag(options, END_SCHEMA_KEY) is True,
+            column_ids=_flag(options, COLUMN_IDS_KEY) is not False,
         )
 
 
@@ -149,12 +148,41 @@ def _flag(options: Mapping[str, str], key: str) -> bool | None:
     return None if text is None else text.lower() == "true"
 
 
+def query_type_text(options: Mapping[str, str]) -> tuple[str, str] | None:
+    """The option that says what a query reads, and its value in the words of today; None if neither option is given.
+
+    Raises:
+        QueryError: the value of the older option is not one of Hudi's.
+    """
+    if QUERY_TYPE_KEY in options:
+        return QUERY_TYPE_KEY, options[QUERY_TYPE_KEY].lower()
+    if VIEW_TYPE_KEY not in options:
+        return None
+    view = options[VIEW_TYPE_KEY]
+    if view.lower() not in _QUERY_OF_VIEW:
+        raise QueryError(f"options: {VIEW_TYPE_KEY}", repr(view), " or ".join(_QUERY_OF_VIEW))
+    return VIEW_TYPE_KEY, _QUERY_OF_VIEW[view.lower()]
+
+
+def with_query_type(options: Mapping[str, str], query_type: QueryType) -> dict[str, str]:
+    """The options with a query type, for those that say none themselves."""
+    return dict(options) if query_type_text(options) else {QUERY_TYPE_KEY: query_type.value, **options}
+
+
 def _query_type(options: Mapping[str, str]) -> QueryType:
-    text = options.get(QUERY_TYPE_KEY, QueryType.SNAPSHOT).lower()
+    key, text = query_type_text(options) or (QUERY_TYPE_KEY, QueryType.SNAPSHOT)
     if text not in (QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED):
         expected = f"{QueryType.SNAPSHOT} or {QueryType.READ_OPTIMIZED}"
-        raise QueryError(f"options: {QUERY_TYPE_KEY}", repr(text), expected)
+        raise QueryError(f"options: {key}", repr(options[key]), expected)
     return QueryType(text)
+
+
+def range_version(options: Mapping[str, str]) -> int | None:
+    """The table version by whose rules commits lie in a range; None for that of the table."""
+    text = options.get(RANGE_VERSION_KEY)
+    if text is not None and not re.fullmatch("[0-9]{1,3}", text):
+        raise QueryError(f"options: {RANGE_VERSION_KEY}", repr(text), "a table version")
+    return None if text is None else int(text)
 
 
 def _bucket_count(options: Mapping[str, str]) -> int | None:
@@ -175,7 +203,7 @@ def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableC
     changelog. Options of single queries have no effect here.
 
     Raises:
-        QueryError: an option is unknown, or its value is invalid.
+        QueryError: an option is unknown or refused, or its value is invalid.
         UnsupportedTableError: no release of Hudi writes such tables yet, and no option says to read them all the same.
     """
     require_read_options(options)
@@ -185,10 +213,12 @@ def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableC
     if READ_AS_RELEASE_KEY in options:
         config = _as_release(config, options[READ_AS_RELEASE_KEY])
     has_operations = _flag(options, OPERATION_FIELD_KEY)
+    version = range_version(options)
     return replace(
         config,
         allow_operation_field=config.allow_operation_field if has_operations is None else has_operations,
         merge_properties=tuple((dict(config.merge_properties) | markers).items()),
+        ranges_by_request=config.ranges_by_request or (version is not None and version < FIRST_VERSION_OF_1X),
         record_merger_impls=comma_separated(",".join(options.get(key, "") for key in _RECORD_MERGERS_KEYS)),
     )
 
@@ -212,14 +242,3 @@ def _as_release(config: TableConfig, release: str) -> TableConfig:
         expected = f"a release that reads table version {config.table_version}"
         raise QueryError(f"options: {READ_AS_RELEASE_KEY}", repr(release), expected)
     return replace(config, written_by_1x=number >= (1, 0), written_by_11=number >= (1, 1))
-
-
-def require_read_options(names: Iterable[str]) -> None:
-    """Raises unless all names are read options.
-
-    Raises:
-        QueryError: a name is not a read option.
-    """
-    for name in names:
-        if name not in READ_OPTION_KEYS:
-            raise QueryError("options", name, ", ".join(READ_OPTION_KEYS))

@@ -23,7 +23,7 @@ from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.metadata.listing import indexed_listings
 from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.operations import operation
-from hudi_bridge.options import QUERY_TYPE_KEY
+from hudi_bridge.options import with_query_type
 from hudi_bridge.readers.key_condition import RecordKey, spellings_of
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.replanning import OnFilesGone
@@ -110,7 +110,7 @@ class HudiTable:
         """
         if filesystem is None and is_catalog_uri(os.fspath(path)):
             found = find_in_catalog(os.fspath(path))
-            path, options = found.location, {QUERY_TYPE_KEY: found.query_type.value, **(options or {})}
+            path, options = found.location, with_query_type(options or {}, found.query_type)
         return cls.of(Storage.open(path, filesystem, storage_options), options or {}, payloads or {}, log_memory_bytes)
 
     @classmethod

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hudi_bridge.cli import options
 from hudi_bridge.cli.opening import note_empty_past, note_if_planned_again, open_query, open_table, rows_look
 from hudi_bridge.cli.output import Destination, write_rows
-from hudi_bridge.cli.rows_session import open_rows_session, rows_where
+from hudi_bridge.cli.rows_session import in_sql, open_rows_session, rows_where
 from hudi_bridge.cli.session import table_name
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.dataset import HudiDataset
@@ -58,7 +58,7 @@ def read(
         name = table_name(opened)
         with open_rows_session(dataset, name) as session:
             session.run(
-                rows_where(name, names, where),
+                rows_where(name, in_sql(dataset.schema, names), where),
                 lambda rows: write_rows(_with_schema(rows, schema), destination, limit=limit, look=look),
             )
     note_if_planned_again(dataset, instant)
@@ -80,6 +80,6 @@ def column_names(text: str | None, dataset: HudiDataset) -> list[str]:
 
 
 def _with_schema(rows: pa.RecordBatchReader, schema: pa.Schema) -> pa.RecordBatchReader:
-    """The rows in the types of the table: DuckDB returns some columns in wider types."""
-    batches: Iterator[pa.RecordBatch] = (batch.cast(schema) for batch in rows)
+    """The rows with the names and types of the table: DuckDB returns some columns by other names or in wider types."""
+    batches: Iterator[pa.RecordBatch] = (batch.rename_columns(schema.names).cast(schema) for batch in rows)
     return pa.RecordBatchReader.from_batches(schema, batches)

@@ -1,6 +1,6 @@
 """The condition of ``--where`` as a test of single rows, for commands that ask it of several versions of a record."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.cli.rows_session import pushed_filter, rows_where
+from hudi_bridge.cli.rows_session import in_sql, pushed_filter, rows_where
 from hudi_bridge.cli.session import connection_in_utc
 from hudi_bridge.cli.sources import SHORT_NAME
 from hudi_bridge.dataset import HudiDataset
@@ -30,13 +30,15 @@ class RowCondition:
     _connection: duckdb.DuckDBPyConnection
     _lock: Lock
     _name: str
+    _sql_names: Mapping[str, str]
     _condition: str
 
     def passes(self, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
         """Which rows of a batch with the ``columns`` meet the condition."""
         number = "".join(rows.schema.names) + "#"
         numbers = pa.array(np.arange(rows.num_rows))
-        numbered = pa.table([*rows.columns, numbers], names=[*rows.schema.names, number])
+        names = [*(self._sql_names[name] for name in rows.schema.names), number]
+        numbered = pa.table([*rows.columns, numbers], names=names)
         passes = np.zeros(rows.num_rows, dtype=np.bool_)
         with self._lock:
             view = self._connection.from_arrow(numbered)
@@ -66,5 +68,6 @@ def row_condition(dataset: HudiDataset, name: str, condition: str) -> Iterator[R
             _connection=connection,
             _lock=Lock(),
             _name=name,
+            _sql_names=dict(zip(columns, in_sql(schema, columns), strict=True)),
             _condition=condition,
         )

@@ -15,6 +15,7 @@ from hudi_bridge.cli.session import Session, connection_in_utc
 from hudi_bridge.cli.sources import SHORT_NAME
 from hudi_bridge.connectors.duckdb import quote_identifier
 from hudi_bridge.connectors.duckdb.sources import Errors, Read, Source
+from hudi_bridge.connectors.duckdb.sql_text import sql_names
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import HudiReadError, QueryError
 
@@ -49,17 +50,23 @@ def open_rows_session(dataset: HudiDataset, name: str, read: Read | None = None)
     errors: Errors = deque(maxlen=1)
     source = Source(dataset.schema, read or dataset.to_batches, errors)
     with connection_in_utc() as connection:
-        rows = connection.from_arrow(source)
+        rows = source.rows_in(connection)
         for view in dict.fromkeys((name, SHORT_NAME)):
             rows.create_view(view)
         yield Session(connection=connection, source=RowsSource(name, errors))
 
 
 def rows_where(name: str, columns: Sequence[str], condition: str) -> str:
-    """The statement that selects columns of the rows that meet a condition."""
+    """The statement that selects columns, by their names in SQL, of the rows that meet a condition."""
     # With the line break, a comment at the end of the condition does not hide the closing parenthesis.
     selected = ", ".join(map(quote_identifier, columns))
     return f"SELECT {selected} FROM {quote_identifier(name)} WHERE (\n{condition}\n)"
+
+
+def in_sql(schema: pa.Schema, columns: Sequence[str]) -> list[str]:
+    """The names in SQL of some columns of a table."""
+    names = dict(zip(schema.names, sql_names(schema.names), strict=True))
+    return [names[column] for column in columns]
 
 
 def pushed_filter(
@@ -76,8 +83,9 @@ def pushed_filter(
         asked.append((list(columns), row_filter))
         return ()
 
+    selected = in_sql(dataset.schema, columns)
     with open_rows_session(dataset, name, ask) as session:
-        session.run(rows_where(name, columns, condition), lambda rows: deque(rows, 0).clear())
+        session.run(rows_where(name, selected, condition), lambda rows: deque(rows, 0).clear())
     if len(asked) > 1:
         raise QueryError("--where", condition, "a condition without subqueries")
     # DuckDB does not ask if no row can pass.

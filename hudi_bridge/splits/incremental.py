@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.config import FIRST_VERSION_OF_1X, UNRELEASED_VERSION, QueryType, TableConfig
+from hudi_bridge.config import UNRELEASED_VERSION, QueryType, TableConfig
 from hudi_bridge.errors import (
     CorruptTimelineError,
     DataFileGoneError,
@@ -103,7 +103,7 @@ def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> Increment
     found_by = FileSource(name=COMMITS, why_not_metadata_table=None)
     falls_back = state.options.full_scan_fallback
     if falls_back is None:
-        falls_back = config.table_version >= FIRST_VERSION_OF_1X
+        falls_back = not config.ranges_by_request
     if falls_back and (missing or instants.archived):
         visible, slices = state, tuple(planner.file_slices(QueryType.INCREMENTAL))
         found_by = planner.files.found_by

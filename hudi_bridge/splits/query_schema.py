@@ -47,6 +47,7 @@ class QuerySchema:
 def read_query_schema(state: TableState) -> QuerySchema:
     """The columns as of the state's instant.
 
+    Without column ids, if an option says so, columns are found by name, as in a Spark session without schema on read.
     Time travel takes the last commit at or before the instant, whatever it did. If none of them is on the active
     timeline any more, the newest commit decides, but without column ids, as in Hudi.
 
@@ -77,7 +78,8 @@ def _newest_with_schema(
 
 
 def _of_commit(state: TableState, instant: Instant, metadata: CommitMetadata, *, with_ids: bool) -> QuerySchema:
-    config, ids = with_operations(state, (instant, metadata)), metadata.latest_schema if with_ids else None
+    has_ids = with_ids and state.options.column_ids
+    config, ids = with_operations(state, (instant, metadata)), metadata.latest_schema if has_ids else None
     history = _read_history(state.storage, state.timeline) if ids else None
     name = f"commit {instant.requested_time}"
     schema = _of_text(metadata.schema_text or "", ids, history, config, name)

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from hudi_bridge.config import TableConfig
-from hudi_bridge.errors import InstantNotReadableError
-from hudi_bridge.options import HOLLOW_COMMITS_KEY, HollowCommitPolicy
+from hudi_bridge.config import FIRST_VERSION_OF_1X, TableConfig
+from hudi_bridge.errors import InstantNotReadableError, QueryError
+from hudi_bridge.options import HOLLOW_COMMITS_KEY, RANGE_VERSION_KEY, HollowCommitPolicy
 from hudi_bridge.timeline.archived import load_archived_instants, read_archived_commits
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_all_commit_metadata
 from hudi_bridge.timeline.instant import (
@@ -71,11 +71,14 @@ def resolve_range(state: TableState, after: InstantLike, up_to: InstantLike | No
     """The range between two instants given by a user; ``after`` may be ``earliest`` or zeros, for all commits.
 
     Raises:
-        QueryError: a bound is not in one of Hudi's formats.
+        QueryError: a bound is not in one of Hudi's formats, or an option asks for completion times that are not there.
         InstantNotReadableError: in layout 1, a write requested before a completed one is still running.
         CorruptTableError: the archived timeline is damaged.
     """
-    config = state.config
+    config, version = state.config, state.options.range_version
+    if config.timeline_layout == 1 and version is not None and version >= FIRST_VERSION_OF_1X:
+        expected = f"a version below {FIRST_VERSION_OF_1X}, as the table has no completion times"
+        raise QueryError(f"options: {RANGE_VERSION_KEY}", str(version), expected)
     start = parse_begin_instant(after, config.timeline_timezone, "after")
     end = None if up_to is None else parse_query_instant(up_to, config.timeline_timezone, "up_to")
     active = _before_hollow_commits(state, state.options.hollow_commits)
@@ -113,8 +116,11 @@ def next_after_snapshot(state: TableState) -> str:
 
 
 def ordering_time(commit: Instant, config: TableConfig) -> str:
-    """The time by which commits are ordered and lie in ranges: the completion time, in layout 1 the requested time."""
-    if config.timeline_layout == 1:
+    """The time by which commits are ordered and lie in ranges: the completion time, or the requested time.
+
+    Layout 1 has no completion times, and an option may ask for the requested times of layout 2.
+    """
+    if config.ranges_by_request:
         return commit.requested_time
     return commit.completion_time or commit.requested_time
 
@@ -133,7 +139,7 @@ def read_range_metadata(state: TableState, instants: InstantRange) -> Mapping[st
 
 def _before_hollow_commits(state: TableState, policy: HollowCommitPolicy) -> Sequence[Instant]:
     commits = state.timeline.commits()
-    if state.config.timeline_layout != 1:
+    if not state.config.ranges_by_request:
         return commits
     incomplete = first_incomplete_commit(state)
     if incomplete is None or not commits or commits[-1].requested_time < incomplete.requested_time:
@@ -154,7 +160,7 @@ def archived_commits(state: TableState, start: str) -> tuple[Instant, ...]:
         CorruptTableError: the archived timeline is damaged.
     """
     timeline = state.timeline
-    since = start if state.config.timeline_layout == 1 else _a_day_before(start)
+    since = start if state.config.ranges_by_request else _a_day_before(start)
     if timeline.start is None or since >= timeline.start:
         return ()
     archived = load_archived_instants(state, since)

@@ -191,7 +191,7 @@ class Attached:
         sources, datasets = self._sources(), self._datasets()
         self._view_schema.refuse_tables(self.connection, self.names)
         views = {name: self._rows(name, dataset) for name, dataset in datasets.items()}
-        views |= {name: self.connection.from_arrow(source) for name, source in sources.items()}
+        views |= {name: source.rows_in(self.connection) for name, source in sources.items()}
         self._view_schema.create(self.connection, views)
         self._instant = datasets[self.name].instant
 
@@ -210,7 +210,7 @@ class Attached:
         scanned = ((split.base_path, split) for split in scan.splits if scan.reads(split))
         self._scanned |= {self._scans.location(path): split for path, split in scanned if path is not None}
         if scan.plan.reason is not None:
-            return self.connection.from_arrow(Source(dataset.schema, dataset.to_batches, self._errors))
+            return Source(dataset.schema, dataset.to_batches, self._errors).rows_in(self.connection)
         return native_view(self.connection, storage, dataset, scan, self._merges, self._errors)
 
     def _sources(self) -> dict[str, Source]:

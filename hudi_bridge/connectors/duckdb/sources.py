@@ -5,10 +5,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from hudi_bridge.connectors.duckdb.sql_text import quote_identifier, sql_names
 from hudi_bridge.dataset import BatchGenerator, BatchScanner
 from hudi_bridge.errors import HudiReadError
 
@@ -26,6 +28,16 @@ def recording(errors: Errors) -> Iterator[None]:
         # A copy has no traceback, which would keep the batches of the failed scan alive.
         errors.append(copy.copy(error))
         raise
+
+
+def with_sql_names(rows: duckdb.DuckDBPyRelation, names: Sequence[str]) -> duckdb.DuckDBPyRelation:
+    """Rows whose columns have ``names`` in Arrow, with those of ``sql_names``."""
+    found = sql_names(names)
+    if found == list(names):
+        return rows
+    # DuckDB has numbered those that it takes for the same, beginning with the second.
+    pairs = zip(rows.columns, found, strict=True)
+    return rows.project(", ".join(f"{quote_identifier(old)} AS {quote_identifier(new)}" for old, new in pairs))
 
 
 class Source(ds.Dataset):
@@ -61,6 +73,10 @@ class Source(ds.Dataset):
         if self._announce is not None:
             self._announce(names)
         return BatchScanner(schema, lambda: self._batches(names, filter))
+
+    def rows_in(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+        """The rows as a relation, whose columns have the names of ``sql_names``."""
+        return with_sql_names(connection.from_arrow(self), self._schema.names)
 
     def _batches(self, names: Sequence[str], row_filter: pc.Expression | None) -> BatchGenerator:
         with recording(self._errors):

@@ -7,7 +7,7 @@ from typing import Self
 
 from hudi_bridge.engines import RecordPayload
 from hudi_bridge.errors import QueryError
-from hudi_bridge.options import require_read_options
+from hudi_bridge.option_table import require_read_options
 from hudi_bridge.storage import Storage
 
 
@@ -45,7 +45,7 @@ class MergingByTable:
             table_name, colon, option = name.rpartition(":")
             if not (sign and option and bool(table_name) == bool(colon)):
                 raise QueryError("--option", repr(text), "NAME=VALUE or NAMESPACE.TABLE:NAME=VALUE")
-            require_read_options([option])
+            require_read_options({option: value})
             if not table_name:
                 of_all[option] = value
                 continue

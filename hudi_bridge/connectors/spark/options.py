@@ -1,6 +1,7 @@
 """Parses the options of a DataFrame reader, which have Hudi's names.
 
-Options that affect only how Hudi finds files are ignored; unsupported ones that would change the rows are refused.
+Options that change no row are ignored; those that would change rows and are not followed are refused, as are unknown
+names (``option_table``).
 
 Source: ``DataSourceOptions`` of Hudi (``DataSourceReadOptions``).
 """
@@ -13,7 +14,8 @@ from enum import StrEnum
 
 from hudi_bridge.changes.split import ChangeFormat
 from hudi_bridge.errors import QueryError
-from hudi_bridge.options import QUERY_TYPE_KEY, READ_OPTION_KEYS
+from hudi_bridge.option_table import Effect, names_of, require_read_options, spelled
+from hudi_bridge.options import QUERY_TYPE_KEY, READ_OPTION_KEYS, VIEW_TYPE_KEY, query_type_text
 from hudi_bridge.timeline.instant import EARLIEST
 
 AS_OF = "as.of.instant"
@@ -35,12 +37,7 @@ DEFAULT_PARTITION_BYTES = 128 << 20
 DEFAULT_NATIVE_FILES = 10_000
 _LATEST_STATE = "latest_state"
 
-_KNOWN_OPTIONS = (
-    AS_OF,
-    BEGIN,
-    END,
-    INCREMENTAL_FORMAT,
-    START_OFFSET,
+_OWN_OPTIONS = (
     COLUMNS,
     MAX_PARTITION_BYTES,
     MAX_INSTANTS_PER_TRIGGER,
@@ -48,15 +45,7 @@ _KNOWN_OPTIONS = (
     PUSH_FILTERS,
     MAX_NATIVE_FILES,
     "path",
-    *READ_OPTION_KEYS,
 )
-# Options that change the rows unless they have this value.
-_REFUSED_UNLESS = {
-    "hoodie.datasource.merge.type": "payload_combine",
-    "hoodie.datasource.read.incr.filters": "",
-    "hoodie.datasource.read.incr.path.glob": "",
-    "hoodie.datasource.read.extract.partition.values.from.path": "false",
-}
 _CATALOG_OPTIONS = ("owner", "provider")
 _EXPECTED_PATH = (
     "load(path), or a temporary view with the option path: Spark does not tell sources in Python where a table of a "
@@ -73,6 +62,7 @@ class SparkQuery(StrEnum):
     SPLITS = "splits"
 
 
+_QUERY_TYPES = (QUERY_TYPE_KEY, VIEW_TYPE_KEY)
 _OF_ONE_INSTANT = (SparkQuery.SNAPSHOT, SparkQuery.READ_OPTIMIZED)
 
 
@@ -109,7 +99,7 @@ def parse_options(options: Mapping[str, str]) -> SparkOptions:
         QueryError: an option is unknown, has an invalid value, or contradicts another.
     """
     given = {name.lower(): value for name, value in options.items()}
-    _refuse(given)
+    _refuse(options)
     path = given.get("path")
     if not path:
         raise QueryError("path", "no path", _EXPECTED_PATH)
@@ -137,7 +127,7 @@ def parse_options(options: Mapping[str, str]) -> SparkOptions:
             (name, given[name])
             for name in READ_OPTION_KEYS
             # A range of commits, or the splits, of what the path names.
-            if name in given and (name != QUERY_TYPE_KEY or query in _OF_ONE_INSTANT)
+            if name in given and (name not in _QUERY_TYPES or query in _OF_ONE_INSTANT)
         ),
         storage_options=tuple(
             (name.removeprefix(STORAGE), value) for name, value in given.items() if name.startswith(STORAGE)
@@ -145,25 +135,21 @@ def parse_options(options: Mapping[str, str]) -> SparkOptions:
     )
 
 
-def _refuse(given: Mapping[str, str]) -> None:
-    if all(name in given for name in _CATALOG_OPTIONS):
+def _refuse(options: Mapping[str, str]) -> None:
+    if {name.lower() for name in options}.issuperset(_CATALOG_OPTIONS):
         raise QueryError("CREATE TABLE", "a table of a catalog", _EXPECTED_PATH)
-    known = {name.lower() for name in _KNOWN_OPTIONS}
-    for name, value in given.items():
-        harmless = _REFUSED_UNLESS.get(name)
-        if harmless is not None and value.lower() != harmless:
-            raise QueryError(name, repr(value), f"{harmless!r} or no such option")
-        if name not in known and not name.startswith(("hoodie.", STORAGE)):
-            names = ", ".join((*_KNOWN_OPTIONS, f"{STORAGE}NAME"))
-            raise QueryError("option", repr(name), f"one of {names}, or an option of Hudi")
+    own = {name.lower(): name for name in (*_OWN_OPTIONS, *names_of(Effect.OF_QUERY))}
+    named = {own.get(name.lower(), spelled(name)): value for name, value in options.items()}
+    of_table = {name: value for name, value in named.items() if not name.lower().startswith(STORAGE)}
+    require_read_options(of_table, own.values())
 
 
 def _query(given: Mapping[str, str]) -> SparkQuery:
-    text = given.get(QUERY_TYPE_KEY, SparkQuery.SNAPSHOT)
+    key, text = query_type_text(given) or (QUERY_TYPE_KEY, SparkQuery.SNAPSHOT)
     try:
-        return SparkQuery(text.lower())
+        return SparkQuery(text)
     except ValueError as error:
-        raise QueryError(QUERY_TYPE_KEY, repr(text), "one of " + ", ".join(SparkQuery)) from error
+        raise QueryError(key, repr(given[key]), "one of " + ", ".join(SparkQuery)) from error
 
 
 def _change_format(given: Mapping[str, str]) -> ChangeFormat | None:
