@@ -46,6 +46,11 @@ _BASE_FORMAT_KEYS = ("hoodie.table.base.file.format", "hoodie.table.ro.file.form
 _FIRST_VERSION_OF_11 = 9
 _KEYS_OF_11 = (_ORDERING_KEYS[0], "hoodie.table.format")
 _KEYS_OF_1X = (*_KEYS_OF_11, _MERGE_STRATEGY_KEYS[0], "hoodie.record.merge.mode", "hoodie.table.initial.version")
+_LOG_FORMAT_KEYS = ("hoodie.table.log.file.format", "hoodie.table.rt.file.format")
+_LOG_FORMAT = "HOODIE_LOG"
+_UPDATES_ON_SAME_ORDER_KEY = "hoodie.payload.update.on.same.ordering.field"
+BOOTSTRAP_INDEX = "HFileBootstrapIndex"
+"""The name, without its package, of the only class of Hudi that finds the files of bootstrapped tables."""
 _WHOLE_NUMBER = re.compile("[0-9]{1,9}")
 _REQUIRED_KEYS = ("hoodie.table.name", "hoodie.table.type")
 _HUDI_PACKAGES = ("org.apache.hudi", "org.apache.spark.sql.hudi")
@@ -120,9 +125,11 @@ class TableConfig:
     (``hoodie.record.merge.property.*``) are pairs of a key without its prefix and a value. ``metadata_partitions`` are
     the indexes that are complete, ``metadata_partitions_inflight`` those that are being built. ``merge_mode`` is None
     unless the file states one. ``ranges_by_request`` is whether commits lie in a range by their requested times,
-    instead of their completion times. ``allow_operation_field`` is whether rows have the operation of a changelog, None if
-    only files tell. ``bootstrap_base_path`` is where the files were that the table was bootstrapped from,
-    None if it was not. ``written_by_1x`` says whether Hudi 1.x maintains the table, which also writes table version 6,
+    instead of their completion times. ``allow_operation_field`` is whether rows have the operation of a changelog,
+    None if only files tell. ``bootstrap_base_path`` is where the files were that the table was bootstrapped from,
+    None if it was not, and ``bootstrap_index`` the class that finds them, without its package.
+    ``index_definitions_path`` is where the definitions of indexes are, relative to the table, None for Hudi's default.
+    ``written_by_1x`` says whether Hudi 1.x maintains the table, which also writes table version 6,
     ``written_by_11`` whether Hudi 1.1 or later does; releases differ in how some columns are read.
 
     Made by ``HudiTable.config``.
@@ -146,6 +153,8 @@ class TableConfig:
     timebased_properties: tuple[tuple[str, str], ...]
     base_file_format: str
     bootstrap_base_path: str | None
+    bootstrap_index: str
+    index_definitions_path: str | None
     populates_meta_fields: bool
     allow_operation_field: bool | None
     drops_partition_columns: bool
@@ -240,6 +249,8 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
         timebased_properties=_with_prefix(properties, _TIMEBASED_PREFIX),
         base_file_format=(_first(properties, _BASE_FORMAT_KEYS) or "PARQUET").upper(),
         bootstrap_base_path=properties.get("hoodie.bootstrap.base.path") or None,
+        bootstrap_index=_bootstrap_index(properties),
+        index_definitions_path=properties.get("hoodie.table.index.defs.path") or None,
         populates_meta_fields=_flag(properties, "hoodie.populate.meta.fields", default=True),
         allow_operation_field=_flag(properties, OPERATION_FIELD_KEY) if OPERATION_FIELD_KEY in properties else None,
         drops_partition_columns=_flag(properties, "hoodie.datasource.write.drop.partition.columns"),
@@ -320,6 +331,13 @@ def _refuse_unsupported(properties: Mapping[str, str], version: int, layout: int
     if _flag(properties, "hoodie.table.multiple.base.file.formats.enable"):
         raise UnsupportedTableError("base file format", "several formats in one table", "one format")
 
+    log_format = _first(properties, _LOG_FORMAT_KEYS) or _LOG_FORMAT
+    if log_format.upper() != _LOG_FORMAT and version < UNRELEASED_VERSION:
+        raise UnsupportedTableError("log file format", log_format, _LOG_FORMAT)
+    for key in (_UPDATES_ON_SAME_ORDER_KEY, f"{_MERGE_PREFIX}{_UPDATES_ON_SAME_ORDER_KEY}"):
+        if not _flag(properties, key, default=True):
+            raise UnsupportedTableError("property of the payload", f"{key}=false", "true, as by default")
+
 
 def _layout_of(version: int) -> int:
     return 2 if version >= FIRST_VERSION_OF_1X else 1
@@ -350,6 +368,16 @@ def _partition_fields(
         fields.append(name)
         kinds.append(_member(PartitionFieldKind, kind.upper(), "partition field kind") if kind else default)
     return tuple(fields), tuple(kinds)
+
+
+def _bootstrap_index(properties: Mapping[str, str]) -> str:
+    if not _flag(properties, "hoodie.bootstrap.index.enable", default=True):
+        return "NONE"
+    class_name = properties.get("hoodie.bootstrap.index.class")
+    if class_name:
+        return class_name.rpartition(".")[2]
+    kind = properties.get("hoodie.bootstrap.index.type") or "HFILE"
+    return BOOTSTRAP_INDEX if kind == "HFILE" else kind
 
 
 def _key_generator(properties: Mapping[str, str]) -> str | None:

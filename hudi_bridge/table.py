@@ -4,7 +4,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,6 +67,16 @@ else:
 
 
 _LOG = logging.getLogger(__name__)
+
+
+class OpenArguments(TypedDict):
+    """The arguments of ``HudiTable.open`` besides the path, which every function that opens a table takes as well."""
+
+    filesystem: Any
+    options: Mapping[str, str] | None
+    payloads: Mapping[str, RecordPayload] | None
+    log_memory_bytes: int | None
+    storage_options: StorageOptions | None
 
 
 class HudiTable:
@@ -559,3 +569,18 @@ class HudiTable:
         state = self._state.as_of(parse_query_instant(as_of, self.config.timeline_timezone, argument))
         validate_time_travel(state)
         return state
+
+
+def opened(path_or_table: PathLike | HudiTable, arguments: OpenArguments) -> HudiTable:
+    """The table in a folder, or an open table, beside which no arguments can be given.
+
+    Raises:
+        QueryError: as for ``HudiTable.open``, or there are arguments beside an open table.
+        HudiReadError: the table cannot be opened.
+    """
+    if not isinstance(path_or_table, HudiTable):
+        return HudiTable.open(path_or_table, **arguments)
+    for name, value in arguments.items():
+        if value is not None:
+            raise QueryError(name, "an open table beside it", "a path to open with it")
+    return path_or_table

@@ -31,21 +31,21 @@ class IndexDefinition:
     version: str | None
 
 
-def read_index_definitions(storage: Storage) -> Mapping[str, IndexDefinition]:
-    """The indexes of a table, by name; none if the table has no such file, as before 1.0.
+def read_index_definitions(storage: Storage, path: str = INDEX_DEFINITIONS) -> Mapping[str, IndexDefinition]:
+    """The indexes of a table, by name; none if the table has no file at the path, as before 1.0.
 
     Raises:
         CorruptTableError: the file is not that of Hudi.
         StorageError: it cannot be read.
     """
-    if not storage.is_file(INDEX_DEFINITIONS):
+    if not storage.is_file(path):
         return {}
     try:
-        entries = json.loads(storage.read_bytes(INDEX_DEFINITIONS))["indexDefinitions"].items()
+        entries = json.loads(storage.read_bytes(path))["indexDefinitions"].items()
         return {name: _definition(name, entry) for name, entry in entries}
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         found = f"what cannot be understood: {error!r}"
-        raise CorruptTableError(INDEX_DEFINITIONS, None, found, "index definitions") from error
+        raise CorruptTableError(path, None, found, "index definitions") from error
 
 
 def _definition(name: str, entry: Mapping[str, Any]) -> IndexDefinition:

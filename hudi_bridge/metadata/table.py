@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from hudi_bridge.caching import BoundedCache, cached_property
 from hudi_bridge.config import HOODIE_FOLDER, config_of_metadata_table
 from hudi_bridge.errors import CorruptTableError, QueryError, UnsupportedTableError
-from hudi_bridge.metadata.index_definitions import IndexDefinition, read_index_definitions
+from hudi_bridge.metadata.index_definitions import INDEX_DEFINITIONS, IndexDefinition, read_index_definitions
 from hudi_bridge.metadata.indexed_hfile import KeyRange
 from hudi_bridge.metadata.record_kinds import (
     DELETED,
@@ -81,7 +81,8 @@ class MetadataTable:
     @cached_property
     def definitions(self) -> Mapping[str, IndexDefinition]:
         """What the indexes are made of, by partition; raises like ``read_index_definitions``."""
-        return read_index_definitions(self._data.storage)
+        path = self._data.config.index_definitions_path or INDEX_DEFINITIONS
+        return read_index_definitions(self._data.storage, path)
 
     def require(self, partition: str) -> None:
         """Raise unless a partition can be used.

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from hudi_bridge.config import BOOTSTRAP_INDEX
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
 from hudi_bridge.logformat.hfile import read_hfile
 from hudi_bridge.options import BOOTSTRAP_SOURCE_KEY
@@ -44,7 +45,9 @@ class BootstrapSources:
             CorruptTableError: the index is damaged.
             UnsupportedTableError: rows are in other files than those of the table, and no option allows to read them.
         """
-        self._files = _read_index(state) if state.config.bootstrap_base_path else {}
+        self._index = state.config.bootstrap_index
+        has_index = bool(state.config.bootstrap_base_path) and self._index == BOOTSTRAP_INDEX
+        self._files = _read_index(state) if has_index else {}
         if self._files and state.options.bootstrap_source is None:
             raise UnsupportedTableError(
                 "bootstrapped table",
@@ -57,10 +60,13 @@ class BootstrapSources:
 
         Raises:
             CorruptTableError: the index does not name it.
+            UnsupportedTableError: the table's properties name another index, or none.
         """
         base = piece.base_file
         if base is None or base.instant_time != BOOTSTRAP_OF_METADATA:
             return None
+        if self._index != BOOTSTRAP_INDEX:
+            raise UnsupportedTableError("bootstrap index", self._index, BOOTSTRAP_INDEX)
         return self._of_group((piece.partition_path, piece.file_id), base)
 
     def _of_group(self, group: GroupId, base: BaseFile) -> SourceFile:

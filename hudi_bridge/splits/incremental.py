@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.config import UNRELEASED_VERSION, QueryType, TableConfig
+from hudi_bridge.config import UNRELEASED_VERSION, QueryType, TableConfig, TableType
 from hudi_bridge.errors import (
     CorruptTimelineError,
     DataFileGoneError,
@@ -30,6 +30,7 @@ from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import build_file_groups, latest_snapshot_slice, view_range
 from hudi_bridge.splits.plan_notes import COMMITS, FileSource, PlanNotes
 from hudi_bridge.splits.planner import SplitPlanner
+from hudi_bridge.splits.query_schema import QuerySchema, read_query_schema
 from hudi_bridge.splits.read_context import build_read_context
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import FileInfo, Storage
@@ -61,7 +62,7 @@ class IncrementalPlan:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the table as of its newest commit, for every range."""
+        """The columns of the table as of its newest commit, or if an option says so, as of the end of the range."""
         return self.context.schema
 
     @property
@@ -114,12 +115,25 @@ def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> Increment
         visible = state.as_of(instants.last_requested or state.instant)
     context = build_read_context(
         state,
-        planner.query_schema,
+        _query_schema(planner, instants),
         QueryType.INCREMENTAL,
         visible=visible,
         commit_times=instants.commit_times,
     )
     return IncrementalPlan(planner=planner, instants=instants, context=context, slices=slices, found_by=found_by)
+
+
+def _query_schema(planner: SplitPlanner, instants: InstantRange) -> QuerySchema:
+    """The columns of the newest commit, or of the last one of the range if an option says so.
+
+    Hudi follows that option in COPY_ON_WRITE tables of 0.x alone (``IncrementalRelation``); from 1.0 on it reads ranges
+    of both types by ``HoodieIncrementalFileIndex``, which does not know it.
+    """
+    state, config = planner.state, planner.state.config
+    follows = config.table_type is TableType.COPY_ON_WRITE and not config.written_by_1x
+    if state.options.end_schema and follows and instants.last_requested is not None:
+        return read_query_schema(state.as_of(instants.last_requested))
+    return planner.query_schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,10 +189,10 @@ def _slices(
 def _replacing_before(state: TableState, instants: InstantRange) -> dict[str, CommitMetadata]:
     """The metadata of the replace commits before the range, into whose file groups writers may still have written.
 
-    Hudi up to 1.0, and later ones for tables of version 6, know those of the range alone:
+    Hudi up to 1.0, and later ones for ranges of requested times, know those of the range alone:
     ``MergeOnReadIncrementalRelationV1`` has a timeline of the range, and ``V2`` the whole active one.
     """
-    has_all = state.config.table_version >= FIRST_VERSION_OF_1X and state.config.written_by_11
+    has_all = not state.config.ranges_by_request and state.config.written_by_11
     if not instants.commits or not has_all:
         return {}
     begin = instants.ordering_times[0]

@@ -33,6 +33,7 @@ VIEW_TYPE = "hoodie.datasource.view.type"
 END_SCHEMA = "hoodie.datasource.read.schema.use.end.instanttime"
 RANGE_VERSION = "hoodie.datasource.read.incr.table.version"
 EVOLVED = ("evolved_mor", "evolved_cow")
+ADDED = "added_cow"
 BY_NAME: Mapping[str, tuple[str, ...]] = {
     "0.15.0": (
         "g_logs_drop_readd_0150", "g_logs_nested_0150", "g_logs_rename_0150", "g_logs_type_int_0150",
@@ -71,9 +72,13 @@ def _write_evolved(spark: SparkSession, name: str, path: Path) -> None:
     }
     for setting, value in settings.items():
         spark.conf.set(setting, value)
+    columns = "id string, ts int, a int, b string, part string"
+    create = (
+        f"create table {name} ({columns}) using hudi partitioned by (part) location '{path}' "
+        f"tblproperties (type='{kind}', primaryKey='id', preCombineField='ts')"
+    )
     steps = (
-        f"create table {name} (id string, ts int, a int, b string, part string) using hudi partitioned by (part) "
-        f"location '{path}' tblproperties (type='{kind}', primaryKey='id', preCombineField='ts')",
+        create,
         _insert(name, range(8), "1, cast(id as int), concat('b', id)"),
         _insert(name, range(0, 8, 3), "2, cast(-id as int), 'second'"),
         f"alter table {name} rename column b to b2",
@@ -87,6 +92,27 @@ def _write_evolved(spark: SparkSession, name: str, path: Path) -> None:
         spark.sql(f"refresh table {name}")
     for setting in settings:
         spark.conf.unset(setting)
+
+
+def _write_added(spark: SparkSession, name: str, path: Path) -> None:
+    """Three commits through the data source; from the second one on, there is a column more."""
+    options = {
+        "hoodie.table.name": name,
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.partitionpath.field": "part",
+        "hoodie.index.bloom.num_entries": "50",
+        "hoodie.bloom.index.filter.dynamic.max.entries": "50",
+        "hoodie.embed.timeline.server": "false",
+        "hoodie.metadata.enable": "false",
+        "hoodie.upsert.shuffle.parallelism": "1",
+        "hoodie.insert.shuffle.parallelism": "1",
+    }
+    for ts, keys in enumerate((range(8), range(0, 8, 3), range(5, 10)), start=1):
+        columns = ("concat('k', id) as id", f"{ts} as ts", "'a' as part", f"id * {ts} as a")
+        more = () if ts == 1 else (f"concat('c', id, '-{ts}') as c",)
+        frame = spark.range(keys.start, keys.stop, keys.step, 1).selectExpr(*columns, *more)
+        frame.write.format("hudi").options(**options).mode("append").save(str(path))
 
 
 def _insert(name: str, keys: range, values: str) -> str:
@@ -130,9 +156,15 @@ def _of_ranges(table: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _of_evolved(table: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """All of it together."""
+    """All of it together; by ids at last, as what 0.15 reads then stays in the settings of the session."""
     done = _done(table)
-    for enabled in ("true", "false"):
+    yield from _of_ranges(table)
+    for kind in ("snapshot", "read_optimized", "realtime"):
+        yield kind, {VIEW_TYPE: kind}
+    yield "incremental", {VIEW_TYPE: "incremental", BEGIN: _time(done[1])}
+    yield "incremental", {VIEW_TYPE: "snapshot", QUERY_TYPE: "incremental", BEGIN: _time(done[1])}
+    yield "snapshot", {VIEW_TYPE: "incremental", QUERY_TYPE: "snapshot"}
+    for enabled in ("false", "true"):
         given = {SCHEMA_ON_READ: enabled}
         yield "snapshot", given
         yield "read_optimized", given | {QUERY_TYPE: "read_optimized"}
@@ -142,12 +174,6 @@ def _of_evolved(table: Path) -> Iterator[tuple[str, dict[str, str]]]:
             for end_schema in ("true", "false"):
                 options = given | {QUERY_TYPE: "incremental", BEGIN: "000", END: _time(instant)}
                 yield "incremental", options | {END_SCHEMA: end_schema}
-    yield from _of_ranges(table)
-    for kind in ("snapshot", "read_optimized", "realtime"):
-        yield kind, {VIEW_TYPE: kind}
-    yield "incremental", {VIEW_TYPE: "incremental", BEGIN: _time(done[1])}
-    yield "incremental", {VIEW_TYPE: "snapshot", QUERY_TYPE: "incremental", BEGIN: _time(done[1])}
-    yield "snapshot", {VIEW_TYPE: "incremental", QUERY_TYPE: "snapshot", BEGIN: _time(done[1])}
 
 
 def _time(instant: Instant) -> str:
@@ -170,7 +196,11 @@ def ask(spark: SparkSession, folder: Path, release: str, name: str) -> None:
     """Writes a table, if it is one of those that are written here, and asks Hudi for its rows."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "answers").mkdir(parents=True)
-    if name.startswith(EVOLVED):
+    if name.startswith(ADDED):
+        table = folder / "table"
+        _write_added(spark, name.rpartition("_")[0], table)
+        asked = list(_of_ranges(table))
+    elif name.startswith(EVOLVED):
         table = folder / "table"
         _write_evolved(spark, name.rpartition("_")[0], table)
         asked = list(_of_evolved(table))
@@ -189,8 +219,7 @@ def main() -> None:
     """Asks about the tables of a release, or those that are named."""
     folder, release, *names = sys.argv[1:]
     suffix = release.replace(".", "")
-    suffix = "0150" if suffix == "0150" else suffix
-    tables = [f"{name}_{suffix}" for name in EVOLVED] + [*BY_NAME.get(release, ()), *RANGES[release]]
+    tables = [*BY_NAME.get(release, ()), *RANGES[release], *(f"{name}_{suffix}" for name in (ADDED, *EVOLVED))]
     with spark_session(release, RELEASES[release].bundle.fetched()) as spark:
         for name in names or dict.fromkeys(tables):
             try:

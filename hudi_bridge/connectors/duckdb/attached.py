@@ -31,7 +31,7 @@ from hudi_bridge.connectors.duckdb.view_schema import ViewSchema
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.dispatch import reading_error
 from hudi_bridge.display import html_of_properties
-from hudi_bridge.engines import MergeStore
+from hudi_bridge.engines import MergeStore, RecordPayload
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.inspection import (
     FILE_SLICES_SCHEMA,
@@ -44,7 +44,7 @@ from hudi_bridge.inspection import (
 from hudi_bridge.inspection_of_commits import COMMITS_SCHEMA, inspect_commits
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import PathLike, StorageOptions
-from hudi_bridge.table import HudiTable
+from hudi_bridge.table import HudiTable, OpenArguments, opened
 from hudi_bridge.timeline.instant import EARLIEST, InstantLike
 
 READ_OPTIMIZED, TIMELINE, COMMITS = "_ro", "_timeline", "_commits"
@@ -63,6 +63,9 @@ def attach(
     name: str = "trips",
     *,
     filesystem: Any = None,  # noqa: ANN401 - of any library
+    options: Mapping[str, str] | None = None,
+    payloads: Mapping[str, RecordPayload] | None = None,
+    log_memory_bytes: int | None = None,
     storage_options: StorageOptions | None = None,
     as_of: InstantLike | None = None,
     after: InstantLike | None = None,
@@ -80,20 +83,28 @@ def attach(
     this call. Existing views with these names are replaced. In an in-memory database, cursors of the connection see the
     views, too. In a database file the views are temporary: each connection or cursor attaches the table itself.
 
-    ``path_or_table`` is a path or URI as for ``HudiTable.open``, with its ``filesystem`` and ``storage_options``, or an
-    open table. ``as_of`` is that of ``HudiTable.snapshot``. With ``after``, and optionally ``up_to``, there are also
-    views of that range of commits, as for ``HudiTable.incremental`` and ``HudiTable.changes``.
+    ``path_or_table`` is a path or URI as for ``HudiTable.open``, with its ``filesystem``, ``options``, ``payloads``,
+    ``log_memory_bytes`` and ``storage_options``, or an open table. ``as_of`` is that of ``HudiTable.snapshot``. With
+    ``after``, and optionally ``up_to``, there are also views of that range of commits, as for ``HudiTable.incremental``
+    and ``HudiTable.changes``.
 
     Raises:
-        QueryError: the connection has a table with one of the names, or the Hudi table has no columns before its first
-            commit.
+        QueryError: the connection has a table with one of the names, the Hudi table has no columns before its first
+            commit, or an option is unknown, refused, or given beside an open table.
         InstantNotReadableError: files of the instant or of the range have been removed, or are incomplete.
         TableNotFoundError: there is no Hudi table.
         UnsupportedTableError: the table uses something that cannot be read correctly.
     """
-    table = path_or_table
-    if not isinstance(table, HudiTable):
-        table = HudiTable.open(table, filesystem, storage_options=storage_options)
+    table = opened(
+        path_or_table,
+        OpenArguments(
+            filesystem=filesystem,
+            options=options,
+            payloads=payloads,
+            log_memory_bytes=log_memory_bytes,
+            storage_options=storage_options,
+        ),
+    )
     if up_to is not None and after is None:
         raise QueryError("up_to", repr(up_to), "an after as well, where the range begins")
     merges = merge_store(cache, cache_bytes)

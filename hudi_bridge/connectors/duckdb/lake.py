@@ -39,6 +39,7 @@ from hudi_bridge.connectors.lakes.tables import DEFAULT_NAMESPACE, Namespace
 from hudi_bridge.display import html_of_properties
 from hudi_bridge.engines import MergeStore, RecordPayload
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
+from hudi_bridge.option_table import require_read_options
 from hudi_bridge.storage import PathLike, Storage, StorageOptions
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike
@@ -57,22 +58,24 @@ def attach_all(
     name: str = "lake",
     *,
     filesystem: Any = None,  # noqa: ANN401 - of any library
-    storage_options: StorageOptions | None = None,
-    as_of: InstantLike | None = None,
     options: Mapping[str, str] | None = None,
     payloads: Mapping[str, RecordPayload] | None = None,
+    log_memory_bytes: int | None = None,
+    storage_options: StorageOptions | None = None,
+    as_of: InstantLike | None = None,
     cache: PathLike | None = None,
     cache_bytes: int = CACHE_BYTES,
 ) -> "Lake":
     """Makes a database of a connection from all tables below a folder; reads nothing until a table is named.
 
     The database is in memory, also if the connection has one in a file, into which nothing gets. All cursors of the
-    connection see it. ``root`` is a path or URI; ``filesystem``, ``storage_options``, ``options`` and ``payloads`` are
-    those of ``HudiTable.open``, for all tables. ``as_of`` is that of ``HudiTable.snapshot``, for all tables whose names
-    tell no instant. ``cache`` and ``cache_bytes`` are those of ``attach``, for all tables together.
+    connection see it. ``root`` is a path or URI; ``filesystem``, ``options``, ``payloads``, ``log_memory_bytes`` and
+    ``storage_options`` are those of ``HudiTable.open``, for all tables. ``as_of`` is that of ``HudiTable.snapshot``,
+    for all tables whose names tell no instant. ``cache`` and ``cache_bytes`` are those of ``attach``, for all tables together.
 
     Raises:
-        QueryError: the connection has a database with this name, or the folder is itself a table.
+        QueryError: the connection has a database with this name, the folder is itself a table, or an option is unknown
+            or refused.
         TableNotFoundError: there is no such folder.
     """
     folder = Storage.open(root, filesystem, storage_options)
@@ -80,7 +83,8 @@ def attach_all(
         raise TableNotFoundError(folder.shown_path, "there is no such folder")
     if is_table(folder):
         raise QueryError("root", f"the table {folder.shown_path}", "a folder of tables; attach takes a table")
-    merging = MergingByTable(options=options or {}, payloads=payloads or {})
+    require_read_options(options or {})
+    merging = MergingByTable(options=options or {}, payloads=payloads or {}, log_memory_bytes=log_memory_bytes)
     merges = merge_store(cache, cache_bytes)
     return Lake(connection, Roots(folders=(folder,), tables={}), name, merging, merges, as_of)
 
@@ -392,7 +396,7 @@ class Lake:
             if storage is None:
                 raise TableNotFoundError("/".join((*asked.namespace, asked.table)), "there is no table of that name")
             settings = self._merging.of(storage)
-            self._tables[place] = HudiTable.of(storage, settings.options, settings.payloads)
+            self._tables[place] = HudiTable.of(storage, settings.options, settings.payloads, settings.log_memory_bytes)
         return self._tables[place]
 
     def _drop(self, asked: _Asked, attached: Attached) -> None:

@@ -13,10 +13,11 @@ from hudi_bridge.storage import Storage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeSettings:
-    """The ``options`` and ``payloads`` of one table, as for ``HudiTable.open``."""
+    """The ``options``, ``payloads`` and ``log_memory_bytes`` of one table, as for ``HudiTable.open``."""
 
     options: Mapping[str, str] = field(default_factory=dict)
     payloads: Mapping[str, RecordPayload] = field(default_factory=dict)
+    log_memory_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,7 @@ class MergingByTable:
     options: Mapping[str, str] = field(default_factory=dict)
     options_by_path: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     payloads: Mapping[str, RecordPayload] = field(default_factory=dict)
+    log_memory_bytes: int | None = None
 
     @classmethod
     def parse(
@@ -58,4 +60,5 @@ class MergingByTable:
     def of(self, table: Storage) -> MergeSettings:
         """The settings of one table."""
         own = self.options_by_path.get(table.table_path, {})
-        return MergeSettings(options={**self.options, **own}, payloads=self.payloads)
+        options = {**self.options, **own}
+        return MergeSettings(options=options, payloads=self.payloads, log_memory_bytes=self.log_memory_bytes)

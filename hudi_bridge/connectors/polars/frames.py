@@ -10,9 +10,10 @@ from polars.io.plugins import register_io_source
 from hudi_bridge.connectors.polars.conditions import condition_of
 from hudi_bridge.connectors.polars.types import columns_of, frame_of
 from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.engines import RecordPayload
 from hudi_bridge.errors import QueryError
 from hudi_bridge.storage import PathLike, StorageOptions
-from hudi_bridge.table import HudiTable
+from hudi_bridge.table import HudiTable, OpenArguments, opened
 from hudi_bridge.timeline.instant import InstantLike
 
 
@@ -20,18 +21,20 @@ def scan(
     path_or_table: PathLike | HudiTable,
     *,
     filesystem: Any = None,  # noqa: ANN401 - of any library
+    options: Mapping[str, str] | None = None,
+    payloads: Mapping[str, RecordPayload] | None = None,
+    log_memory_bytes: int | None = None,
     storage_options: StorageOptions | None = None,
     as_of: InstantLike | None = None,
     read_optimized: bool = False,
     after: InstantLike | None = None,
     up_to: InstantLike | None = None,
-    options: Mapping[str, str] | None = None,
-    payloads: Mapping[str, Any] | None = None,
 ) -> pl.LazyFrame:
     """The rows of a table as a lazy frame: its snapshot or, if asked, the base files alone or a range of commits.
 
-    ``path_or_table`` is a path or URI as for ``HudiTable.open``, or an open table. ``filesystem``, ``storage_options``,
-    ``options`` and ``payloads`` are those of ``HudiTable.open``, and ``as_of`` is that of ``HudiTable.snapshot``.
+    ``path_or_table`` is a path or URI as for ``HudiTable.open``, or an open table. ``filesystem``, ``options``,
+    ``payloads``, ``log_memory_bytes`` and ``storage_options`` are those of ``HudiTable.open``, and ``as_of`` is that of
+    ``HudiTable.snapshot``.
     ``read_optimized`` leaves out the changes in log files. ``after``, and optionally ``up_to``, ask for the rows that
     commits in that range have written, as ``HudiTable.incremental`` does.
 
@@ -39,7 +42,7 @@ def scan(
     Polars collects the frame, and each collection reads them anew. Errors of reading are raised by Polars as they are.
 
     Raises:
-        QueryError: the arguments exclude one another.
+        QueryError: the arguments exclude one another, or an option is unknown or refused.
         InstantNotReadableError: files of the instant or of the range have been removed, or are incomplete.
         TableNotFoundError: there is no Hudi table.
         UnsupportedTableError: the table uses something that cannot be read correctly, or has a column whose type Polars
@@ -49,8 +52,15 @@ def scan(
         raise QueryError("up_to", repr(up_to), "an after as well, where the range begins")
     if after is not None and (as_of is not None or read_optimized):
         raise QueryError("after", repr(after), "neither as_of nor read_optimized beside it")
-    table = _opened(
-        path_or_table, filesystem=filesystem, storage_options=storage_options, options=options, payloads=payloads
+    table = opened(
+        path_or_table,
+        OpenArguments(
+            filesystem=filesystem,
+            options=options,
+            payloads=payloads,
+            log_memory_bytes=log_memory_bytes,
+            storage_options=storage_options,
+        ),
     )
     if after is not None:
         return scan_dataset(table.incremental(after, up_to))
@@ -65,15 +75,6 @@ def scan_dataset(dataset: HudiDataset) -> pl.LazyFrame:
     """
     # A dataset is planned once, so a plan that has it twice may read it once.
     return register_io_source(partial(_frames, dataset), schema=columns_of(dataset.schema), is_pure=True)
-
-
-def _opened(path_or_table: PathLike | HudiTable, **arguments: Any) -> HudiTable:  # noqa: ANN401 - of ``HudiTable.open``
-    if not isinstance(path_or_table, HudiTable):
-        return HudiTable.open(path_or_table, **arguments)
-    for name, given in arguments.items():
-        if given is not None:
-            raise QueryError(name, "an open table beside it", "a path to open with it")
-    return path_or_table
 
 
 def _frames(

@@ -5,6 +5,8 @@ so ``read`` takes them as an argument.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
@@ -17,8 +19,10 @@ from hudi_bridge.connectors.spark.plan import PinnedQuery, selected
 from hudi_bridge.connectors.spark.routes import note_routes
 from hudi_bridge.connectors.spark.types import spark_schema
 from hudi_bridge.connectors.spark.worker_python import require_same_python
+from hudi_bridge.engines import RecordPayload
+from hudi_bridge.errors import QueryError
 from hudi_bridge.options import QUERY_TYPE_KEY
-from hudi_bridge.storage import PathLike, path_text
+from hudi_bridge.storage import PathLike, StorageOptions, path_text
 
 _OF_SNAPSHOTS = (SparkQuery.SNAPSHOT, SparkQuery.READ_OPTIMIZED)
 _NO_FILTER = ParsedFilter(columns=(), conditions=())
@@ -31,7 +35,11 @@ def read(
     filter: str | None = None,  # noqa: A002 - as pyarrow and DataFrames call it
     query_type: str | None = None,
     options: Mapping[str, str] | None = None,
-    storage_options: Mapping[str, str] | None = None,
+    storage_options: StorageOptions | None = None,
+    *,
+    filesystem: Any = None,  # noqa: ANN401 - of any library
+    payloads: Mapping[str, RecordPayload] | None = None,
+    log_memory_bytes: int | None = None,
 ) -> DataFrame:
     """A table as a DataFrame of ``columns`` (all by default) and of the rows that meet ``filter``, a SQL condition.
 
@@ -40,8 +48,9 @@ def read(
     returns, and is kept as long as a DataFrame uses it. ``slice_routes`` tells which slices Spark reads.
 
     ``query_type`` is ``snapshot``, ``read_optimized``, ``incremental`` or ``splits``; ``options`` are those of
-    ``spark.read.format("hudi_bridge")``. ``storage_options`` are those of ``HudiTable.open``; Spark's own
-    reader does not know them, so that with them all slices are read by this package's.
+    ``spark.read.format("hudi_bridge")``. ``storage_options``, ``payloads`` and ``log_memory_bytes`` are those of
+    ``HudiTable.open``; Spark's own reader does not know storage options, so that with them all slices are read by this
+    package's. ``filesystem`` is refused: executors open the table by its path.
 
     Raises:
         QueryError: a column, an option or the query does not fit the table, or local workers run another version of
@@ -57,7 +66,12 @@ def read(
         require_same_python(spark)
     given = {**(options or {}), "path": path_text(path)} | ({} if query_type is None else {QUERY_TYPE_KEY: query_type})
     given |= {f"{STORAGE}{name}": value for name, value in (storage_options or {}).items()}
-    query = PinnedQuery.of(parse_options(given))
+    if filesystem is not None:
+        raise QueryError("filesystem", repr(filesystem), "a URI, with storage_options, which executors can open")
+    parsed_options = parse_options(given)
+    if log_memory_bytes is not None:
+        parsed_options = replace(parsed_options, log_memory_bytes=log_memory_bytes)
+    query = PinnedQuery.of(parsed_options, payloads)
     wanted = selected(query.full_schema, query.options.columns if columns is None else columns).names
     parsed = _NO_FILTER
     if filter is not None:

@@ -7,7 +7,7 @@ import heapq
 import io
 import os
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -19,9 +19,10 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.spark.filters import Condition, expression_of
 from hudi_bridge.connectors.spark.options import BEGIN, SparkOptions, SparkQuery
 from hudi_bridge.dataset import HudiDataset
-from hudi_bridge.engines import Joined, Split, joined_by_and
+from hudi_bridge.engines import Joined, RecordPayload, Split, joined_by_and
 from hudi_bridge.errors import QueryError
 from hudi_bridge.inspection import SPLITS_SCHEMA
+from hudi_bridge.options import END_SCHEMA_KEY
 from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.table import HudiTable
 
@@ -86,11 +87,12 @@ class PinnedQuery:
     table: HudiTable
 
     @classmethod
-    def of(cls, options: SparkOptions) -> Self:
-        """Opens the table and pins it at its current timeline."""
+    def of(cls, options: SparkOptions, payloads: Mapping[str, RecordPayload] | None = None) -> Self:
+        """Opens the table, with the user's own payloads, and pins it at its current timeline."""
         table = HudiTable.open(
             options.path,
             options=dict(options.table_options),
+            payloads=payloads,
             log_memory_bytes=options.log_memory_bytes,
             storage_options=dict(options.storage_options),
         )
@@ -112,7 +114,10 @@ class PinnedQuery:
             case SparkQuery.SPLITS:
                 return SPLITS_SCHEMA
             case SparkQuery.INCREMENTAL:
-                image, changes = self.table.schema, self.options.change_format
+                changes = self.options.change_format
+                if changes is None and dict(self.options.table_options).get(END_SCHEMA_KEY):
+                    return self.dataset.schema
+                image = self.table.schema
                 return image if changes is None else change_schema(image, changes)
             case _:
                 return self.dataset.schema

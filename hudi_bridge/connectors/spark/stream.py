@@ -17,7 +17,13 @@ from hudi_bridge.connectors.spark.errors import noting_error_details
 from hudi_bridge.connectors.spark.options import SparkOptions, SparkQuery
 from hudi_bridge.connectors.spark.plan import PinnedQuery
 from hudi_bridge.connectors.spark.tasks import read_task
-from hudi_bridge.options import FULL_SCAN_FALLBACK_KEY, HOLLOW_COMMITS_KEY, HollowCommitPolicy
+from hudi_bridge.options import (
+    END_SCHEMA_KEY,
+    FULL_SCAN_FALLBACK_KEY,
+    HOLLOW_COMMITS_KEY,
+    RANGE_VERSION_KEY,
+    HollowCommitPolicy,
+)
 from hudi_bridge.timeline.instant import EARLIEST
 
 try:
@@ -27,6 +33,8 @@ except ImportError:  # PySpark 4.0 and 4.1 ask for the latest offset once, which
 
 Offset = Mapping[str, str]
 
+_OF_BATCHES = (RANGE_VERSION_KEY, END_SCHEMA_KEY)
+"""Options that Hudi follows in batch queries, and not in streams."""
 _AFTER = "after"
 _LATEST = "latest"
 
@@ -34,11 +42,12 @@ _LATEST = "latest"
 def stream_options(options: SparkOptions) -> SparkOptions:
     """The options of a stream, with defaults that let it continue after cleaning and wait for pending commits."""
     defaults = {FULL_SCAN_FALLBACK_KEY: "true", HOLLOW_COMMITS_KEY: HollowCommitPolicy.BLOCK}
+    given = {name: value for name, value in options.table_options if name not in _OF_BATCHES}
     return replace(
         options,
         query=SparkQuery.INCREMENTAL,
         as_of=None,
-        table_options=tuple((defaults | dict(options.table_options)).items()),
+        table_options=tuple((defaults | given).items()),
     )
 
 
