@@ -14,7 +14,7 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache, reduce
 from math import ceil
@@ -165,6 +165,14 @@ def golden_bootstrapped() -> tuple[GoldenQuery, ...]:
 def golden_base_formats() -> tuple[GoldenQuery, ...]:
     """The queries of tables whose base files are not Parquet (see golden/base_formats.py)."""
     return _asked("base_formats")
+
+
+def golden_read_options() -> tuple[GoldenQuery, ...]:
+    """The queries with options that change rows, to tables of this and of other archives (see golden/read_options.py)."""
+    return tuple(
+        query if query.table.exists() else replace(query, table=golden_table(query.case))
+        for query in _asked("read_options")
+    )
 
 
 def golden_flink(release: str) -> tuple[GoldenQuery, ...]:

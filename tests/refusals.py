@@ -7,6 +7,7 @@ writes the messages into the page; ``tests/test_compatibility_page.py`` asks for
 
 import datetime as dt
 import re
+import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -138,6 +139,13 @@ def _with_native_log(name: str) -> Callable[[Path], object]:
     return read
 
 
+def _with_bootstrap_index_of_another_class(folder: Path) -> object:
+    shutil.copytree(_BOOTSTRAPPED.table, folder)
+    with (folder / ".hoodie" / "hoodie.properties").open("a") as file:
+        file.write("hoodie.bootstrap.index.class=com.acme.OtherIndex\n")
+    return _rows(HudiTable.open(str(folder)))
+
+
 def _blob_elsewhere(folder: Path) -> object:
     reference = {"external_path": "/data/file.bin", "offset": None, "length": None, "managed": None}
     blob = {
@@ -229,6 +237,16 @@ REFUSALS = (
         read=_with_properties(hoodie_table_base_file_format="AVRO"),
     ),
     Refusal(
+        what="Log files of another format",
+        why="Hudi has no others",
+        read=_with_properties(hoodie_table_log_file_format="PARQUET"),
+    ),
+    Refusal(
+        what="Bootstrapped table with another index, or none",
+        why="it does not say which files have the rows",
+        read=_with_bootstrap_index_of_another_class,
+    ),
+    Refusal(
         what="Bootstrapped table without leave to read its source",
         why="a table could name any folder; [read by option](#bootstrapped-tables)",
         read=_golden(_BOOTSTRAPPED),
@@ -252,6 +270,18 @@ REFUSALS = (
         what="Payload that Hudi does not ship",
         why="its rule is in Java; [write it in Python](payloads.md)",
         read=_with_properties(version=6, hoodie_compaction_payload_class="com.acme.Counter"),
+    ),
+    Refusal(
+        what="Payloads that let the first or the lowest value win",
+        why="Hudi ships them with some releases only; [write them in Python](payloads.md)",
+        read=_with_properties(
+            version=6, hoodie_compaction_payload_class="org.apache.hudi.common.model.FirstValueAvroPayload"
+        ),
+    ),
+    Refusal(
+        what="Records with equal ordering values of which the older one wins",
+        why="there is no golden table of it",
+        read=_with_properties(hoodie_payload_update_on_same_ordering_field="false"),
     ),
     Refusal(
         what="Merge strategy that is not one of Hudi's",

@@ -10,6 +10,25 @@ from tests import refusals
 from tests.compatibility_page import BEGIN, END, FEATURES, PAGE, golden_tables, with_sections
 from tests.refusals import ELSEWHERE, REFUSALS, Refusal, error_of
 
+PROPERTIES = """
+hoodie.archivelog.folder hoodie.bootstrap.base.path hoodie.bootstrap.index.class hoodie.bootstrap.index.enable
+hoodie.bootstrap.index.type hoodie.compaction.payload.class hoodie.database.name
+hoodie.datasource.write.drop.partition.columns hoodie.datasource.write.hive_style_partitioning
+hoodie.datasource.write.partitionpath.urlencode hoodie.datasource.write.slash.separated.date.partitioning
+hoodie.partition.metafile.use.base.format hoodie.populate.meta.fields hoodie.record.merge.mode
+hoodie.record.merge.strategy.id hoodie.table.base.file.format hoodie.table.cdc.enabled
+hoodie.table.cdc.supplemental.logging.mode hoodie.table.checksum hoodie.table.create.schema hoodie.table.format
+hoodie.table.index.defs.path hoodie.table.initial.version hoodie.table.keygenerator.class
+hoodie.table.keygenerator.type hoodie.table.legacy.payload.class hoodie.table.log.file.format
+hoodie.table.metadata.partitions hoodie.table.metadata.partitions.inflight
+hoodie.table.multiple.base.file.formats.enable hoodie.table.name hoodie.table.ordering.fields
+hoodie.table.partial.update.mode hoodie.table.partition.fields hoodie.table.partition_extractor_class
+hoodie.table.precombine.field hoodie.table.recordkey.fields hoodie.table.secondary.indexes.metadata
+hoodie.table.timeline.timezone hoodie.table.type hoodie.table.version hoodie.timeline.history.path
+hoodie.timeline.layout.version hoodie.timeline.path
+"""
+"""The keys of ``HoodieTableConfig`` of Hudi 1.2.0."""
+
 
 def test_the_page_is_up_to_date() -> None:
     page = PAGE.read_text()
@@ -34,3 +53,10 @@ def test_all_that_is_refused_is_said_somewhere() -> None:
     features = {name for path in sources for name in raised.findall(path.read_text())}
     shown = {error_of(refusal).feature for refusal in REFUSALS}
     assert features - shown == ELSEWHERE.keys() - shown
+
+
+def test_each_property_of_hudi_is_read_or_said_to_change_no_row() -> None:
+    section = PAGE.read_text().split("\n## Properties of a table\n")[1].split("\n## ")[0]
+    said = set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE))
+    sources = "".join(path.read_text() for path in Path(hudi_bridge.__file__).parent.rglob("*.py"))
+    assert {name for name in PROPERTIES.split() if f'"{name}"' not in sources} == said

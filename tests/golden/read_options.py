@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from tests.golden.generate.answers import save_rows, short_error
 from tests.golden.generate.options import SCHEMA_ON_READ
-from tests.golden.generate.questions import AS_OF, BEGIN, END, QUERY_TYPE
+from tests.golden.generate.questions import AS_OF, BEGIN, END, FORMAT, QUERY_TYPE
 from tests.golden.generate.releases import RELEASES
 from tests.golden.generate.session import spark_session
 from tests.golden.generate.timeline import WRITES, Instant, instants
@@ -55,6 +55,7 @@ RANGES: Mapping[str, tuple[str, ...]] = {
     "1.0.2": ("a_story_v8_102_intts",),
     "1.2.0": ("a_story_v9_120", "a_story_v6_by120", "g_add_column_120", "k_nbcc_120", "d_cleaned_120"),
 }
+CHANGES: Mapping[str, tuple[str, ...]] = {"1.2.0": ("i_cdc_120",)}
 
 
 def _write_evolved(spark: SparkSession, name: str, path: Path) -> None:
@@ -110,7 +111,7 @@ def _write_added(spark: SparkSession, name: str, path: Path) -> None:
     }
     for ts, keys in enumerate((range(8), range(0, 8, 3), range(5, 10)), start=1):
         columns = ("concat('k', id) as id", f"{ts} as ts", "'a' as part", f"id * {ts} as a")
-        more = () if ts == 1 else (f"concat('c', id, '-{ts}') as c",)
+        more = () if ts == 1 else (f"nullif(concat('c', id, '-{ts}'), '') as c",)
         frame = spark.range(keys.start, keys.stop, keys.step, 1).selectExpr(*columns, *more)
         frame.write.format("hudi").options(**options).mode("append").save(str(path))
 
@@ -153,6 +154,15 @@ def _of_ranges(table: Path) -> Iterator[tuple[str, dict[str, str]]]:
         yield "incremental", incremental | {BEGIN: "000", END: _time(done[index]), END_SCHEMA: "true"}
     yield "incremental", incremental | {BEGIN: _time(done[0]), END: _time(done[0]), END_SCHEMA: "true"}
     yield "incremental", incremental | {BEGIN: _time(done[-1]), END_SCHEMA: "true"}
+
+
+def _of_changes(table: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """Ranges of changes by requested and by completion times."""
+    done = _done(table)
+    changes = {QUERY_TYPE: "incremental", FORMAT: "cdc"}
+    for ends in ({BEGIN: done[0].requested}, {BEGIN: "000", END: done[1].requested}):
+        for version in ("6", "8"):
+            yield "cdc", changes | ends | {RANGE_VERSION: version}
 
 
 def _of_evolved(table: Path) -> Iterator[tuple[str, dict[str, str]]]:
@@ -208,6 +218,7 @@ def ask(spark: SparkSession, folder: Path, release: str, name: str) -> None:
         table = golden_table(name)
         asked = list(_by_name(table)) if name in BY_NAME.get(release, ()) else []
         asked += list(_of_ranges(table)) if name in RANGES[release] else []
+        asked += list(_of_changes(table)) if name in CHANGES.get(release, ()) else []
     answers = [_answer(spark, table, folder, index, *question) for index, question in enumerate(asked)]
     (folder / "answers.json").write_text(json.dumps(answers, indent=1) + "\n")
     for path in folder.rglob("*.crc"):
@@ -219,7 +230,13 @@ def main() -> None:
     """Asks about the tables of a release, or those that are named."""
     folder, release, *names = sys.argv[1:]
     suffix = release.replace(".", "")
-    tables = [*BY_NAME.get(release, ()), *RANGES[release], *(f"{name}_{suffix}" for name in (ADDED, *EVOLVED))]
+    changes = CHANGES.get(release, ())
+    tables = [
+        *BY_NAME.get(release, ()),
+        *RANGES[release],
+        *changes,
+        *(f"{name}_{suffix}" for name in (ADDED, *EVOLVED)),
+    ]
     with spark_session(release, RELEASES[release].bundle.fetched()) as spark:
         for name in names or dict.fromkeys(tables):
             try:

@@ -71,7 +71,8 @@ def attach_all(
     The database is in memory, also if the connection has one in a file, into which nothing gets. All cursors of the
     connection see it. ``root`` is a path or URI; ``filesystem``, ``options``, ``payloads``, ``log_memory_bytes`` and
     ``storage_options`` are those of ``HudiTable.open``, for all tables. ``as_of`` is that of ``HudiTable.snapshot``,
-    for all tables whose names tell no instant. ``cache`` and ``cache_bytes`` are those of ``attach``, for all tables together.
+    for all tables whose names tell no instant. ``cache`` and ``cache_bytes`` are those of ``attach``, for all tables
+    together.
 
     Raises:
         QueryError: the connection has a database with this name, the folder is itself a table, or an option is unknown

@@ -1,0 +1,280 @@
+"""Read options: what Hudi answers to those that change rows, and that every place that takes options checks them."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_bridge import HudiTable, QueryError
+from hudi_bridge.cli.main import run
+from hudi_bridge.connectors.duckdb import attach, attach_all
+from hudi_bridge.connectors.lakes.merge_settings import MergingByTable
+from hudi_bridge.connectors.lakes.roots import Roots
+from hudi_bridge.connectors.polars import scan
+from hudi_bridge.connectors.spark import read
+from hudi_bridge.connectors.spark.options import parse_options
+from hudi_bridge.connectors.spark.plan import PinnedQuery
+from hudi_bridge.connectors.spark.stream import stream_options
+from hudi_bridge.option_table import READ_OPTIONS, Effect, names_of
+from hudi_bridge.options import COLUMN_IDS_KEY, END_SCHEMA_KEY, QUERY_TYPE_KEY, RANGE_VERSION_KEY, VIEW_TYPE_KEY
+from tests.compare import differences
+from tests.golden_cases import GoldenQuery, golden_read_options, golden_table
+
+QUERIES = {query.name: query for query in golden_read_options()}
+COLUMNS_BY_NAME_IN_0X = {"evolved_mor_0150"}
+"""Ranges that end before the first change of the columns, in which 0.15 finds columns by name in any case."""
+BEGIN_INCLUDED = "_102"
+"""Hudi 1.0 includes the begin of a range, which is a deviation in test_golden as well."""
+UNKNOWN_TO_0X = {RANGE_VERSION_KEY}
+
+
+def is_range(query: GoldenQuery) -> bool:
+    given = query.options.get(QUERY_TYPE_KEY, query.options.get(VIEW_TYPE_KEY))
+    return given == "incremental"
+
+
+def answer_to(query: GoldenQuery) -> pa.Table:
+    """Our rows; Hudi finds columns by name unless an option says otherwise."""
+    of_queries = names_of(Effect.OF_QUERY)
+    options = {COLUMN_IDS_KEY: "false"} | {
+        name: value for name, value in query.reader_options.items() if name not in of_queries
+    }
+    if is_range(query):
+        options = {name: value for name, value in options.items() if name not in (QUERY_TYPE_KEY, VIEW_TYPE_KEY)}
+    table = HudiTable.open(query.table, options=options)
+    if query.kind == "cdc":
+        return table.changes(query.after, query.up_to, format="cdc").to_table()
+    return (table.incremental(query.after, query.up_to) if is_range(query) else table.query(query.as_of)).to_table()
+
+
+@pytest.mark.parametrize("name", sorted(name for name, query in QUERIES.items() if query.answer is not None))
+def test_rows_with_an_option_are_those_of_hudi(name: str) -> None:
+    query = QUERIES[name]
+    assert query.answer is not None
+    assert differences(pq.read_table(query.answer), answer_to(query)) == []
+
+
+EVOLVED = next(query.table for query in QUERIES.values() if query.case == "evolved_mor_120")
+"""A name in it is that of another column in older files, so that rows differ by ids and by name."""
+VALUES: Mapping[str, str] = {
+    "hoodie.payload.delete.field": "name",
+    "hoodie.payload.delete.marker": "none has it",
+    "hoodie.write.record.merge.custom.implementation.classes": "org.apache.hudi.HoodieSparkRecordMerger",
+    "hoodie.datasource.write.record.merger.impls": "org.apache.hudi.HoodieSparkRecordMerger",
+    "hudi_bridge.read.as.release": "1.2",
+    "hoodie.read.timeline.holes.resolution.policy": "BLOCK",
+    "hoodie.index.type": "BUCKET",
+    "hoodie.index.bucket.engine": "SIMPLE",
+    "hoodie.bucket.index.num.buckets": "4",
+    "hoodie.bucket.index.hash.field": "id",
+    QUERY_TYPE_KEY: "snapshot",
+    VIEW_TYPE_KEY: "realtime",
+    RANGE_VERSION_KEY: "8",
+}
+"""Values of options that are not true or false."""
+Entrance = Callable[[Path, Path, Mapping[str, str]], pa.Table]
+
+
+def through_open(table: Path, scratch: Path, options: Mapping[str, str]) -> pa.Table:  # noqa: ARG001
+    return HudiTable.open(table, options=options).query().to_table()
+
+
+def through_attach(table: Path, scratch: Path, options: Mapping[str, str]) -> pa.Table:  # noqa: ARG001
+    with duckdb.connect() as connection:
+        attach(connection, table, "t", options=options)
+        return connection.sql("FROM t").to_arrow_table()
+
+
+def through_attach_all(table: Path, scratch: Path, options: Mapping[str, str]) -> pa.Table:  # noqa: ARG001
+    with duckdb.connect() as connection:
+        rows = attach_all(connection, table.parent, "lake", options=options).sql(f'FROM lake."{table.name}"')
+        assert rows is not None
+        return rows.to_arrow_table()
+
+
+def through_polars(table: Path, scratch: Path, options: Mapping[str, str]) -> pa.Table:  # noqa: ARG001
+    return scan(table, options=options).collect().to_arrow()
+
+
+def through_command(table: Path, scratch: Path, options: Mapping[str, str]) -> pa.Table:
+    return _commanded(["read", str(table)], scratch, [f"{name}={value}" for name, value in options.items()])
+
+
+def through_sql_command(table: Path, scratch: Path, options: Mapping[str, str]) -> pa.Table:
+    named = [f"{table.name}:{name}={value}" for name, value in options.items()]
+    return _commanded(["sql", str(table.parent), f'FROM "{table.name}"'], scratch, named)
+
+
+def _commanded(arguments: list[str], scratch: Path, options: list[str]) -> pa.Table:
+    output = scratch / "rows.parquet"
+    given = [argument for option in options for argument in ("--option", option)]
+    code = run([*arguments, "-o", str(output), *given])
+    if code != 0:
+        raise QueryError("command", "an error, which is printed", "rows")
+    return pq.read_table(output)
+
+
+def through_service(table: Path, scratch: Path, options: Mapping[str, str]) -> pa.Table:  # noqa: ARG001
+    roots = Roots.of([str(table.parent)], [])
+    merging = MergingByTable.parse([f"{name}={value}" for name, value in options.items()], {}, roots.find_by_name)
+    storage = roots.find_by_name(table.name)
+    assert storage is not None
+    settings = merging.of(storage)
+    return HudiTable.of(storage, settings.options, settings.payloads).query().to_table()
+
+
+def through_spark(table: Path, scratch: Path, options: Mapping[str, str]) -> pa.Table:  # noqa: ARG001
+    return PinnedQuery.of(parse_options({**options, "path": str(table)})).dataset.to_table()
+
+
+def through_stream(table: Path, scratch: Path, options: Mapping[str, str]) -> pa.Table:  # noqa: ARG001
+    first_batch = {**options, "path": str(table), "hoodie.datasource.read.begin.instanttime": "000"}
+    return PinnedQuery.of(stream_options(parse_options(first_batch))).dataset.to_table()
+
+
+ENTRANCES: Mapping[str, Entrance] = {
+    entrance.__name__.removeprefix("through_"): entrance
+    for entrance in (
+        through_open,
+        through_attach,
+        through_attach_all,
+        through_polars,
+        through_command,
+        through_sql_command,
+        through_service,
+        through_spark,
+        through_stream,
+    )
+}
+PER_ENTRANCE = pytest.mark.parametrize("entrance", ENTRANCES.values(), ids=ENTRANCES.keys())
+
+
+def complaint(capfd: pytest.CaptureFixture[str], error: QueryError) -> str:
+    """What an entrance says: the error, or what a command prints."""
+    return f"{error} {capfd.readouterr().err}"
+
+
+@PER_ENTRANCE
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_an_option_that_is_honoured_counts_everywhere(entrance: Entrance, tmp_path: Path, enabled: str) -> None:
+    answer = next(
+        pq.read_table(query.answer)
+        for query in QUERIES.values()
+        if query.table == EVOLVED and query.answer and query.options == {COLUMN_IDS_KEY: enabled}
+    )
+    assert differences(answer, entrance(EVOLVED, tmp_path, {COLUMN_IDS_KEY: enabled})) == []
+
+
+def test_columns_are_found_by_id_unless_an_option_says_otherwise() -> None:
+    by_default, by_id, by_name = (
+        HudiTable.open(EVOLVED, options=options).snapshot().to_table()
+        for options in ({}, {COLUMN_IDS_KEY: "true"}, {COLUMN_IDS_KEY: "false"})
+    )
+    assert differences(by_id, by_default) == []
+    assert differences(by_id, by_name)
+
+
+@PER_ENTRANCE
+def test_options_that_change_no_row_are_taken_everywhere(entrance: Entrance, tmp_path: Path) -> None:
+    table = golden_table("a_story_v9_120")
+    harmless = dict.fromkeys(names_of(Effect.HARMLESS), "false")
+    allowed = {name: READ_OPTIONS[name].allowed for name in names_of(Effect.REFUSED)}
+    taken = harmless | {name: value for name, value in allowed.items() if value is not None}
+    assert differences(HudiTable.open(table).snapshot().to_table(), entrance(table, tmp_path, taken)) == []
+
+
+@PER_ENTRANCE
+def test_all_options_that_are_honoured_are_taken_everywhere(entrance: Entrance, tmp_path: Path) -> None:
+    honoured = {name: VALUES.get(name, "false") for name in names_of(Effect.HONOURED)}
+    assert entrance(golden_table("a_story_v9_120"), tmp_path, honoured).num_rows > 0
+
+
+REFUSED_BY = [
+    pytest.param(entrance, name, id=f"{entrance.__name__}-{name}")
+    for entrance in ENTRANCES.values()
+    for name in names_of(Effect.REFUSED, Effect.OF_QUERY)
+    if READ_OPTIONS[name].effect is Effect.REFUSED or entrance not in (through_spark, through_stream)
+]
+"""Places, with the names that they refuse; Spark's format takes the options of single queries."""
+
+
+@pytest.mark.parametrize(("entrance", "name"), REFUSED_BY)
+def test_options_that_are_refused_are_refused_everywhere(
+    entrance: Entrance, name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(QueryError) as caught:
+        entrance(golden_table("a_story_v9_120"), tmp_path, {name: "7"})
+    assert name in complaint(capfd, caught.value)
+
+
+@PER_ENTRANCE
+@pytest.mark.parametrize(
+    ("misspelt", "nearest"),
+    [
+        ("hoodie.schema.on.read.enabled", "hoodie.schema.on.read.enable"),
+        ("hoodie.datasource.view.typ", "hoodie.datasource.view.type"),
+        ("hoodie.datasource.read.beginn.instanttime", "hoodie.datasource.read.begin.instanttime"),
+        ("hudi_bridge.read.as_release", "hudi_bridge.read.as.release"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_nearest_one(
+    entrance: Entrance, misspelt: str, nearest: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(QueryError) as caught:
+        entrance(EVOLVED, tmp_path, {misspelt: "true"})
+    text = complaint(capfd, caught.value)
+    assert misspelt in text
+    assert nearest in text
+
+
+@pytest.mark.parametrize("function", [attach, attach_all, scan, read], ids=lambda function: function.__name__)
+def test_whatever_opens_tables_takes_the_arguments_of_open(function: Callable[..., Any]) -> None:
+    expected = dict(inspect.signature(HudiTable.open).parameters)
+    del expected["path"]
+    given = inspect.signature(function).parameters
+    described = {name: (given[name].annotation, given[name].default) for name in expected if name in given}
+    assert described == {name: (parameter.annotation, parameter.default) for name, parameter in expected.items()}
+
+
+@pytest.mark.parametrize("argument", ["options", "payloads", "log_memory_bytes", "storage_options"])
+@pytest.mark.parametrize("entrance", [lambda table, **given: attach(duckdb.connect(), table, **given), scan])
+def test_arguments_beside_an_open_table_are_refused(entrance: Callable[..., Any], argument: str) -> None:
+    table = HudiTable.open(EVOLVED)
+    with pytest.raises(QueryError, match=argument):
+        entrance(table, **{argument: {} if argument != "log_memory_bytes" else 1})
+
+
+@pytest.mark.parametrize("view", ["read_optimized", "realtime"])
+def test_the_older_words_mean_what_hudi_takes_them_for(view: str) -> None:
+    table = golden_table("a_story_v9_120")
+    opened = HudiTable.open(table, options={VIEW_TYPE_KEY: view})
+    assert differences(HudiTable.open(table).snapshot().to_table(), opened.query().to_table()) == []
+    with pytest.raises(QueryError, match=VIEW_TYPE_KEY):
+        HudiTable.open(table, options={VIEW_TYPE_KEY: "snapshot"})
+
+
+def test_streams_do_not_follow_the_options_of_ranges() -> None:
+    given = {RANGE_VERSION_KEY: "6", END_SCHEMA_KEY: "true", "path": "t"}
+    assert not {RANGE_VERSION_KEY, END_SCHEMA_KEY} & dict(stream_options(parse_options(given)).table_options).keys()
+
+
+def test_a_table_without_completion_times_has_no_ranges_of_them() -> None:
+    table = HudiTable.open(golden_table("a_story_v6_0150"), options={RANGE_VERSION_KEY: "8"})
+    assert table.snapshot().to_table().num_rows > 0
+    with pytest.raises(QueryError, match=RANGE_VERSION_KEY):
+        table.incremental("earliest")
+
+
+def test_ranges_of_requested_times_join() -> None:
+    table = HudiTable.open(golden_table("a_story_v9_120"), options={RANGE_VERSION_KEY: "6"})
+    requested = [commit.requested_time for commit in table.timeline.commits()]
+    ranges = table.instant_range("earliest")
+    assert list(ranges.ordering_times) == requested
+    assert ranges.next_after == requested[-1]
+    rows = [table.incremental(begin, end) for begin, end in zip(["earliest", *requested], requested, strict=False)]
+    assert [one.next_after for one in rows] == requested
