@@ -168,7 +168,7 @@ def golden_base_formats() -> tuple[GoldenQuery, ...]:
 
 
 def golden_read_options() -> tuple[GoldenQuery, ...]:
-    """The queries with options that change rows, to tables of this and of other archives (see golden/read_options.py)."""
+    """The queries with options that change rows, to tables of all archives (see golden/read_options.py)."""
     return tuple(
         query if query.table.exists() else replace(query, table=golden_table(query.case))
         for query in _asked("read_options")

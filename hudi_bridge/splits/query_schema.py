@@ -34,7 +34,8 @@ class QuerySchema:
 
     ``defaults`` holds the schema's defaults of missing fields that are not null. If the table keeps a schema history
     with column ids, ``ids`` is the query's version and ``history`` all versions, both as Hudi's JSON. ``written_by_1x``
-    is that of the schema's commit, as in ``CommitMetadata``.
+    is that of the schema's commit, as in ``CommitMetadata``. ``has_ids`` is whether the schema has column ids, also if
+    the query finds columns by name.
     """
 
     arrow: pa.Schema
@@ -42,6 +43,7 @@ class QuerySchema:
     ids: str | None = None
     history: str | None = None
     written_by_1x: bool | None = None
+    has_ids: bool = False
 
 
 def read_query_schema(state: TableState) -> QuerySchema:
@@ -78,12 +80,12 @@ def _newest_with_schema(
 
 
 def _of_commit(state: TableState, instant: Instant, metadata: CommitMetadata, *, with_ids: bool) -> QuerySchema:
-    has_ids = with_ids and state.options.column_ids
-    config, ids = with_operations(state, (instant, metadata)), metadata.latest_schema if has_ids else None
+    kept_ids = metadata.latest_schema if with_ids else None
+    config, ids = with_operations(state, (instant, metadata)), kept_ids if state.options.column_ids else None
     history = _read_history(state.storage, state.timeline) if ids else None
     name = f"commit {instant.requested_time}"
     schema = _of_text(metadata.schema_text or "", ids, history, config, name)
-    return replace(schema, written_by_1x=metadata.written_by_1x)
+    return replace(schema, written_by_1x=metadata.written_by_1x, has_ids=kept_ids is not None)
 
 
 def _of_text(schema_text: str, ids: str | None, history: str | None, config: TableConfig, path: str) -> QuerySchema:

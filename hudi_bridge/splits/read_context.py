@@ -104,7 +104,7 @@ def _fields_spell_keys(config: TableConfig, schema: pa.Schema, path_columns: tup
 
 
 def _float_widening(config: TableConfig, query_schema: QuerySchema) -> FloatWidening:
-    if config.written_by_11 or query_schema.ids is not None:
+    if config.written_by_11 or query_schema.has_ids:
         return FloatWidening.BY_TEXT
     return FloatWidening.BY_TEXT_IN_PARQUET_COLUMNS if config.written_by_1x else FloatWidening.EXACT
 

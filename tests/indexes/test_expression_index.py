@@ -147,6 +147,20 @@ def test_damaged_definitions_are_reported_once(tmp_path: Path, caplog: pytest.Lo
     assert INDEX in indexed.index.why_not
 
 
+def test_definitions_are_found_where_the_properties_say(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    shutil.copytree(golden_table(TABLE), path)
+    kept = [split.file_id for split in Indexed(path).kept(CITY == "nowhere")]
+    (path / ".hoodie" / "elsewhere").mkdir()
+    (path / INDEX_DEFINITIONS).rename(path / ".hoodie" / "elsewhere" / "defs.json")
+    properties = path / ".hoodie" / "hoodie.properties"
+    lines = [line for line in properties.read_text().splitlines() if "index.defs.path" not in line]
+    properties.write_text("\n".join([*lines, "hoodie.table.index.defs.path=.hoodie/elsewhere/defs.json", ""]))
+    assert [split.file_id for split in Indexed(path).kept(CITY == "nowhere")] == kept
+    properties.write_text("\n".join([*lines, ""]))
+    assert len(kept) < len(Indexed(path).kept(CITY == "nowhere"))
+
+
 def in_turkish(text: str, *, upper: bool) -> str:
     """What Java makes of a text where the writer's language is Turkish; Spark does not ask Java if all is ASCII."""
     if text.isascii():
