@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -78,8 +79,15 @@ def test_ranges_before_the_first_ids_are_read_by_ids_nevertheless(name: str) -> 
     answer = ANSWERED[name].answer
     assert answer is not None
     by_name = replace(ANSWERED[name], options={**ANSWERED[name].options, COLUMN_IDS_KEY: "false"})
-    assert differences(pq.read_table(answer), answer_to(ANSWERED[name]))
-    assert differences(pq.read_table(answer), answer_to(by_name)) == []
+    expected = pq.read_table(answer)
+    # 0.15 finds the columns of base files by name, and those of logs by their ids.
+    in_logs = pc.invert(pc.ends_with(expected["_hoodie_file_name"], ".parquet"))
+    assert pc.any(pc.invert(in_logs)).as_py()
+    for rows, asked in ((in_logs, ANSWERED[name]), (pc.invert(in_logs), by_name)):
+        chosen = expected.filter(rows)
+        keys = chosen["_hoodie_record_key"]
+        ours = answer_to(asked)
+        assert differences(chosen, ours.filter(pc.is_in(ours["_hoodie_record_key"], keys))) == []
 
 
 @pytest.mark.parametrize("name", sorted(BY_COMPLETION_TIMES))
