@@ -21,6 +21,7 @@ FOR_CONNECTORS = {
     "inspection_of_commits",
     "masking",
     "operations",
+    "option_table",
     "options",
     "ranges",
     "storage",

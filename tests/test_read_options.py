@@ -32,7 +32,7 @@ QUERIES = {query.name: query for query in golden_read_options()}
 
 def is_range(query: GoldenQuery) -> bool:
     """Whether Hudi reads a range: the older of two options counts if it stands alone."""
-    return query.options.get(QUERY_TYPE_KEY, query.options.get(VIEW_TYPE_KEY)) == "incremental"
+    return bool(query.options.get(QUERY_TYPE_KEY, query.options.get(VIEW_TYPE_KEY)) == "incremental")
 
 
 def by_ids_of_no_commit(query: GoldenQuery) -> bool:
@@ -139,14 +139,16 @@ def through_open(table: Path, scratch: Path, options: Mapping[str, str]) -> pa.T
 def through_attach(table: Path, scratch: Path, options: Mapping[str, str]) -> pa.Table:  # noqa: ARG001
     with duckdb.connect() as connection:
         attach(connection, table, "t", options=options)
-        return connection.sql("FROM t").to_arrow_table()
+        rows: pa.Table = connection.sql("FROM t").to_arrow_table()
+        return rows
 
 
 def through_attach_all(table: Path, scratch: Path, options: Mapping[str, str]) -> pa.Table:  # noqa: ARG001
     with duckdb.connect() as connection:
         rows = attach_all(connection, table.parent, "lake", options=options).sql(f'FROM lake."{table.name}"')
         assert rows is not None
-        return rows.to_arrow_table()
+        found: pa.Table = rows.to_arrow_table()
+        return found
 
 
 def through_polars(table: Path, scratch: Path, options: Mapping[str, str]) -> pa.Table:  # noqa: ARG001
