@@ -175,6 +175,11 @@ def golden_read_options() -> tuple[GoldenQuery, ...]:
     )
 
 
+def golden_nested() -> tuple[GoldenQuery, ...]:
+    """The queries of tables of nested types and of names of fields (see golden/nested.py)."""
+    return _asked("nested")
+
+
 def golden_flink(release: str) -> tuple[GoldenQuery, ...]:
     """The queries of tables that Flink wrote, as a release of Hudi on Spark answered them (see golden/flink.py)."""
     return _asked("flink", f"answers_{release}")

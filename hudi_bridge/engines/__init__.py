@@ -22,6 +22,7 @@ from hudi_bridge.readers.parallel import iter_parallel, most_at_once
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.avro_types import is_variant
 from hudi_bridge.schema.difference import child_path
+from hudi_bridge.schema.evolve import has_two_levels
 from hudi_bridge.schema.file_columns import ColumnMapping, Outcome
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.splits.query_plan import Split
@@ -55,6 +56,7 @@ __all__ = [
     "column_ids",
     "column_statistics",
     "context_identity",
+    "has_two_levels",
     "held_keys",
     "identity",
     "in_path_and_file",

@@ -68,7 +68,7 @@ class StoredBaseFile:
             return "it is no Parquet file with all columns"
         if self.has_bytes_elsewhere:
             return BYTES_ELSEWHERE
-        names = [name.lower() for name in self.schema.names] if ignores_case else self.schema.names
+        names = [path.lower() for path, _ in self.fields()] if ignores_case else self.schema.names
         if any(count > 1 for count in Counter(names).values()):
             return (
                 "names of its columns differ in nothing but case"

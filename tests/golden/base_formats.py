@@ -120,7 +120,8 @@ def _write(spark: SparkSession, name: str, path: Path) -> None:
         writer.mode("append").save(str(path))
 
 
-def _answer(spark: SparkSession, question: Question, folder: Path) -> dict[str, Any]:
+def answered(spark: SparkSession, question: Question, folder: Path) -> dict[str, Any]:
+    """The entry of ``answers.json`` for a question about a table; the rows go into a file of their own."""
     spark.catalog.clearCache()
     answer: dict[str, Any] = {"kind": question.kind, "options": dict(question.options)}
     try:
@@ -139,7 +140,7 @@ def write_table(spark: SparkSession, folder: Path, name: str) -> None:
     (folder / "answers").mkdir()
     questions = Questions(time_travels=2, ranges=2)
     asked = questions.about(instants(folder / "table"), table_version(folder / "table"), has_changes=False)
-    answers = [_answer(spark, question, folder) for question in asked]
+    answers = [answered(spark, question, folder) for question in asked]
     (folder / "answers.json").write_text(json.dumps(answers, indent=1) + "\n")
     if name == "hfile_mor":
         save_rows(spark, _rows(spark, range(40), 1), folder / "rows.parquet")

@@ -6,8 +6,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from hudi_bridge import HudiTable
+from hudi_bridge import HudiTable, UnsupportedTableError
+from hudi_bridge.connectors.trino.sql_text import Engine
 from tests.connectors.iceberg.test_iceberg_golden import KEYS
+from tests.golden_cases import golden_nested
 from tests.integration.adding_payload import AddingPayload
 from tests.integration.sql_route import FIELDS, ORDERINGS, SqlRoute, in_two_cities, ordered, written
 from tests.table_writer import TableWriter, at
@@ -30,6 +32,29 @@ SEQUENCES = (
     "9" * 19 + ".1",
 )
 CONDITIONS = ("true", "id = 'x'", "id IS NOT NULL", "ts > 3", "raw IS NULL", "city = 'rome'", "city IS NOT NULL")
+
+
+NESTED = {query.case: query for query in golden_nested() if query.kind == "snapshot"}
+NOT_IN_PRESTO = "names_not_ascii"
+"""The table whose names of fields Presto does not read."""
+
+
+def all_fields(case: str, source: str) -> tuple[str, list[Any]]:
+    """A query for each field of the innermost structs of ``names``, or ``names_not_ascii``, and the rows of Hudi.
+
+    These are in a struct, in a list, and in a struct in a map.
+    """
+    answer = answer_of(NESTED[case])
+    column = answer.column_names[-1]
+    names = [field.name for field in answer.schema.field(column).type.field("S").type]
+    places = (f'{column}."S"', f'{column}."L"[1]', f'{column}."M"[\'k\']."Inner"')
+    fields = ", ".join(f'{place}."{name}"' for place in places for name in names)
+    rows = [(row["id"], row[column]) for row in answer.to_pylist() if row[column] is not None]
+    expected = [
+        [key, *(struct[name] for struct in (top["S"], top["L"][0], dict(top["M"])["k"]["Inner"]) for name in names)]
+        for key, top in rows
+    ]
+    return f"SELECT id, {fields} FROM {source} WHERE {column} IS NOT NULL ORDER BY id", sorted(expected)
 
 
 def parametrize_snapshots(metafunc: pytest.Metafunc, cases: Sequence[str]) -> None:
@@ -57,6 +82,19 @@ class ViewTests:
         table = HudiTable.open(str(QUERIES[key].table))
         route.create(route.publish(table))
         assert route.differences_from(answer_of(QUERIES[key])) == []
+
+    @pytest.mark.parametrize("case", NESTED)
+    def test_nested_rows_are_those_of_hudi(self, route: SqlRoute, case: str) -> None:
+        publication = route.publish(HudiTable.open(str(NESTED[case].table)))
+        if case == NOT_IN_PRESTO and route.engine is Engine.PRESTO:
+            with pytest.raises(UnsupportedTableError, match="field name in Presto: found 'ünï'"):
+                route.create(publication)
+            return
+        route.create(publication)
+        assert route.differences_from(answer_of(NESTED[case])) == []
+        if case.startswith("names"):
+            sql, rows = all_fields(case, "v")
+            assert route.query(sql) == rows
 
     @pytest.mark.parametrize("version", [6, 9])
     @ORDERINGS

@@ -24,6 +24,7 @@ from tests.connectors.iceberg.test_iceberg_golden import KEYS
 from tests.golden_cases import golden_table
 from tests.integration.presto_client import PrestoQueryError
 from tests.integration.presto_server import Presto
+from tests.integration.sql_views import NESTED, NOT_IN_PRESTO, all_fields
 from tests.integration.trino_rows import rows_like
 from tests.table_writer import TableWriter, at
 from tests.test_golden import NOT_A_NUMBER, QUERIES, Key, answer_of, parametrize_keys
@@ -62,6 +63,17 @@ def as_shown(rows: pa.Table) -> pa.Table:
     """The rows in the types of a table for Presto."""
     in_microseconds = with_types(rows.schema, lambda kind: pa.time64("us") if pa.types.is_time(kind) else kind)
     return rows.cast(in_microseconds).cast(schema_for_presto(rows.schema, cut_times=False))
+
+
+@pytest.mark.parametrize("case", sorted(NESTED.keys() - {NOT_IN_PRESTO}))
+def test_nested_rows_are_those_of_hudi(case: str, presto: Presto, folder: Path) -> None:
+    publish(NESTED[case].table, folder)
+    expected = as_shown(answer_of(NESTED[case]))
+    source = f"{CATALOG}.default.{folder.name}"
+    assert differences(expected, rows_like(presto, source, expected)) == []
+    if case == "names":
+        sql, rows = all_fields(case, source)
+        assert presto.query(sql) == rows
 
 
 def test_presto_reads_renamed_columns_of_base_files_only_with_the_option(presto: Presto, folder: Path) -> None:

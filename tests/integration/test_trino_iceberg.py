@@ -23,6 +23,7 @@ from hudi_bridge.storage import Storage
 from tests.compare import differences
 from tests.connectors.iceberg.iceberg_service import running, service_options
 from tests.connectors.iceberg.test_iceberg_golden import KEYS, name_of
+from tests.integration.sql_views import NESTED, all_fields
 from tests.integration.trino_catalogs import LOCAL_FILES, iceberg_properties
 from tests.integration.trino_rows import as_arrow_has_it
 from tests.integration.trino_server import Trino
@@ -56,6 +57,29 @@ def test_golden_rows_are_those_of_hudi(key: Key, trino: Trino, golden: str) -> N
     table = f"{golden}.{quoted(query.case)}.{quoted(name_of(query))}"
     found = rows(trino, f"SELECT * FROM {table} WHERE {query.where_in_trino}", expected.schema)
     assert differences(expected, found) == []
+
+
+@pytest.fixture(scope="module")
+def nested(trino: Trino, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A catalog of the tables of nested types."""
+    tables = [f"nested.{case}={query.table}" for case, query in NESTED.items()]
+    with (
+        running(service_options(tmp_path_factory.mktemp("scratch"), [], tables)) as service,
+        trino.catalog("nested_types", "iceberg", iceberg_properties(service.url)) as catalog,
+    ):
+        yield catalog
+
+
+@pytest.mark.parametrize("case", NESTED)
+def test_nested_rows_are_those_of_hudi(case: str, trino: Trino, nested: str) -> None:
+    expected = answer_of(NESTED[case])
+    assert differences(expected, rows(trino, f"SELECT * FROM {nested}.nested.{case}", expected.schema)) == []
+
+
+@pytest.mark.parametrize("case", ["names", "names_not_ascii"])
+def test_fields_are_found_by_their_names(case: str, trino: Trino, nested: str) -> None:
+    sql, expected = all_fields(case, f"{nested}.nested.{case}")
+    assert trino.query(sql) == expected
 
 
 def rows(trino: Trino, sql: str, schema: pa.Schema) -> pa.Table:

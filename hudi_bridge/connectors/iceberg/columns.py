@@ -82,7 +82,8 @@ def columns_of(query_schema: pa.Schema, hudi_ids: Sequence[ColumnIds], known: Id
     ids of earlier snapshots; they are used if the table has no schema history.
 
     Raises:
-        UnsupportedTableError: a column has a type that Iceberg lacks, or the table has no columns.
+        UnsupportedTableError: a column has a type that Iceberg lacks, fields of a struct have names that clients take
+            for one, or the table has no columns.
     """
     if not len(query_schema):
         raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
@@ -90,7 +91,7 @@ def columns_of(query_schema: pa.Schema, hudi_ids: Sequence[ColumnIds], known: Id
     numbering = _Numbering(versions[0], _FIRST_ID_WITHOUT_HUDI) if versions else _Numbering(known, _next_id(known))
     fields = [numbering.field(field, "") for field in query_schema]
     schema = Schema(*fields)
-    return Columns(schema=schema, ids=numbering.ids, mapping=map_names(schema, numbering.ids, versions[1:]))
+    return Columns(schema=schema, ids=numbering.ids, mapping=map_names(schema, versions[1:]))
 
 
 def _next_id(known: Ids) -> int:
@@ -111,6 +112,8 @@ class _Numbering:
         return NestedField(self._id(path), field.name, self._type(field.type, path), required=False)
 
     def _id(self, path: str) -> int:
+        if path in self.ids:
+            raise UnsupportedTableError("columns in Iceberg", f"two with the path {path}", "names without dots")
         if path not in self._known:
             self._known[path] = self._next
             self._next += 1
@@ -119,6 +122,7 @@ class _Numbering:
 
     def _type(self, kind: ArrowType, path: str) -> IcebergType:
         if pa.types.is_struct(kind):
+            _refuse_twins(kind, path)
             return StructType(*(self.field(kind.field(position), path) for position in range(kind.num_fields)))
         if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
             inside = child_path(path, "element")
@@ -134,6 +138,16 @@ class _Numbering:
                 value_required=False,
             )
         return _primitive(kind, path)
+
+
+def _refuse_twins(struct: ArrowType, path: str) -> None:
+    """Refuse fields of a struct whose names differ in nothing but case, of which Trino 476 reads one for both."""
+    paths: dict[str, str] = {}
+    for position in range(struct.num_fields):
+        field_path = child_path(path, struct.field(position).name)
+        if (other := paths.setdefault(field_path.lower(), field_path)) != field_path:
+            twins = f"{other} and {field_path}"
+            raise UnsupportedTableError("fields in Iceberg", twins, "names that differ in more than case")
 
 
 def _primitive(kind: ArrowType, path: str) -> IcebergType:

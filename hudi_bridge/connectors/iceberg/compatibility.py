@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.connectors.iceberg.columns import Columns
 from hudi_bridge.connectors.iceberg.name_mapping import Ids, names_to_ids
-from hudi_bridge.engines import Outcome, StoredBaseFile, iter_fields
+from hudi_bridge.engines import Outcome, StoredBaseFile, has_two_levels, iter_fields
 from hudi_bridge.splits.split import FloatWidening, RealtimeFileSplit
 
 READ_OUTCOMES = (Outcome.READ, Outcome.CAST, Outcome.CHANGED_INSIDE)
@@ -33,7 +33,8 @@ def reason_to_rewrite(
 ) -> str | None:
     """Why the base file has to be rewritten for Iceberg clients; None if they can read it directly.
 
-    With ``rewrites_lists``, a file with two-level lists has to be rewritten, because Iceberg asks for three levels.
+    With ``rewrites_lists``, a file with two-level lists has to be rewritten, because Iceberg asks for three levels. One
+    with a two-level list of maps always has to be: Trino opens no file with it, whatever columns are asked for.
     Columns whose values come from the partition path are not compared with the values in the file.
     """
     if any(sign in base.path for sign in _NOT_IN_PATHS):
@@ -43,6 +44,9 @@ def reason_to_rewrite(
     if rewrites_lists and has_lists_of_two_levels(base.footer):
         return "it has lists of two levels"
     in_file = dict(base.fields())
+    for path, field in in_file.items():
+        if pa.types.is_list(field.type) and has_two_levels(field.type) and pa.types.is_map(field.type.value_type):
+            return f"the list {path} has two levels, and its elements are maps"
     if any(field.metadata and _FIELD_ID in field.metadata for field in in_file.values()):
         return "its columns have ids of their own"
     by_hudi, reason = _read_by_hudi(split, base, in_file, columns)
@@ -52,6 +56,26 @@ def reason_to_rewrite(
     for path in _iter_mapped(in_file, by_client):
         if by_client.get(path) != by_hudi.get(path):
             return f"the name {path} means another column"
+    return _why_cases_differ(in_file, by_client, by_hudi)
+
+
+def _why_cases_differ(paths: Iterable[str], by_client: Ids, by_hudi: Ids) -> str | None:
+    """Why a client that finds names ignoring case, as Trino does, would not read the file as Hudi; None if it would.
+
+    Columns of the table that differ in nothing but case are left to clients that tell them apart.
+    """
+    ids_without_case: dict[str, set[int]] = {}
+    for path, id_ in by_client.items():
+        ids_without_case.setdefault(path.lower(), set()).add(id_)
+    paths_without_case: dict[str, str] = {}
+    for path in paths:
+        other = paths_without_case.setdefault(path.lower(), path)
+        if len(ids_without_case.get(path.lower(), ())) > 1:
+            continue
+        if other != path:
+            return f"the names {other} and {path} differ in nothing but case"
+        if not ids_without_case.get(path.lower(), set()) <= {by_hudi.get(path)}:
+            return f"the name {path} means another column where case is ignored"
     return None
 
 

@@ -19,21 +19,27 @@ Ids: TypeAlias = Mapping[str, int]
 """Ids by dotted path; lists contain ``element``, maps contain ``key`` and ``value``."""
 
 
-def map_names(schema: Schema, ids: Ids, earlier: Sequence[Ids]) -> NameMapping:
-    """The mapping of a schema; columns keep names of ``earlier`` versions that no other column has now."""
-    return NameMapping([_mapped(field, "", ids, earlier) for field in schema.fields])
+def map_names(schema: Schema, earlier: Sequence[Ids]) -> NameMapping:
+    """The mapping of a schema; columns keep names of ``earlier`` versions that no other column has.
+
+    Names that differ in nothing but case count as one, since Trino refuses a mapping with both.
+    """
+    return NameMapping(_mapped_siblings(schema.fields, earlier))
 
 
-def _mapped(field: NestedField, parent: str, ids: Ids, earlier: Sequence[Ids]) -> MappedField:
-    path = child_path(parent, field.name)
-    inner = _inner_fields(field.field_type)
-    taken = {name.rpartition(".")[2] for name in ids if name.rpartition(".")[0] == parent}
-    names: dict[str, None] = {field.name: None}
-    for version in earlier:
-        former = [name.rpartition(".")[2] for name, id_ in version.items() if id_ == field.field_id]
-        names.update(dict.fromkeys(name for name in former if name not in taken))
-    mapped = [_mapped(child, path, ids, earlier) for child in inner]
-    return _field(field.field_id, list(names), mapped)
+def _mapped_siblings(fields: Sequence[NestedField], earlier: Sequence[Ids]) -> list[MappedField]:
+    taken = {field.name.lower() for field in fields}
+    mapped = []
+    for field in fields:
+        names = [field.name]
+        for version in earlier:
+            for former in (path.rpartition(".")[2] for path, id_ in version.items() if id_ == field.field_id):
+                if former.lower() not in taken:
+                    taken.add(former.lower())
+                    names.append(former)
+        inner = _mapped_siblings(_inner_fields(field.field_type), earlier)
+        mapped.append(_field(field.field_id, names, inner))
+    return mapped
 
 
 def _inner_fields(kind: IcebergType) -> tuple[NestedField, ...]:

@@ -2,6 +2,8 @@
 
 - It ignores the name mapping. In a file without field ids it finds columns by name, and fields of structs in any file.
   It does not tell upper from lower case.
+- It fails on fields of structs whose names have other signs than letters of ASCII, digits and _, or begin with a digit.
+  Blanks around a name are cut, so that the field is null.
 - It reads all snapshots of a table with the newest schema.
 - It does not read a table with a column of type ``timestamptz``.
 - It cuts a timestamp in a file to milliseconds, also where the table has a ``long``. It takes a ``timestamp`` for an
@@ -13,6 +15,7 @@
 - It does not read decimals of up to 18 digits as longer ones.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
@@ -24,6 +27,7 @@ from hudi_bridge.connectors.iceberg.compatibility import READ_OUTCOMES
 from hudi_bridge.engines import StoredBaseFile, iter_fields
 from hudi_bridge.errors import UnsupportedTableError
 
+_READ_FIELD = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _MOST_DIGITS_IN_64_BITS = 18
 """Presto holds longer decimals in another type."""
 
@@ -37,8 +41,13 @@ def schema_for_presto(schema: pa.Schema, *, cut_times: bool) -> pa.Schema:
     milliseconds, and otherwise numbers of microseconds since 1970. With ``cut_times``, all are of type ``timestamp``.
 
     Raises:
-        UnsupportedTableError: names of columns differ in nothing but case.
+        UnsupportedTableError: names of columns differ in nothing but case, or fields of structs have names that Presto
+            does not read.
     """
+    within = [(path, field.type) for path, field in iter_fields(schema) if pa.types.is_struct(field.type)]
+    fields = [(path, struct.field(position).name) for path, struct in within for position in range(struct.num_fields)]
+    if unread := [f"{path}.{name}" for path, name in fields if not _READ_FIELD.fullmatch(name)]:
+        raise UnsupportedTableError("fields for Presto", ", ".join(unread), "names of ASCII letters, digits and _")
     names = [path for path, _ in iter_fields(schema)]
     counts = Counter(name.lower() for name in names)
     if alike := [name for name in names if counts[name.lower()] > 1]:

@@ -50,7 +50,7 @@ from hudi_bridge.storage import Storage
 DATA = "data"
 
 # Part of every name: to be raised when the files for a slice change in form or content.
-FORMAT = 3
+FORMAT = 4
 
 _ROWS_PER_GROUP = 131_072
 

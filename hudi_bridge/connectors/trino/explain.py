@@ -18,7 +18,7 @@ from hudi_bridge.connectors.trino.payload_text import payload_text
 from hudi_bridge.connectors.trino.presto_connectors import connector_routes
 from hudi_bridge.connectors.trino.slice_content import SliceContent, slice_content, unmerged_content
 from hudi_bridge.connectors.trino.sql_text import Dialect, Engine, check_column_names
-from hudi_bridge.connectors.trino.sql_types import shown_type
+from hudi_bridge.connectors.trino.sql_types import shown_type, stored_type
 from hudi_bridge.connectors.trino.unmerged_view import check_mergeable
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
@@ -182,6 +182,8 @@ def _refusal(
     try:
         check_column_names(columns.schema.names)
         row_type(context.schema)
+        for field in columns.schema:
+            stored_type(field.type, dialect, field.name)
         if dialect is Dialect.TRINO and rule is not None and rule.payload is not None:
             payload_text(rule.payload)
         if rule is not None and reason is None:

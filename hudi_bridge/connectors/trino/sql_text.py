@@ -3,7 +3,7 @@
 They come from a table's schema, paths and properties, which are untrusted input. Those that an engine's catalog cannot
 hold are refused.
 
-Source: Trino's grammar (``SqlBase.g4``); ``HiveMetadata`` of Trino for column names.
+Source: Trino's grammar (``SqlBase.g4``); ``HiveMetadata`` of Trino for column names; ``TypeSignature`` of Presto.
 """
 
 import re
@@ -19,6 +19,10 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
 _OBJECT_NAME = re.compile(r"[^\W_][\w$-]*")
 # Hive writes struct types as text, with unquoted field names.
 _FIELD_NAME = re.compile(r"[^\W\d][\w ]*\Z")
+# Presto writes the types of a view as text, with unquoted field names, and reads it by a grammar of its own.
+_FIELD_NAME_IN_PRESTO = re.compile("[a-z_][a-z0-9_]*")
+_DOTTED_I = "\u0130"
+"""The only letter whose lower case is two characters in Python, and one where Java compares."""
 
 
 class Engine(StrEnum):
@@ -103,27 +107,56 @@ def check_column_names(names: Iterable[str]) -> None:
     """Raises UnsupportedTableError unless a Hive table can have columns with these names.
 
     Raises:
-        UnsupportedTableError: a name has a comma or outer spaces, or two names differ in case alone.
+        UnsupportedTableError: a name has a comma or outer spaces, another one in lower case, or two names differ in
+            case alone.
     """
-    seen: dict[str, str] = {}
+    names = list(names)
     for name in names:
         identifier(name)
         if "," in name or name != name.strip():
             raise UnsupportedTableError("column name in Trino", repr(name), "names without commas and outer spaces")
-        if (other := seen.setdefault(name.lower(), name)) != name:
-            found = f"{other} and {name}"
-            raise UnsupportedTableError("column names in Trino", found, "names that differ in more than case")
+    _check_cases("column", names)
 
 
-def field_identifier(name: str) -> str:
-    """The quoted name of a struct field.
+def field_identifiers(names: Iterable[str], dialect: Dialect) -> list[str]:
+    """The quoted names of a struct's fields in a type.
+
+    Hive has them in lower case. A type with others would not be that of its values, and SQL drops names of fields that
+    differ where it unites types. Fields are found ignoring case, so that an expression may name them either way.
 
     Raises:
-        UnsupportedTableError: a Hive table cannot have a field with this name.
+        UnsupportedTableError: a Hive table cannot have fields with these names.
     """
-    if not _FIELD_NAME.match(name) or name != name.strip():
-        raise UnsupportedTableError("field name in Trino", repr(name), "letters, digits, _ and spaces")
-    return identifier(name)
+    names = list(names)
+    for name in names:
+        if not _FIELD_NAME.match(name) or name != name.strip():
+            raise UnsupportedTableError("field name in Trino", repr(name), "letters, digits, _ and spaces")
+    _check_cases("field", names)
+    lower = [name.lower() for name in names]
+    if dialect is Dialect.PRESTO and (unread := [name for name in lower if not _FIELD_NAME_IN_PRESTO.fullmatch(name)]):
+        raise UnsupportedTableError("field name in Presto", repr(unread[0]), "letters of ASCII, digits and _")
+    return list(map(identifier, lower))
+
+
+def _check_cases(noun: str, names: Iterable[str]) -> None:
+    """Refuse names that are not found in lower case, or that another one is found by."""
+    names_by_key: dict[str, str] = {}
+    for name in names:
+        key = _without_case(name)
+        if _without_case(name.lower()) != key:
+            raise UnsupportedTableError(f"{noun} name in Trino", repr(name), "names of as many letters in lower case")
+        if (other := names_by_key.setdefault(key, name)) != name:
+            twins = f"{other} and {name}"
+            raise UnsupportedTableError(f"{noun} names in Trino", twins, "names that differ in more than case")
+
+
+def _without_case(name: str) -> str:
+    """The key of a name by which Java compares it without case: each character for itself, by its two cases.
+
+    Source: ``String.equalsIgnoreCase``.
+    """
+    uppers = (upper if len(upper := sign.upper()) == 1 else sign for sign in name)
+    return "".join("i" if upper == _DOTTED_I else upper.lower() for upper in uppers)
 
 
 def python_literal(value: Any) -> str:  # noqa: ANN401 - tuples of texts, numbers, booleans and None

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from hudi_bridge.connectors.trino.sql_text import Dialect, Engine, field_identifier, identifier
+from hudi_bridge.connectors.trino.sql_text import Dialect, Engine, field_identifiers, identifier
 from hudi_bridge.engines import child_path
 from hudi_bridge.errors import UnsupportedTableError
 
@@ -38,7 +38,8 @@ def stored_type(kind: ArrowType, dialect: Dialect, path: str) -> str:
     Raises:
         UnsupportedTableError: Hive has no type for it.
     """
-    return _type(kind, path, time="bigint", timestamp=_stored_timestamp(dialect), instant=_stored_timestamp(dialect))
+    timestamp = _stored_timestamp(dialect)
+    return _type(kind, path, dialect=dialect, time="bigint", timestamp=timestamp, instant=timestamp)
 
 
 def shown_type(kind: ArrowType, path: str) -> str:
@@ -58,6 +59,7 @@ def _type(
     kind: ArrowType,
     path: str,
     *,
+    dialect: Dialect = Dialect.TRINO,
     time: str,
     timestamp: str,
     instant: str,
@@ -65,12 +67,14 @@ def _type(
     of_map: str = "map({}, {})",
 ) -> str:
     def inner(child: ArrowType, name: str) -> str:
-        names = {"time": time, "timestamp": timestamp, "instant": instant, "date": date, "of_map": of_map}
-        return _type(child, child_path(path, name), **names)
+        types: dict[str, Any] = {"time": time, "timestamp": timestamp, "instant": instant, "date": date}
+        return _type(child, child_path(path, name), dialect=dialect, of_map=of_map, **types)
 
     if pa.types.is_struct(kind):
         fields = [kind.field(position) for position in range(kind.num_fields)]
-        return f"row({', '.join(f'{field_identifier(one.name)} {inner(one.type, one.name)}' for one in fields)})"
+        names = field_identifiers((field.name for field in fields), dialect)
+        types = (inner(field.type, field.name) for field in fields)
+        return f"row({', '.join(f'{name} {of_field}' for name, of_field in zip(names, types, strict=True))})"
     if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
         return f"array({inner(kind.value_type, 'element')})"
     if pa.types.is_map(kind):
@@ -96,8 +100,8 @@ def decoded_type(kind: ArrowType, path: str) -> str:
     Raises:
         UnsupportedTableError: Hive has no type to store it in.
     """
-    numbers = {"time": "bigint", "timestamp": "bigint", "instant": "bigint", "date": "integer"}
-    return _type(kind, path, **numbers, of_map="array(row(k {}, v {}))")
+    of_map = "array(row(k {}, v {}))"
+    return _type(kind, path, time="bigint", timestamp="bigint", instant="bigint", date="integer", of_map=of_map)
 
 
 def shown(expression: str, kind: ArrowType, dialect: Dialect, depth: int = 0) -> str:

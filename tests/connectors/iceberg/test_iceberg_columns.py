@@ -64,6 +64,44 @@ def test_ids_of_a_history_are_hudi_s_moved_up() -> None:
     assert names_to_ids(columns.mapping, columns.schema) == columns.ids
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ([("s", pa.struct([("B", pa.int32()), ("b", pa.int32())]))], "s.B and s.b"),
+        ([("l", pa.list_(pa.struct([("x", pa.struct([("É", pa.int32()), ("é", pa.date32())]))])))], "x.É and .*x.é"),
+        ([("s", pa.struct([("x.y", pa.int32()), ("x", pa.struct([("y", pa.int32())]))]))], "two with the path s.x.y"),
+        ([("x", pa.struct([("y", pa.int32())])), ("x.y", pa.int32())], "two with the path x.y"),
+    ],
+)
+def test_fields_that_clients_take_for_one_are_refused(fields: list[Any], message: str) -> None:
+    with pytest.raises(UnsupportedTableError, match=message):
+        columns_of(pa.schema(fields), (), {})
+
+
+def test_columns_that_differ_in_case_are_for_clients_that_tell_them_apart() -> None:
+    fields: list[Any] = [("S", pa.int32()), ("s", pa.string())]
+    columns = columns_of(pa.schema(fields), (), {})
+    assert set(columns.ids) == {"S", "s"}
+
+
+def test_no_name_of_a_mapping_differs_from_another_in_case_alone() -> None:
+    """Trino opens no file of a table with such a mapping."""
+    fields: list[Any] = [("B", pa.int64()), ("c", pa.int64()), ("s", pa.struct([("Y", pa.int64())]))]
+    schema = pa.schema(fields)
+    now = {"B": 0, "c": 1, "s": 2, "s.Y": 3}
+    earlier = ({"b": 0, "C": 0, "b_": 1}, {"b0": 0, "B_": 1, "B0": 1}, {"s.y": 3, "s.x": 3, "s": 2})
+    columns = columns_of(schema, (now, *earlier), {})
+    assert {path: id_ - 100 for path, id_ in names_to_ids(columns.mapping, columns.schema).items()} == {
+        "B": 0,
+        "b0": 0,
+        "c": 1,
+        "b_": 1,
+        "s": 2,
+        "s.Y": 3,
+        "s.x": 3,
+    }
+
+
 def test_a_renamed_column_has_all_its_names() -> None:
     versions = ({"new": 0}, {"mid": 0}, {"old": 0})
     columns = columns_of(pa.schema([("new", pa.string())]), versions, {})
@@ -232,6 +270,39 @@ def test_lists_of_two_levels_are_rewritten_for_clients_that_misread_them(tmp_pat
         places = [pq.read_metadata(task.file.file_path.removeprefix("file://")) for task in scan.plan_files()]
         assert any(map(has_lists_of_two_levels, places)) is not rewrites_lists
         assert differences(answer_of(query), scan.to_arrow()) == []
+
+
+POINT = {"type": "record", "name": "p", "fields": [{"name": "x", "type": ["null", "long"], "default": None}]}
+X, BOTH = pa.struct([("x", pa.int64())]), pa.struct([("x", pa.int64()), ("X", pa.int64())])
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "value", "is_rewritten"),
+    [
+        ("other", pa.string(), "other", False),
+        ("Value", pa.string(), "other", True),
+        ("p", X, {"x": 1}, False),
+        ("p", BOTH, {"x": 1, "X": 2}, True),
+        ("dropped", BOTH, {"x": 1, "X": 2}, True),
+        ("dropped", pa.list_(pa.map_(pa.string(), BOTH)), [[("k", {"x": 1, "X": 2})]], True),
+    ],
+)
+def test_files_are_rewritten_where_another_column_would_be_found_regardless_of_case(
+    tmp_path: Path, name: str, kind: Any, value: Any, is_rewritten: bool
+) -> None:
+    table = TableWriter(folder=tmp_path / "table", fields=(*KEY_AND_VALUE, ("p", POINT))).create()
+    path = table.base_file(at(1), [{"id": "a", "ts": 1, "value": "v", "p": {"x": 1}}])
+    stored = pq.read_table(path)
+    stored = stored.drop_columns([name]) if name in stored.column_names else stored
+    pq.write_table(stored.append_column(name, pa.array([value], kind)), path)
+    table.commit(at(1))
+    published = publish_table(
+        Storage.open(table.folder), Scratch.open(tmp_path / "scratch"), locations=Locations(), builds=1
+    )
+    scan = StaticTable.from_metadata(published.metadata_location).scan()
+    (task,) = scan.plan_files()
+    assert (task.file.file_path != f"file://{path}") is is_rewritten
+    assert differences(table.open().snapshot().to_table(), scan.to_arrow()) == []
 
 
 @pytest.mark.parametrize("partition", ["a?b", "a#b"])

@@ -110,7 +110,8 @@ def test_a_base_file_is_rewritten_where_presto_would_misread_it(tmp_path: Path, 
     kind, value, change, expected = FILES[name]
     table = one_column(tmp_path / "table", kind, value, change)
     (path,) = table.folder.glob("*.parquet")
-    for rewriting, is_rewritten in ((FOR_PRESTO, expected), (Rewriting(), False)):
+    # Trino, too, refuses a file with fields whose names differ in nothing but case.
+    for rewriting, is_rewritten in ((FOR_PRESTO, expected), (Rewriting(), name == "two cases of one name")):
         published = publish(table.folder, tmp_path / f"published-{is_rewritten}-{rewriting.client}", rewriting)
         (task,) = StaticTable.from_metadata(published.metadata_location).scan().plan_files()
         assert (task.file.file_path != f"file://{path}") == is_rewritten

@@ -1,6 +1,7 @@
 """Hostile names and values: they stay names and values, or are refused."""
 
 import ast
+from functools import partial
 
 import duckdb
 import pyarrow as pa
@@ -12,13 +13,13 @@ from hudi_bridge.connectors.trino.sql_text import (
     body,
     check_column_names,
     comment,
-    field_identifier,
+    field_identifiers,
     identifier,
     literal,
     python_literal,
     unused_prefix,
 )
-from hudi_bridge.connectors.trino.sql_types import stored_type
+from hudi_bridge.connectors.trino.sql_types import decoded_type, passed_type, shown, shown_type, stored_type
 from hudi_bridge.errors import HudiReadError, QueryError, UnsupportedTableError
 
 HOSTILE = (
@@ -70,13 +71,18 @@ def test_names_of_objects_are_plain(name: str) -> None:
         ObjectNames(catalog="hive", schema="s", view=name, fingerprint="0")
 
 
+TWINS = (["a", "A"], ["\u212a", "k"], ["s", "\u017f"], ["\u03a3", "\u03c2"], ["\u0130"])
+"""Names that SQL takes for one, or does not find by its lower case: the signs of kelvin, long s, sigma, dotted I."""
+
+
 @pytest.mark.parametrize(
     ("names", "message"),
     [
         (["a,b"], "commas"),
         ([" a"], "spaces"),
         (["a "], "spaces"),
-        (["a", "A"], "more than case"),
+        *((names, "more than case") for names in TWINS[:-1]),
+        (TWINS[-1], "letters in lower case"),
         (["a\tb"], "control"),
     ],
 )
@@ -85,12 +91,36 @@ def test_columns_that_hive_cannot_have_are_refused(names: list[str], message: st
         check_column_names(names)
 
 
-@pytest.mark.parametrize("name", ["a:b", "a,b", "a>b", "", " a", 'a"b', "a\n", "a\nb"])
-def test_fields_that_hive_cannot_have_are_refused(name: str) -> None:
+@pytest.mark.parametrize(
+    "names", [*([name] for name in ("a:b", "a,b", "a>b", "x.y", "1a", "", " a", 'a"b', "a\n", "a\nb")), *TWINS]
+)
+def test_fields_that_hive_cannot_have_are_refused(names: list[str]) -> None:
     with pytest.raises(HudiReadError):
-        field_identifier(name)
-    with pytest.raises(HudiReadError):
-        stored_type(pa.struct([(name, pa.int32())]), Dialect.TRINO, "s")
+        field_identifiers(names, Dialect.TRINO)
+    kind = pa.struct([(name, pa.int32()) for name in names])
+    within = pa.map_(pa.string(), pa.list_(pa.struct([("inner", kind)])))
+    for whole in (kind, within):
+        for type_of in (partial(stored_type, dialect=Dialect.TRINO), shown_type, passed_type, decoded_type):
+            with pytest.raises(HudiReadError):
+                type_of(whole, path="s")
+
+
+def test_fields_are_named_in_lower_case_as_hive_has_them() -> None:
+    row = pa.struct([("X", pa.int32()), ("yZ", pa.time64("us")), ("Ä", pa.list_(pa.struct([("Select", pa.date32())])))])
+    kind = pa.map_(pa.string(), row)
+    fields = '"x" integer, "yz" {}, "ä" array(row("select" {}))'
+    assert stored_type(kind, Dialect.TRINO, "s") == f"map(varchar, row({fields.format('bigint', 'date')}))"
+    assert shown_type(kind, "s") == f"map(varchar, row({fields.format('time(6)', 'date')}))"
+    assert decoded_type(kind, "s") == f"array(row(k varchar, v row({fields.format('bigint', 'integer')})))"
+    assert f"AS row({fields.format('time(6)', 'date')}))" in shown("c", row, Dialect.TRINO)
+
+
+@pytest.mark.parametrize("name", ["ünï", "a b", "日本"])
+def test_presto_has_fields_of_plain_names_alone(name: str) -> None:
+    kinds = [pa.list_(pa.struct([(field, pa.int32())])) for field in ("aB_1", name)]
+    assert stored_type(kinds[0], Dialect.PRESTO, "l") == 'array(row("ab_1" integer))'
+    with pytest.raises(UnsupportedTableError, match=f"field name in Presto: found {name!r}"):
+        stored_type(kinds[1], Dialect.PRESTO, "l")
 
 
 @pytest.mark.parametrize("value", [*HOSTILE, ("$$", None, True, "'''"), "\ud800", "\\$$"])
