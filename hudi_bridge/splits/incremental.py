@@ -24,6 +24,7 @@ from hudi_bridge.errors import (
     UnsupportedTableError,
 )
 from hudi_bridge.logformat.scan import scan_blocks
+from hudi_bridge.splits.committed_files import NamedFile, is_log, refuse_lacking
 from hudi_bridge.splits.current_files import CurrentFiles
 from hudi_bridge.splits.file_names import is_data_file
 from hudi_bridge.splits.file_slice import FileSlice
@@ -98,6 +99,7 @@ def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> Increment
     written = _written_files(instants, metadata)
     _require_names_of_data_files(written, native=config.table_version >= UNRELEASED_VERSION)
     current = _current_files(planner, written)
+    named = {path: NamedFile(file.file.size_bytes, file.commit_time) for path, file in written.items()}
     written = {path: replace(file, file=current.get(path, file.file)) for path, file in written.items()}
     slices = _slices(state, instants, metadata, written)
     missing = {path: file for path, file in written.items() if path not in current}
@@ -112,6 +114,7 @@ def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> Increment
         if missing:
             slices = _without_later_logs(state, instants, slices, missing)
             _require_files(config, instants, slices, missing)
+        _require_sizes(state, slices, named, current)
         visible = state.as_of(instants.last_requested or state.instant)
     context = build_read_context(
         state,
@@ -248,6 +251,18 @@ def _require_files(
         last = [commit for commit in instants.commits if commit.requested_time in commit_times][-1]
         reason = f"files of the commit {last.requested_time} are gone"
         raise InstantNotReadableError(instants.after, reason, ordering_time(last, config), "after")
+
+
+def _require_sizes(
+    state: TableState,
+    slices: Iterable[FileSlice],
+    named: Mapping[str, NamedFile],
+    current: Mapping[str, FileInfo],
+) -> None:
+    for path in (path for piece in slices for path in _paths(piece)):
+        info = current.get(path)
+        if info is not None and info.size_bytes < named[path].size_bytes and is_log(path):
+            refuse_lacking(state, path, named[path], info)
 
 
 def _paths(piece: FileSlice) -> Iterator[str]:

@@ -39,6 +39,19 @@ def warn_of_unused_metadata(table_path: str, reason: str) -> None:
     _warn_once(f"{table_path}: files are listed in storage, since the metadata table cannot be used: {reason}")
 
 
+def warn_of_unread_commit(table_path: str, reason: str) -> None:
+    """Warn that a commit does not tell which files it wrote, so that lost ones would go unnoticed."""
+    _warn_once(f"{table_path}: the files that a commit wrote are not looked for, since it cannot be read: {reason}")
+
+
+def warn_of_short_log(path: str, size_bytes: int, named_bytes: int, commit: str) -> None:
+    """Warn that a log file is read up to its end, as Hudi does, although it was longer."""
+    _warn_once(
+        f"{path} has {size_bytes:,} bytes, and had at least {named_bytes:,} when the commit {commit} completed: what it "
+        "lacks is not read, as in Hudi"
+    )
+
+
 def _warn_once(message: str) -> None:
     if message not in _given:
         _given.add(message)

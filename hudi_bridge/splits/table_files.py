@@ -10,7 +10,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Protocol, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from hudi_bridge.caching import cached_property
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import CorruptTableError
+from hudi_bridge.splits.committed_files import CommittedFiles
 from hudi_bridge.splits.file_names import file_id_of, is_data_file
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import (
@@ -245,6 +246,8 @@ class TableFiles:
         self._made = 0
         self._lists_named = False
         self._checked_listings = -1
+        self._are_partitions_listed = False
+        self._committed = CommittedFiles(state)
 
     @property
     def listings(self) -> FolderListings:
@@ -284,13 +287,43 @@ class TableFiles:
         indexed = within
         if indexed is None and self._index is not None:
             indexed = self._index.partitions()
+        self._are_partitions_listed = indexed is None
         if indexed is None:
-            return sorted(list_partitions(self._state, schema, path_columns, row_filter, self._listings.entries, notes))
+            return self._listed_partitions(columns, row_filter, notes)
         values = {path: partition_values(path, config, schema, path_columns) for path in sorted(indexed)}
         found = matching_partitions(self._state.storage, schema, row_filter, values)
         if notes is not None:
             notes.counted(PARTITION_CONDITION, len(values), len(found), PARTITIONS)
         return found
+
+    def _listed_partitions(
+        self, columns: QueryColumns, row_filter: pc.Expression | None, notes: PlanNotes | None
+    ) -> list[str]:
+        """The partitions by folders; of an object store, what commits name is read meanwhile."""
+        entries = self._listings.entries
+        list_all = partial(list_partitions, self._state, *columns, row_filter, entries, notes)
+        if self._state.storage.is_local:
+            return sorted(list_all())
+        steps: list[Callable[[], object]] = [list_all, lambda: self._committed.by_folder]
+        found, _ = map_in_threads(lambda step: step(), steps, len(steps))
+        return sorted(cast("list[str]", found))
+
+    def _require_partitions(
+        self, paths: Collection[str], columns: QueryColumns, row_filter: pc.Expression | None, *, of_base_files: bool
+    ) -> None:
+        """Raises if commits name files, which the query needs, in a folder that was not found to be a partition."""
+        candidates = sorted(self._committed.by_folder.keys() - set(paths))
+        if not candidates:
+            return
+        schema, path_columns = columns
+        values = {path: partition_values(path, self._state.config, schema, path_columns) for path in candidates}
+        passing = matching_partitions(self._state.storage, schema, row_filter, values)
+        # A folder may have been ruled out before its files were listed.
+        lost = [path for path in passing if not is_partition(self._listings.entries(path, must_exist=False))]
+        if lost and self._listings.count != self._checked_listings:
+            self._require_nothing_removed(by_index=False)
+        for path in lost:
+            self._committed.require(path, (), self._timeline, of_base_files=of_base_files)
 
     def in_partition(self, path: str, *, must_exist: bool = True) -> tuple[FileInfo, ...]:
         """All files in a partition, including those that no query reads and that no index has."""
@@ -317,6 +350,8 @@ class TableFiles:
         paths: Sequence[str] = self.partitions(columns, row_filter, notes, within)
         chosen = paths if choose is None else choose(paths)
         of_base_files = query_type is QueryType.READ_OPTIMIZED
+        if within is None and self._are_partitions_listed:
+            self._require_partitions(paths, columns, row_filter, of_base_files=of_base_files)
         for _, pieces in self._slices_in(chosen, of_base_files=of_base_files, are_named=within is not None):
             yield from pieces
 
@@ -329,6 +364,8 @@ class TableFiles:
         files = self._listings.files_of(groups)
         if self._listings.count != self._checked_listings:
             self._require_nothing_removed(by_index=False)
+        for (path, file_id), of_group in files.items():
+            self._committed.require(path, of_group, self._timeline, file_ids=(file_id,))
         return {
             (path, piece.file_id): piece
             for (path, _), of_group in files.items()
@@ -371,6 +408,7 @@ class TableFiles:
                 if pieces is None:
                     if indexed is None:
                         files = self.in_partition(path, must_exist=must_exist)
+                        self._committed.require(path, files, self._timeline, of_base_files=of_base_files)
                         pieces = self._latest(path, files, of_base_files=of_base_files)
                     else:
                         pieces = plain.of(path)

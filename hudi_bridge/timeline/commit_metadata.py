@@ -12,7 +12,7 @@ from functools import partial
 from hudi_bridge.errors import DataFileGoneError
 from hudi_bridge.storage import Storage
 from hudi_bridge.threads import map_in_threads
-from hudi_bridge.timeline.instant import Instant, instant_file_name
+from hudi_bridge.timeline.instant import Action, Instant, instant_file_name
 from hudi_bridge.timeline.records import (
     Record,
     map_field,
@@ -25,6 +25,8 @@ from hudi_bridge.timeline.records import (
 from hudi_bridge.timeline.table_state import TableState
 
 _READING_THREADS = 16
+_BYTES_IN_MEMORY = 8
+"""What metadata takes in memory for each byte of its file, about."""
 _STAT_OF_1X = "prevBaseFile"
 _KEEPS_SCHEMA = frozenset(("CLUSTER", "COMPACT", "INDEX", "LOG_COMPACT"))
 
@@ -116,14 +118,22 @@ def commit_metadata_of_record(record: Record, path: str) -> CommitMetadata:
 
 
 def read_commit_metadata(state: TableState, instant: Instant) -> CommitMetadata:
-    """Reads the metadata of a completed instant on the active timeline.
+    """The metadata of a completed instant on the active timeline, kept with the storage.
 
     Raises:
         CorruptTimelineError: the file is damaged.
         DataFileGoneError: the file no longer exists.
     """
     path = f"{state.config.timeline_path}/{instant_file_name(instant)}"
-    return parse_commit_metadata(read_timeline_file(state.storage, path), path)
+    # In layout 1, a compaction that was restored and run again has a file of the same name.
+    removals = (Action.RESTORE, Action.ROLLBACK)
+    key = (path, *(removal and removal.requested_time for removal in map(state.timeline.latest_completed, removals)))
+    metadata: CommitMetadata | None = state.storage.kept.get(key)
+    if metadata is None:
+        data = read_timeline_file(state.storage, path)
+        metadata = parse_commit_metadata(data, path)
+        state.storage.kept.put(key, metadata, _BYTES_IN_MEMORY * len(data))
+    return metadata
 
 
 def read_all_commit_metadata(state: TableState, instants: Sequence[Instant]) -> list[CommitMetadata]:

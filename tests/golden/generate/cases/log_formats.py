@@ -1,8 +1,10 @@
 """C: blocks of log files, written, left behind, rolled back, and damaged by hand."""
 
+import json
 import struct
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import accumulate
 from pathlib import Path
 
 from tests.golden.generate.log_blocks import MAGIC
@@ -146,18 +148,37 @@ def c_corrupt(w: Writer, *, damage: str, version: int | None = None) -> None:
     logs_of: dict[tuple[Path, str], list[Path]] = defaultdict(list)
     for path in w.logs():
         logs_of[path.parent, path.name.partition("_")[0]].append(path)
+    appended: dict[str, tuple[str, int]] = {}
     for logs in logs_of.values():
         logs.sort(key=lambda path: int(path.name.split(".log.")[1].partition("_")[0]))
+        sizes = [0, *accumulate(path.stat().st_size for path in logs)]
+        appended |= {path.name: (logs[0].name, offset) for path, offset in zip(logs, sizes, strict=False)}
         blocks = DAMAGES[damage]([path.read_bytes() for path in logs])
         logs[0].write_bytes(b"".join(blocks))
         _checksum(logs[0]).unlink(missing_ok=True)
         for path in logs[1:]:
             path.unlink()
             _checksum(path).unlink(missing_ok=True)
-    # Incremental reads take the names of log files from the commits, and most of these files are gone: where 0.15 reads
-    # one that is not there, it fails; 1.2 is not asked.
+    _name_appended(w, appended)
+    # A range begins in the middle of a file then, which 1.2 is not asked about.
     w.questions.incremental = w.release < (1, 0)
     w.notes.append(f"the logs of each slice were concatenated into the first one after writing; damage: {damage}")
+
+
+def _name_appended(w: Writer, appended: Mapping[str, tuple[str, int]]) -> None:
+    """Commits name the file that each of their log files was appended to, and its offset there."""
+    for instant in w.instants():
+        path = w.completed_file(instant.requested)
+        commit = json.loads(path.read_text())
+        for stat in (stat for stats in commit["partitionToWriteStats"].values() for stat in stats):
+            folder, _, name = stat["path"].rpartition("/")
+            if name in appended:
+                log, offset = appended[name]
+                size = offset + stat["fileSizeInBytes"]
+                stat |= {"path": f"{folder}/{log}" if folder else log, "logVersion": 1, "logOffset": offset}
+                stat |= {"fileSizeInBytes": size, "logFiles": [log]}
+        path.write_text(json.dumps(commit, indent=2))
+        _checksum(path).unlink(missing_ok=True)
 
 
 @case("c_corrupt_block_120", "1.2.0", "version 9: junk block in front of the valid block of a log file")

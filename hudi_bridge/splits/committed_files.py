@@ -1,0 +1,181 @@
+"""The data files that completed commits name, against which listings are checked.
+
+A file that was lost, or that a copy or a power failure left empty or cut off, would lack its rows without a word. The
+commits on the active timeline name what they wrote, with sizes. Files of older slices may have been cleaned, and those
+of replaced file groups as well. So the file slices of a query are built once more with the named files that are not
+there: what they would read is lost.
+
+Source: ``HoodieWriteStat``; Hudi itself lists and does not compare.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hudi_bridge.caching import cached_property
+from hudi_bridge.errors import CorruptTableError, DataFileGoneError, InstantNotReadableError, StorageError
+from hudi_bridge.splits.file_names import file_id_of
+from hudi_bridge.splits.file_slice import FileSlice
+from hudi_bridge.splits.file_system_view import (
+    TimelineView,
+    build_file_groups,
+    latest_read_optimized_slice,
+    latest_snapshot_slice,
+)
+from hudi_bridge.splits.plan_warnings import warn_of_short_log, warn_of_unread_commit
+from hudi_bridge.storage import FileInfo
+from hudi_bridge.threads import map_in_threads
+from hudi_bridge.timeline.commit_metadata import read_commit_metadata
+from hudi_bridge.timeline.instant import Action, Instant
+from hudi_bridge.timeline.table_state import TableState
+
+_READING_THREADS = 16
+_MOST_COMMITS = 200
+"""Of a timeline that is not archived, the newest commits are read: Hudi keeps 30 or so."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """A file that commits name: the last of them, and the greatest size that they tell, which may have grown since."""
+
+    size_bytes: int
+    commit: str
+
+
+class CommittedFiles:
+    """The data files that the commits of a state name, read when they are first needed."""
+
+    def __init__(self, state: TableState) -> None:
+        """The files of the commits up to the state's instant."""
+        self._state = state
+
+    @cached_property
+    def by_folder(self) -> Mapping[str, Mapping[str, NamedFile]]:
+        """The files by folder and path."""
+        state = self._state
+        commits = [
+            commit
+            for commit in state.timeline.commits()
+            # What a savepoint keeps on the timeline may have been replaced by a commit that is archived.
+            if state.timeline_start <= commit.requested_time <= state.instant
+        ][-_MOST_COMMITS:]
+        files: dict[str, dict[str, NamedFile]] = defaultdict(dict)
+        for commit, written in zip(commits, map_in_threads(self._written, commits, _READING_THREADS), strict=True):
+            for path, size in written:
+                folder = files[path.rpartition("/")[0]]
+                earlier = folder.get(path)
+                folder[path] = NamedFile(max(size, earlier.size_bytes if earlier else 0), commit.requested_time)
+        return dict(files)
+
+    def _written(self, commit: Instant) -> Sequence[tuple[str, int]]:
+        state = self._state
+        try:
+            stats = read_commit_metadata(state, commit).write_stats
+        except (CorruptTableError, DataFileGoneError, StorageError) as error:
+            # Reading the rows does not need it; it may have been archived meanwhile.
+            if not isinstance(error, DataFileGoneError):
+                warn_of_unread_commit(state.config.table_path, str(error))
+            return ()
+        return [(_plain(stat.path), stat.file_size_bytes) for stat in stats if stat.path]
+
+    def require(
+        self,
+        folder: str,
+        files: Iterable[FileInfo],
+        view: TimelineView,
+        *,
+        of_base_files: bool = False,
+        file_ids: Collection[str] | None = None,
+    ) -> None:
+        """Raises if ``files`` lack what the slices of a query in a folder need.
+
+        ``of_base_files`` is for a read-optimized query; ``file_ids`` are the file groups that are read, None for all.
+
+        Raises:
+            CorruptTableError: a file is missing, or smaller than the commit that wrote it says.
+            InstantNotReadableError: it is a file of an earlier state, and may have been cleaned.
+        """
+        named = self.by_folder.get(folder)
+        if not named:
+            return
+        there = {info.path: info for info in files if not info.is_dir}
+        lacking = {
+            path: file
+            for path, file in named.items()
+            # A base file that ends early cannot be read, which its reader says.
+            if (info := there.get(path)) is None or (info.size_bytes < file.size_bytes and is_log(path))
+        }
+        if not lacking:
+            return
+        groups = {file_id_of(path.rpartition("/")[2]) for path in lacking}
+        expected = {path: info for path, info in there.items() if file_id_of(info.name) in groups}
+        for path, file in lacking.items():
+            expected[path] = FileInfo(path=path, size_bytes=file.size_bytes, is_dir=False)
+        latest = latest_read_optimized_slice if of_base_files else latest_snapshot_slice
+        for group in build_file_groups(folder, expected.values(), view):
+            if file_ids is not None and group.file_id not in file_ids:
+                continue
+            piece = latest(group, view)
+            for path in () if piece is None else _paths(piece, of_base_files=of_base_files):
+                if path in lacking:
+                    refuse_lacking(self._state, path, lacking[path], there.get(path))
+
+
+def refuse_lacking(state: TableState, path: str, named: NamedFile, info: FileInfo | None) -> None:
+    """Raises for a file that is needed, and missing or smaller than a commit says, as ``info`` shows.
+
+    Of a log file that ends early, Hudi reads what is there, since a writer may append to it: a warning says so.
+
+    Raises:
+        CorruptTableError: its rows are lost.
+        InstantNotReadableError: the state is an earlier one, whose files may have been cleaned.
+    """
+    if info is not None and info.size_bytes:
+        warn_of_short_log(path, info.size_bytes, named.size_bytes, named.commit)
+        return
+    if info is None and _may_be_cleaned(state):
+        if state.is_time_travel:
+            later = _next_commit_of(state, path)
+            raise InstantNotReadableError(state.instant, f"files of that time have been cleaned, such as {path}", later)
+        # Whoever compares states looks for what was cleaned.
+        return
+    size = "0 bytes" if info is not None else "no such file"
+    if info is None and state.storage.exists(path):
+        size = "a file in a folder without .hoodie_partition_metadata, which readers do not list"
+    expected = f"the file of {named.size_bytes:,} bytes that the commit {named.commit} names"
+    raise CorruptTableError(path, None, size, expected)
+
+
+def _may_be_cleaned(state: TableState) -> bool:
+    newest = state.timeline.latest_commit()
+    is_earlier = state.timeline.is_earlier or (newest is not None and state.instant < newest.requested_time)
+    return is_earlier and state.timeline.latest_completed(Action.CLEAN) is not None
+
+
+def _next_commit_of(state: TableState, path: str) -> str | None:
+    """The first commit after a state that has written to the file group of a file."""
+    folder, _, name = path.rpartition("/")
+    group = (folder, file_id_of(name))
+    later = (commit for commit in state.timeline.commits() if commit.requested_time > state.instant)
+    for commit in later:
+        stats = read_commit_metadata(state, commit).write_stats
+        if any((stat.partition_path, stat.file_id) == group for stat in stats):
+            return commit.requested_time
+    return None
+
+
+def is_log(path: str) -> bool:
+    """Whether a path is that of a log file, by its name."""
+    return path.rpartition("/")[2].startswith(".")
+
+
+def _paths(piece: FileSlice, *, of_base_files: bool) -> Iterator[str]:
+    if piece.base_file is not None:
+        yield piece.base_file.path
+    for log in () if of_base_files else piece.log_files:
+        yield log.path
+
+
+def _plain(path: str) -> str:
+    """A path as listings have it: writers join the partitions of some names with two slashes."""
+    return "/".join(filter(None, path.split("/"))) if "//" in path or path.startswith("/") else path
