@@ -258,9 +258,12 @@ def test_a_cut_log_file_reads_as_if_its_last_block_were_not_there(table: Path) -
     content = path.read_bytes()
     blocks = [match.start() for match in re.finditer(MAGIC, content)]
     answers = []
-    for end in [*blocks, len(content)]:
+    for end in [blocks[0] + 1, *blocks[1:], len(content)]:
         path.write_bytes(content[:end])
         answers.append(read(table))
+    path.write_bytes(b"")
+    with pytest.raises(CorruptTableError, match="found 0 bytes, expected the file of"):
+        read(table)
     for end in {*range(blocks[0] + len(MAGIC), len(content), 61), *(start + 6 for start in blocks), len(content) - 1}:
         path.write_bytes(content[:end])
         whole_blocks = sum(start < end for start in blocks) - 1

@@ -8,6 +8,7 @@ from hudi_bridge.doctor.limits import age_text, hours_between
 from hudi_bridge.errors import CorruptTableError, HudiReadError
 from hudi_bridge.metadata.record_kinds import ALL_PARTITIONS, FILES
 from hudi_bridge.metadata.table import METADATA_FOLDER, MetadataTable
+from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
 from hudi_bridge.splits.log_heads import scan_heads
 from hudi_bridge.timeline.instant import MILLIS_LENGTH
 
@@ -108,10 +109,23 @@ def metadata_files(examined: Examined) -> Iterator[Finding]:
             )
     for path, size in sorted(sizes.items()):
         file = by_path.get(path)
+        if file is None and not _is_of_a_commit(examined, path):
+            # A write that failed after it was written to the metadata table; its rollback has begun, or is to come.
+            continue
         if file is None:
             yield _wrong(path, "no such file, although the metadata table has it", "a file; reads of the table fail")
         elif size > file.size_bytes or (file.base is not None and size != file.size_bytes):
             yield _wrong(path, f"{file.size_bytes} bytes", f"{size}, as the metadata table says")
+
+
+def _is_of_a_commit(examined: Examined, path: str) -> bool:
+    """Whether a file is one that readers take for committed; up to version 7, log files do not tell."""
+    name = path.rpartition("/")[2]
+    base = parse_base_file_name(name)
+    if base is not None:
+        return examined.timeline.is_committed(base.instant_time)
+    log = parse_log_file_name(name)
+    return log is None or not examined.is_1x_layout or examined.timeline.is_committed(log.instant_time)
 
 
 def _needed(examined: Examined) -> Iterator[str]:

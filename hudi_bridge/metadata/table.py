@@ -31,15 +31,20 @@ from hudi_bridge.metadata.routing import group_numbers
 from hudi_bridge.metadata.slice_records import SliceRecords
 from hudi_bridge.metadata.validity import Validity
 from hudi_bridge.options import METADATA_TABLE_KEY
+from hudi_bridge.splits.committed_files import CommittedFiles
 from hudi_bridge.splits.file_names import is_data_file
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import TimelineView, build_file_groups, latest_snapshot_slice, view_timeline
 from hudi_bridge.splits.partitions import PARTITION_METADATA
+from hudi_bridge.storage import Storage
 from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.table_state import TableState
 
 _GROUPS_AT_ONCE = 8
 _KEPT_BYTES = 32 * 1024 * 1024
+_KEPT_FOLDER = "storage of the metadata table"
+_BYTES_OF_A_FOLDER = 1 << 20
+"""What the folder is counted as among what is kept, with the commits that are kept of it."""
 METADATA_FOLDER = f"{HOODIE_FOLDER}/metadata"
 SWITCHED_OFF = f"{METADATA_TABLE_KEY} is false"
 """Why the metadata table is not used, if the options say so."""
@@ -65,7 +70,11 @@ class MetadataTable:
             StorageError: the timeline cannot be listed.
         """
         own_config = config_of_metadata_table(data.config)
-        folder = data.storage.below(HOODIE_FOLDER, "metadata")
+        # What was read of its commits is kept for later states of the table.
+        folder: Storage | None = data.storage.kept.get(_KEPT_FOLDER)
+        if folder is None:
+            folder = data.storage.below(HOODIE_FOLDER, "metadata")
+            data.storage.kept.put(_KEPT_FOLDER, folder, _BYTES_OF_A_FOLDER)
         self.own = TableState.load(folder, own_config, data.options)
         self.validity = Validity(data, self.own.timeline)
         self.kept = BoundedCache(_KEPT_BYTES)
@@ -232,6 +241,7 @@ class MetadataTable:
         if unknown is not None:
             # A log file that is passed over would leave an old state.
             raise self._corrupt(partition, f"a file {unknown!r}", "base files and log files")
+        self._committed.require(partition, files, self._timeline)
         groups = build_file_groups(partition, files, self._timeline)
         slices = (latest_snapshot_slice(group, self._timeline) for group in groups)
         return [piece for piece in slices if piece is not None]
@@ -242,6 +252,10 @@ class MetadataTable:
     @cached_property
     def _timeline(self) -> TimelineView:
         return view_timeline(self.own)
+
+    @cached_property
+    def _committed(self) -> CommittedFiles:
+        return CommittedFiles(self.own, reads_cut_logs=False)
 
 
 def _is_known(name: str) -> bool:

@@ -7,14 +7,18 @@ Releases before 1.0 mark those by a suffix of their instants.
 The metadata table is listed later than the data table, so it may hold writes that the state of the data table does not
 know either. Only another listing of the data table tells them from the metadata table's own.
 
-Source: ``HoodieTableMetadataUtil.getValidInstantTimestamps``.
+Source: ``HoodieTableMetadataUtil.getValidInstantTimestamps``, ``HoodieBackedTableMetadataWriter.update`` of a rollback.
 """
 
 import re
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Action
+from hudi_bridge.config import FIRST_VERSION_OF_1X
+from hudi_bridge.errors import CorruptTableError, DataFileGoneError
+from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Action, Instant
+from hudi_bridge.timeline.plans import read_rolled_back
 from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.timeline import Timeline, load_timeline
 
@@ -57,7 +61,7 @@ class Validity:
         """The first completed instant of the data table that was not written to the metadata table, None if all were.
 
         Instants before the first that was written count as written: the metadata table was made from a listing, or has
-        archived them.
+        archived them. So do rollbacks of what was never written to it.
         """
         written = {instant.requested_time for instant in self.own.completed()}
         first = min((time for time in written if not time.startswith(_FIRST_INSTANT)), default=_FIRST_INSTANT)
@@ -69,8 +73,24 @@ class Validity:
                 continue
             if instant.action is Action.RESTORE and restored is not None and restored.requested_time > time:
                 continue
+            if instant.action is Action.ROLLBACK and self._is_of_unwritten(instant, written):
+                continue
             return time
         return None
+
+    def _is_of_unwritten(self, rollback: Instant, written: AbstractSet[str]) -> bool:
+        """Whether nothing that a rollback has undone was written to the metadata table.
+
+        From table version 8 on, such a rollback is not written either: it has removed the files of its write, and of
+        earlier versions it may have added some.
+        """
+        if self.data.config.table_version < FIRST_VERSION_OF_1X:
+            return False
+        try:
+            undone = read_rolled_back(self.data, rollback)
+        except (CorruptTableError, DataFileGoneError):
+            return False
+        return bool(undone) and written.isdisjoint(undone)
 
     @cached_property
     def later_instant(self) -> str | None:

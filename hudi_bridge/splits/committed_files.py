@@ -45,9 +45,10 @@ class NamedFile:
 class CommittedFiles:
     """The data files that the commits of a state name, read when they are first needed."""
 
-    def __init__(self, state: TableState) -> None:
-        """The files of the commits up to the state's instant."""
+    def __init__(self, state: TableState, *, reads_cut_logs: bool = True) -> None:
+        """The files of the commits up to the state's instant; log files may end early if ``reads_cut_logs``."""
         self._state = state
+        self._reads_cut_logs = reads_cut_logs
 
     @cached_property
     def by_folder(self) -> Mapping[str, Mapping[str, NamedFile]]:
@@ -60,7 +61,9 @@ class CommittedFiles:
             if state.timeline_start <= commit.requested_time <= state.instant
         ][-_MOST_COMMITS:]
         files: dict[str, dict[str, NamedFile]] = defaultdict(dict)
-        for commit, written in zip(commits, map_in_threads(self._written, commits, _READING_THREADS), strict=True):
+        is_local = state.storage.is_local
+        writes = map(self._written, commits) if is_local else map_in_threads(self._written, commits, _READING_THREADS)
+        for commit, written in zip(commits, writes, strict=True):
             for path, size in written:
                 folder = files[path.rpartition("/")[0]]
                 earlier = folder.get(path)
@@ -118,19 +121,22 @@ class CommittedFiles:
             piece = latest(group, view)
             for path in () if piece is None else _paths(piece, of_base_files=of_base_files):
                 if path in lacking:
-                    refuse_lacking(self._state, path, lacking[path], there.get(path))
+                    reads_cut_logs = self._reads_cut_logs
+                    refuse_lacking(self._state, path, lacking[path], there.get(path), reads_cut_logs=reads_cut_logs)
 
 
-def refuse_lacking(state: TableState, path: str, named: NamedFile, info: FileInfo | None) -> None:
+def refuse_lacking(
+    state: TableState, path: str, named: NamedFile, info: FileInfo | None, *, reads_cut_logs: bool = True
+) -> None:
     """Raises for a file that is needed, and missing or smaller than a commit says, as ``info`` shows.
 
-    Of a log file that ends early, Hudi reads what is there, since a writer may append to it: a warning says so.
+    Of a log file that ends early, Hudi reads what is there: if ``reads_cut_logs``, a warning says so.
 
     Raises:
         CorruptTableError: its rows are lost.
         InstantNotReadableError: the state is an earlier one, whose files may have been cleaned.
     """
-    if info is not None and info.size_bytes:
+    if info is not None and info.size_bytes and reads_cut_logs:
         warn_of_short_log(path, info.size_bytes, named.size_bytes, named.commit)
         return
     if info is None and _may_be_cleaned(state):
@@ -139,7 +145,7 @@ def refuse_lacking(state: TableState, path: str, named: NamedFile, info: FileInf
             raise InstantNotReadableError(state.instant, f"files of that time have been cleaned, such as {path}", later)
         # Whoever compares states looks for what was cleaned.
         return
-    size = "0 bytes" if info is not None else "no such file"
+    size = "no such file" if info is None else f"{info.size_bytes:,} bytes"
     if info is None and state.storage.exists(path):
         size = "a file in a folder without .hoodie_partition_metadata, which readers do not list"
     expected = f"the file of {named.size_bytes:,} bytes that the commit {named.commit} names"

@@ -113,10 +113,13 @@ class _Datum:
         return read
 
     def _union_reader(self, branches: tuple[AvroType, ...]) -> _Reader:
-        read_number = self._number
+        data, size, read_number = self._data, len(self._data), self._number
         readers: dict[int, _Reader] = {}
+        is_nullable = branches[0] == AvroPrimitive(kind="null")
 
         def read(position: int) -> tuple[Any, int]:
+            if is_nullable and position < size and not data[position]:
+                return None, position + 1
             branch, after = read_number(position)
             if branch not in readers:
                 if not 0 <= branch < len(branches):

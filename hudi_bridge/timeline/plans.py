@@ -1,7 +1,7 @@
-"""The plans of pending compactions, clusterings and cleans and of indexings, and the metadata of cleans.
+"""The plans of pending compactions, clusterings, cleans and indexings, and the metadata of cleans and rollbacks.
 
-Source: ``HoodieCompactionPlan``, ``HoodieRequestedReplaceMetadata``, ``HoodieIndexPlan``, ``HoodieCleanerPlan`` and
-``HoodieCleanMetadata``, all Avro.
+Source: ``HoodieCompactionPlan``, ``HoodieRequestedReplaceMetadata``, ``HoodieIndexPlan``, ``HoodieCleanerPlan``,
+``HoodieCleanMetadata`` and ``HoodieRollbackMetadata``, all Avro.
 """
 
 from collections.abc import Mapping, MutableMapping
@@ -146,6 +146,17 @@ def read_clean_plan(state: TableState, instant: Instant) -> CleanPlan | None:
         return CleanPlan(earliest_commit_to_retain=None)
     kept = text_field(map_field(record, "earliestInstantToRetain", path), "timestamp", path)
     return CleanPlan(earliest_commit_to_retain=kept or None)
+
+
+def read_rolled_back(state: TableState, instant: Instant) -> tuple[str, ...]:
+    """The requested times of the writes that a completed rollback has undone.
+
+    Raises:
+        CorruptTimelineError: the file is damaged.
+        DataFileGoneError: it no longer exists.
+    """
+    record, path = _read(state, instant)
+    return texts_field(record, "commitsRollback", path)
 
 
 def _requested_path(state: TableState, instant: Instant) -> str:

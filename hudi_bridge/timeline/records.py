@@ -37,6 +37,8 @@ def parse_record(data: bytes, path: str) -> Record:
 
 
 def _parse_json(data: bytes, path: str) -> Record:
+    if not data:
+        raise CorruptTimelineError(path, None, "0 bytes", "JSON or an Avro container")
     try:
         value = parse_json(data)
     except (ValueError, RecursionError) as error:

@@ -171,10 +171,10 @@ def requests(case: str, options: dict[str, str], row_filter: pc.Expression | Non
     ("case", "row_filter", "by_index", "by_listing"),
     [
         # The folders of the table, of the metadata table's timeline, and of its files, and the table's timeline; a base
-        # file and its logs.
-        ("h_bloom_footer_0150", None, {"list": 4, "open": 11}, {"list": 5}),
-        ("h_bloom_footer_120", None, {"list": 4, "open": 11}, {"list": 5}),
-        ("h_bloom_footer_120", pc.field("part") == "a", {"list": 4, "open": 11}, {"list": 3}),
+        # file and its logs, and what the commits of the metadata table have written. Or what those of the table have.
+        ("h_bloom_footer_0150", None, {"list": 4, "open": 21}, {"list": 5, "open": 8}),
+        ("h_bloom_footer_120", None, {"list": 4, "open": 21}, {"list": 5, "open": 8}),
+        ("h_bloom_footer_120", pc.field("part") == "a", {"list": 4, "open": 21}, {"list": 3, "open": 8}),
     ],
 )
 def test_requests(
@@ -291,7 +291,7 @@ def test_a_file_that_is_gone_is_an_error_and_not_an_older_state(tmp_path: Path) 
     folder = copied("h_bloom_footer_120", tmp_path)
     split = next(split for split in HudiTable.open(folder).splits() if split.log_paths)
     (folder / split.log_paths[-1]).unlink()
-    with pytest.raises(HudiReadError, match="the file is gone"):
+    with pytest.raises(HudiReadError, match="there is no such file, although"):
         HudiTable.open(folder).snapshot().to_table()
 
 
@@ -300,3 +300,44 @@ def test_a_table_without_metadata_table_is_listed_without_a_warning(caplog: pyte
     table = next(table for table in cases if not table.config.metadata_partitions)
     assert list(table.splits())
     assert "metadata" not in caplog.text
+
+
+@pytest.mark.parametrize("damage", ["gone", "empty", "cut", "of another table"])
+@pytest.mark.parametrize(("case", "partition"), [
+    ("h_bloom_footer_0150", "files"),
+    ("h_record_index_0150", "record_index"),
+    ("h_column_stats_120", "column_stats"),
+    ("h_secondary_index_updated_120", "secondary_index_idx_city"),
+])
+def test_a_metadata_table_that_lacks_a_file_is_not_believed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, case: str, partition: str, damage: str
+) -> None:
+    folder = copied(case, tmp_path)
+    index = next((folder / ".hoodie/metadata").glob(partition))
+    whole = HudiTable.open(folder, options=OFF).snapshot().to_table()
+    logs = sorted(index.glob(".*.log.*"), key=lambda path: path.name.rpartition("_")[0])
+    log = [path for path in logs if path.suffix != ".crc" and path.stat().st_size > 1000][-1]
+    content = log.read_bytes()
+    match damage:
+        case "gone":
+            log.unlink()
+        case "empty" | "cut":
+            log.write_bytes(content[: len(content) // 2 if damage == "cut" else 0])
+        case _:
+            for path in index.glob("*.hfile"):
+                path.unlink()
+    table = HudiTable.open(folder)
+    row = whole.slice(len(whole) // 2, 1)
+    name = "city" if partition.startswith("secondary") else "ts"
+    answers: list[Callable[[HudiTable], pa.Table]] = [
+        lambda table: table.snapshot().to_table(),
+        lambda table: table.get(row["_hoodie_record_key"].to_pylist()),
+        lambda table: table.snapshot().to_table(filter=pc.field(name) == row[name][0]),
+    ]
+    for answer in answers:
+        assert differences(answer(HudiTable.open(folder, options=OFF)), answer(table)) == []
+    texts = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    # Column stats are also asked for the ranges of keys.
+    assert sum("expected the file of" in text for text in texts) == (2 if partition == "column_stats" else 1)
+    (finding,) = [one for one in table.doctor().findings if one.check == "metadata-table"]
+    assert (finding.severity.name, partition in finding.path) == ("ERROR", True)

@@ -10,7 +10,7 @@ from hudi_bridge.metadata import validity
 from hudi_bridge.metadata.validity import Validity
 from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.timeline import Timeline, load_timeline
-from tests.timeline.timeline_files import make_table, put
+from tests.timeline.timeline_files import container, list_of, make_layout_1, make_table, put
 
 FIRST = "00000000000000000"
 A, B, C, D, E = (f"2024010100000{number}000" for number in range(1, 6))
@@ -96,3 +96,21 @@ def test_a_timeline_that_cannot_be_listed_is_an_error_each_time(
         _ = found.later_instant
     monkeypatch.setattr(validity, "load_timeline", load_timeline)
     assert found.later_instant is None
+
+
+@pytest.mark.parametrize(("version", "undone", "missing"), [("9", B, None), ("9", A, C), ("9", None, C), ("6", B, C)])
+def test_a_rollback_of_what_was_never_written_is_not_missing(
+    tmp_path: Path, version: str, undone: str | None, missing: str | None
+) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    is_1x = version == "9"
+    storage, config = (make_table if is_1x else make_layout_1)(folder)
+    fields = {"commitsRollback": list_of("string")}
+    record = b"" if undone is None else container("HoodieRollbackMetadata", fields, {"commitsRollback": [undone]})
+    names = {f"t{done(A)}": b"", f"t{done(C, 'rollback')}": record}
+    if not is_1x:
+        names = {f"t{A}.deltacommit": b"", f"t{C}.rollback": record}
+    put(folder, config, **names)
+    own = state_of(tmp_path / "own", done(FIRST), done(A)).timeline
+    assert Validity(TableState.load(storage, config), own).missing_instant() == missing

@@ -100,7 +100,12 @@ class ServedTable:
 
     def retained(self, table: HudiTable) -> Iterator[tuple[str, int]]:
         """The instants that the table can be read as of, with their times in milliseconds."""
-        earliest = table.earliest_readable_instant or ""
+        try:
+            earliest = table.earliest_readable_instant or ""
+        except CorruptTimelineError as error:
+            # The newest snapshot does not need the clean; there is no time travel without it.
+            _LOG.warning("%s: only the newest instant is offered: %s", table.path, error)
+            earliest = table.latest_instant or ""
         for commit in table.timeline.commits():
             if commit.requested_time >= earliest:
                 yield commit.requested_time, epoch_ms(commit.requested_time, table.config.timeline_timezone)

@@ -35,7 +35,7 @@ from hudi_bridge.connectors.iceberg.snapshot_records import PresentFiles, Snapsh
 from hudi_bridge.connectors.lakes.merge_settings import MergeSettings
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.dataset import HudiDataset
-from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError, StorageError
+from hudi_bridge.errors import CorruptTimelineError, DataFileGoneError, InstantNotReadableError, StorageError
 from hudi_bridge.operations import operation
 from hudi_bridge.storage import Storage
 from hudi_bridge.table import HudiTable
@@ -123,7 +123,7 @@ class TableSnapshots:
             for commit in commits:
                 if commit > newest:
                     # Not every commit can be read as of its instant; the load below raises for the newest state.
-                    with contextlib.suppress(InstantNotReadableError, DataFileGoneError):
+                    with contextlib.suppress(InstantNotReadableError, DataFileGoneError, CorruptTimelineError):
                         self.load(commit)
         self.load()
 
