@@ -115,8 +115,8 @@ class CorruptBaseFileError(CorruptTableError):
 class DataFileGoneError(HudiReadError, FileNotFoundError):
     """Raised when a file was removed after the query was planned, as by Hudi's cleaner, or was lost.
 
-    ``newest_instant`` is the instant to read instead, None if unknown; a file of that instant itself was lost. ``query_instant`` is None for a timeline file,
-    which is read during planning.
+    ``newest_instant`` is the instant to read instead, None if unknown; if it is the ``query_instant``, the file was
+    lost. ``query_instant`` is None for a timeline file, which is read during planning.
     """
 
     def __init__(self, path: str, query_instant: str | None, newest_instant: str | None) -> None:
@@ -138,8 +138,8 @@ class DataFileGoneError(HudiReadError, FileNotFoundError):
         if self.query_instant == self.newest_instant:
             # No cleaner removes files of the newest commit.
             return (
-                f"{self.path}: there is no such file, although it is one of the newest commit, {self.query_instant}: it "
-                "was lost, or the metadata table names it wrongly; with the option hoodie.metadata.enable=false files "
+                f"{self.path}: there is no such file, although it is one of the newest commit, {self.query_instant}: "
+                "it was lost, or the metadata table names it wrongly; with the option hoodie.metadata.enable=false files "
                 "are listed in storage, and doctor tells what is wrong"
             )
         instead = f"as of {self.newest_instant}" if self.newest_instant else "as it stands now"

@@ -61,9 +61,9 @@ CASES: tuple[tuple[type[HudiReadError], dict[str, Any], str], ...] = (
         DataFileGoneError,
         {"path": "p", "query_instant": "001", "newest_instant": "001"},
         (
-            "p: there is no such file, although it is one of the newest commit, 001: it was lost, or the metadata table "
-            "names it wrongly; with the option hoodie.metadata.enable=false files are listed in storage, and doctor "
-            "tells what is wrong"
+            "p: there is no such file, although it is one of the newest commit, 001: it was lost, or the metadata "
+            "table names it wrongly; with the option hoodie.metadata.enable=false files are listed in storage, and "
+            "doctor tells what is wrong"
         ),
     ),
     (

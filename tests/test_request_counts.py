@@ -1,8 +1,8 @@
 """How many requests queries take of an object store, with each index and without: a table of upper bounds.
 
 ``cold`` is the first query after the table was opened, ``warm`` the same once more in the same process. Data are
-requests for base and log files, meta those for the metadata table, the timeline and folders. The bounds of the latter are
-without the commits, each of which is read once at most: they name the files that have to be there.
+requests for base and log files, meta those for the metadata table, the timeline and folders. The bounds of the latter
+leave out the commits, each of which is read once at most: they name the files that have to be there.
 """
 
 from collections.abc import Callable, Mapping

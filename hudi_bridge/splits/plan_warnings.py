@@ -47,8 +47,8 @@ def warn_of_unread_commit(table_path: str, reason: str) -> None:
 def warn_of_short_log(path: str, size_bytes: int, named_bytes: int, commit: str) -> None:
     """Warn that a log file is read up to its end, as Hudi does, although it was longer."""
     _warn_once(
-        f"{path} has {size_bytes:,} bytes, and had at least {named_bytes:,} when the commit {commit} completed: what it "
-        "lacks is not read, as in Hudi"
+        f"{path} has {size_bytes:,} bytes, and had at least {named_bytes:,} when the commit {commit} completed: what "
+        "it lacks is not read, as in Hudi"
     )
 
 

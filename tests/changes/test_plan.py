@@ -357,9 +357,7 @@ def test_a_table_without_commits_has_no_changes() -> None:
     assert dataset.schema.names == ["op", "ts_ms", "before", "after"]
 
 
-def test_each_file_of_the_timeline_is_read_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_file_of_the_timeline_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"hoodie.table.type": "COPY_ON_WRITE", "hoodie.table.cdc.enabled": "true"}
     table = TableWriter(folder=tmp_path / "t", options=options).create()
     for number in range(1, 9):

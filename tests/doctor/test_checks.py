@@ -18,6 +18,7 @@ from pyroaring import BitMap64
 from hudi_bridge import HudiTable, TableNotFoundError
 from hudi_bridge.doctor import CHECKS, Diagnosis, Limits, Severity, examine
 from hudi_bridge.logformat.layout import HeaderKey
+from hudi_bridge.metadata.validity import Validity
 from tests.golden_cases import golden_table
 from tests.table_writer import KEY_AND_VALUE, TableWriter, at, record_positions
 from tests.timeline.timeline_files import container, list_of
@@ -615,3 +616,18 @@ def test_values_that_hudi_counts_as_nulls_are_told(name: str, check: str, found:
     assert [finding.severity for finding in told] == [Severity.WARNING] * files
     assert not [one for one in findings if one.check == check and one.severity > Severity.WARNING]
     assert not [one for one in findings if one.check == check and "'allnull'" in one.found]
+
+
+def test_files_of_a_write_that_failed_are_not_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = golden_copy("h_record_index_120", tmp_path)
+    last = HudiTable.open(table).timeline.commits()[-1].requested_time
+    # As if a compaction of the metadata table had merged what the write had put into it.
+    monkeypatch.setattr(Validity, "counts", lambda *_: True)
+    (completed,) = (table / ".hoodie/timeline").glob(f"{last}_*commit")
+    gone = [path for path in table.rglob(f"*_{last}*") if ".hoodie" not in path.relative_to(table).parts]
+    for path in gone:
+        path.unlink()
+    named = [one for one in examine(table, now=LATER).findings if one.check == "metadata-files"]
+    assert named
+    completed.unlink()
+    assert [one for one in examine(table, now=LATER).findings if one.check == "metadata-files"] == []

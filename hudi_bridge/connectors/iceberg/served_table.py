@@ -1,6 +1,7 @@
 """A Hudi table as the service reads it, and the table metadata that its clients get."""
 
 import hashlib
+import logging
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -20,9 +21,12 @@ from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.connectors.publishing.unique_names import current_period
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import identity
+from hudi_bridge.errors import CorruptTimelineError
 from hudi_bridge.storage import Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike
+
+_LOG = logging.getLogger(__name__)
 
 TABLE_METADATA = ".metadata.json"
 _MOST_PUBLISHED = 16

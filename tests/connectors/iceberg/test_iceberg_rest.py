@@ -26,7 +26,7 @@ from pyiceberg.exceptions import BadRequestError, NoSuchTableError, Unauthorized
 from hudi_bridge.connectors.iceberg import http_limits, server
 from hudi_bridge.connectors.iceberg.server import IcebergService, read_token
 from hudi_bridge.connectors.lakes.roots import Roots
-from hudi_bridge.errors import QueryError
+from hudi_bridge.errors import CorruptTimelineError, QueryError
 from hudi_bridge.storage import Storage
 from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options
 from tests.table_writer import TableWriter, at, sorted_column
@@ -549,3 +549,14 @@ def test_the_command_serves_until_it_is_told_to_stop(root: Path, tmp_path: Path)
     assert re.fullmatch(rf"{time} INFO build: table {root}/trips, instant \d+; \d+\.\d+ s", built)
     assert re.fullmatch(rf"{time} INFO 'default.nothing': 404 for GET: .*", failed)
     assert process.returncode in (0, -signal.SIGTERM)
+
+
+def test_an_empty_clean_leaves_the_newest_snapshot(tmp_path: Path) -> None:
+    table = small_table(tmp_path / "root" / "trips")
+    table.base_file(at(2), [{"id": "a", "ts": 2, "value": "new"}])
+    table.commit(at(2), action="commit")
+    (table.timeline_folder / f"{at(3)}_{at(4)}.clean").write_bytes(b"")
+    with running(service_options(tmp_path / "scratch", [tmp_path / "root"])) as service:
+        assert sorted_column(rows(client(service).load_table("default.trips")), "value") == ["new"]
+    with pytest.raises(CorruptTimelineError, match="found 0 bytes, expected JSON"):
+        table.open().snapshot(at(1))
