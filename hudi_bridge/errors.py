@@ -139,8 +139,8 @@ class DataFileGoneError(HudiReadError, FileNotFoundError):
             # No cleaner removes files of the newest commit.
             return (
                 f"{self.path}: there is no such file, although it is one of the newest commit, {self.query_instant}: "
-                "it was lost, or the metadata table names it wrongly; with the option hoodie.metadata.enable=false files "
-                "are listed in storage, and doctor tells what is wrong"
+                "it was lost, or the metadata table names it wrongly; with the option hoodie.metadata.enable=false "
+                "files are listed in storage, and doctor tells what is wrong"
             )
         instead = f"as of {self.newest_instant}" if self.newest_instant else "as it stands now"
         return (
