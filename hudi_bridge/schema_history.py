@@ -34,7 +34,8 @@ from hudi_bridge.schema.internal import (
 )
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.schema.writer_schema import writer_schema_from_arrow, writer_schema_from_avro
-from hudi_bridge.splits.file_names import is_data_file, parse_base_file_name
+from hudi_bridge.splits.external_files import registered_files
+from hudi_bridge.splits.file_names import is_data_file, parse_base_file_name, stored_path
 from hudi_bridge.splits.query_schema import columns_of_query, read_query_schema
 from hudi_bridge.splits.read_context import known_defaults
 from hudi_bridge.storage import Storage
@@ -161,8 +162,16 @@ def read_file_columns(state: TableState, path: str) -> tuple[FileColumns, ...]:
                 defaults=defaults if stored.has_defaults else (),
             ),
         )
-        for stored in _read_stored_schemas(storage, path)
+        for stored in _read_stored_schemas(storage, _path_in_commits(state, path))
     )
+
+
+def _path_in_commits(state: TableState, path: str) -> str:
+    """The path by which commits name a file that may be an external one."""
+    if is_data_file(path):
+        return path
+    registered = (info.path for files in registered_files(state).values() for info in files)
+    return next((one for one in registered if stored_path(one) == path), path)
 
 
 def _versions(schemas: Iterable[tuple[str, InternalSchema]], *, has_ids: bool) -> tuple[SchemaVersion, ...]:
@@ -220,7 +229,7 @@ def _schema_of_commit(metadata: CommitMetadata, config: TableConfig, time: str) 
 def _schema_of_files(state: TableState, metadata: CommitMetadata) -> InternalSchema | None:
     """The schema of the first file of a commit that still exists and has rows."""
     for stat in metadata.write_stats:
-        if is_data_file(stat.path) and state.storage.exists(stat.path):
+        if is_data_file(stat.path) and state.storage.exists(stored_path(stat.path)):
             for stored in _read_stored_schemas(state.storage, stat.path):
                 return writer_schema_from_arrow(
                     stored.arrow, _leading_columns(state.config), state.config.dropped_columns
@@ -234,7 +243,7 @@ def _read_stored_schemas(storage: Storage, path: str) -> tuple[_StoredSchema, ..
     if not is_data_file(path):
         raise QueryError("file", path, expected)
     try:
-        file = storage.open_input(path)
+        file = storage.open_input(stored_path(path))
     except (FileNotFoundError, CorruptTableError) as error:
         raise QueryError("file", f"{path}, which is not there", expected) from error
     with file:

@@ -180,6 +180,11 @@ def golden_nested() -> tuple[GoldenQuery, ...]:
     return _asked("nested")
 
 
+def golden_external() -> tuple[GoldenQuery, ...]:
+    """The queries of tables of files that other writers than Hudi made (see golden/external.py)."""
+    return _asked("external")
+
+
 def golden_flink(release: str) -> tuple[GoldenQuery, ...]:
     """The queries of tables that Flink wrote, as a release of Hudi on Spark answered them (see golden/flink.py)."""
     return _asked("flink", f"answers_{release}")

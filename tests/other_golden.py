@@ -1,4 +1,4 @@
-"""Golden tables in archives of their own that every engine reads: bootstrapped, nested, of other base files.
+"""Golden tables in archives of their own that every engine reads: bootstrapped, nested, external, of other base files.
 
 Each query has the options with which its table is opened.
 """
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from hudi_bridge.options import BOOTSTRAP_SOURCE_KEY
-from tests.golden_cases import GoldenQuery, golden_base_formats, golden_bootstrapped, golden_nested
+"""Golden tables in archives of their own that every engine reads: bootstrapped, nested, external, of other base files.
 
 INCLUDES_BEGIN = "Hudi 1.0.2 includes the beginning of the range"
 NO_SOURCE = "Hudi 0.15 returns nulls for what the base files do not have"
@@ -18,6 +18,10 @@ DEVIATIONS = {
     "metadata_v8-6-incremental": INCLUDES_BEGIN,
 }
 """Queries to bootstrapped tables that Hudi answers otherwise, and why."""
+WITHOUT_METADATA_TABLE = "without_metadata_table_v6"
+"""A table of external files, which Hudi finds in the metadata table alone."""
+WITHOUT_ENDING = "without_ending_v9"
+"""A table with an external file that Hudi passes over, as its name does not end in .parquet."""
 ORC_WITH_TIMES = "orc_times"
 """A table of ORC whose times are refused."""
 
@@ -39,13 +43,13 @@ OTHERS = {
     for one in (
         *(OtherQuery(query, source_of(query)) for query in golden_bootstrapped() if query.name not in DEVIATIONS),
         *(OtherQuery(query, {}) for query in golden_base_formats() if query.case != ORC_WITH_TIMES),
-        *(OtherQuery(query, {}) for query in golden_nested()),
+"""Golden tables in archives of their own that every engine reads: bootstrapped, nested, external, of other base files.
     )
     if one.query.answer is not None
 }
 """The queries that Hudi answers, and Hudi Bridge alike, by name."""
 ONE_OF_EACH_KIND = {(one.query.case, one.query.kind): name for name, one in OTHERS.items()}
-CASES = ("cow_v9", "metadata_v6", "mixed_v9", "tests_of_hudi", "orc_mor", "lance_mor", "two_levels_of_maps", "names")
+"""Golden tables in archives of their own that every engine reads: bootstrapped, nested, external, of other base files.
 """The tables that are read with engines that take long to ask."""
 
 

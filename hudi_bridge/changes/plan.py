@@ -102,6 +102,9 @@ def plan_changes(planner: SplitPlanner, instants: InstantRange, change_format: C
     """
     state = planner.state
     image = planner.context(QueryType.CHANGES)
+    if not image.populates_meta_fields and not image.record_key_fields:
+        # Rows are compared by record key; this raises.
+        _ = image.key_columns
     archived = archived_commits(state, instants.after)
     # Each folder is listed once.
     listings = planner.files.listings.anew()

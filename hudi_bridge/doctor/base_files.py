@@ -6,6 +6,7 @@ from hudi_bridge.doctor.examined import Examined, Footer
 from hudi_bridge.doctor.findings import Finding, Severity, listed, of_error, quoted
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.schema.meta_columns import META_COLUMNS
+from hudi_bridge.splits.file_names import stored_path
 from hudi_bridge.splits.file_slice import BaseFile
 from hudi_bridge.timeline.commit_metadata import WriteStat
 
@@ -38,7 +39,9 @@ def base_footers(examined: Examined) -> Iterator[Finding]:
 
 def base_file_sizes(examined: Examined) -> Iterator[Finding]:
     """Sizes and numbers of rows are those of the commit that wrote the file."""
-    stats = {stat.path: (time, stat) for time, commit in examined.commits.items() for stat in commit.write_stats}
+    stats = {
+        stored_path(stat.path): (time, stat) for time, commit in examined.commits.items() for stat in commit.write_stats
+    }
     for piece in examined.slices:
         base = piece.base_file
         if base is None or base.path not in stats:
@@ -68,7 +71,7 @@ def meta_columns(examined: Examined) -> Iterator[Finding]:
         if base is None or not isinstance(footer, Footer):
             continue
         missing = [name for name in META_COLUMNS if name not in footer.schema.names]
-        if examined.config.populates_meta_fields and missing:
+        if examined.config.populates_meta_fields and missing and not piece.is_external:
             yield Finding(
                 severity=Severity.ERROR,
                 check=_COLUMNS,

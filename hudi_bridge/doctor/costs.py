@@ -123,7 +123,9 @@ def horizon(examined: Examined) -> Iterator[Finding]:
 def old_slices(examined: Examined) -> Iterator[Finding]:
     """Base files of earlier slices that no clean has removed."""
     newest = {piece.base_file.path for piece in examined.slices if piece.base_file is not None}
-    old = [file for file in examined.files if file.base is not None and file.path not in newest]
+    # A clean would delete external files, which are those of another table, too.
+    own = (file for file in examined.files if file.base is not None and file.base.write_token)
+    old = [file for file in own if file.path not in newest]
     total, current = sum(file.size_bytes for file in old), sum(piece.base_size_bytes for piece in examined.slices)
     has_cleaned = examined.timeline.latest_completed(Action.CLEAN) is not None
     if total > _MOST_OLD * current and old and not has_cleaned:

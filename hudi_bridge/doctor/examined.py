@@ -22,11 +22,21 @@ from hudi_bridge.errors import CorruptBaseFileError, CorruptTableError, HudiRead
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mismatch
 from hudi_bridge.logformat.scan import ScanResult
 from hudi_bridge.metadata.column_statistics import LEAST_SIZE_LEFT_OUT
+from hudi_bridge.metadata.listing import MetadataFileIndex
+from hudi_bridge.metadata.record_kinds import FILES
 from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.readers.footers import text_range
 from hudi_bridge.readers.legacy_dates import LegacyDates
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
-from hudi_bridge.splits.file_names import BaseFileName, LogFileName, parse_base_file_name, parse_log_file_name
+from hudi_bridge.splits.external_files import holds_others, registered_files, with_registered
+from hudi_bridge.splits.file_names import (
+    BaseFileName,
+    LogFileName,
+    is_external,
+    parse_base_file_name,
+    parse_log_file_name,
+    stored_path,
+)
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import (
     TimelineView,
@@ -37,6 +47,7 @@ from hudi_bridge.splits.file_system_view import (
 from hudi_bridge.splits.log_heads import scan_heads
 from hudi_bridge.splits.partitions import list_partitions
 from hudi_bridge.splits.planner import SplitPlanner
+from hudi_bridge.splits.table_files import indexed_files
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.archived import load_archived_instants
@@ -208,7 +219,29 @@ class Examined:
     @cached_property
     def partitions(self) -> tuple[str, ...]:
         """The paths of the partitions; raises like ``list_partitions``."""
-        return tuple(sorted(self._listed[0]))
+        return tuple(sorted({*self._listed[0], *self.external}))
+
+    @cached_property
+    def external(self) -> Mapping[str, Sequence[FileInfo]]:
+        """The external files that are there by partition, under their names in the metadata table or in commits.
+
+        Raises like ``registered_files``.
+        """
+        if not any(holds_others(listing) for listing in self.folders.values()):
+            return {}
+        index = MetadataFileIndex(self.state, lambda: MetadataTable(self.state))
+        paths = index.partitions() if FILES in self.config.metadata_partitions else None
+        indexed = None if paths is None else index.files(paths)
+        registered = registered_files(self.state) if indexed is None else indexed_files(indexed)
+        there = {info.path for listing in self.folders.values() for info in listing if not info.is_dir}
+        return {
+            path: [info for info in files if is_external(info.path) and stored_path(info.path) in there]
+            for path, files in registered.items()
+        }
+
+    def entries(self, partition: str) -> Sequence[FileInfo]:
+        """The files of a partition, of which external ones have the names of commits."""
+        return with_registered(self.folders.get(partition, ()), self.external.get(partition, ()))
 
     @cached_property
     def _listed(self) -> tuple[list[str], Mapping[str, tuple[FileInfo, ...]]]:
@@ -226,7 +259,7 @@ class Examined:
     @cached_property
     def files(self) -> tuple[DataFile, ...]:
         """All data files in partitions, those of failed writes too, by path."""
-        return tuple(data_files(self.partitions, self.folders))
+        return tuple(file for path in self.partitions for file in data_files(path, self.entries(path)))
 
     @cached_property
     def view(self) -> TimelineView:
@@ -238,8 +271,7 @@ class Examined:
         """The file slices that a snapshot reads, found by listing; raises like ``build_file_groups``."""
         found = []
         for path in self.partitions:
-            files = [info for info in self.folders[path] if not info.is_dir]
-            for group in build_file_groups(path, files, self.view):
+            for group in build_file_groups(path, self.entries(path), self.view):
                 piece = latest_snapshot_slice(group, self.view)
                 if piece is not None:
                     found.append(piece)
@@ -293,7 +325,9 @@ class Examined:
     def written(self) -> Mapping[str, frozenset[str]]:
         """The paths that each completed write on the active timeline names, change data included."""
         return {
-            time: frozenset(path for stat in commit.write_stats for path in (stat.path, *dict(stat.cdc_stats)))
+            time: frozenset(
+                path for stat in commit.write_stats for path in (stored_path(stat.path), *dict(stat.cdc_stats))
+            )
             for time, commit in self.commits.items()
         }
 
@@ -321,25 +355,24 @@ class Examined:
         return map_in_threads(counting, every, _AT_ONCE)
 
 
-def data_files(paths: Iterable[str], folders: Mapping[str, Sequence[FileInfo]]) -> Iterable[DataFile]:
-    """The data files in some folders.
+def data_files(partition: str, entries: Iterable[FileInfo]) -> Iterable[DataFile]:
+    """The data files among the entries of a partition, by their paths in storage.
 
     Raises:
         UnsupportedTableError: a log file is of a later Hudi.
     """
-    for path in paths:
-        for info in folders[path]:
-            if info.is_dir or info.name.endswith(".crc"):
-                continue
-            base, log = parse_base_file_name(info.name), parse_log_file_name(info.name)
-            if base is not None or log is not None:
-                yield DataFile(
-                    partition_path=path,
-                    path=info.path,
-                    size_bytes=info.size_bytes,
-                    base=base,
-                    log=None if base else log,
-                )
+    for info in entries:
+        if info.is_dir or info.name.endswith(".crc"):
+            continue
+        base, log = parse_base_file_name(info.name), parse_log_file_name(info.name)
+        if base is not None or log is not None:
+            yield DataFile(
+                partition_path=partition,
+                path=stored_path(info.path),
+                size_bytes=info.size_bytes,
+                base=base,
+                log=None if base else log,
+            )
 
 
 def _newest_instant(piece: FileSlice) -> str:

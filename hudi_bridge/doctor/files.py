@@ -7,7 +7,7 @@ from hudi_bridge.display import size_text
 from hudi_bridge.doctor.examined import DataFile, Examined, data_files
 from hudi_bridge.doctor.findings import Finding, Severity, listed, quoted
 from hudi_bridge.java_properties import parse_properties
-from hudi_bridge.splits.file_names import is_data_file, parse_base_file_name, parse_log_file_name
+from hudi_bridge.splits.file_names import is_data_file, parse_base_file_name, parse_log_file_name, stored_path
 from hudi_bridge.splits.partitions import PARTITION_METADATA
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_bridge.timeline.instant import Action
@@ -27,13 +27,14 @@ _REPAIR = "CALL repair_add_partition_meta(table => …, dry_run => false)"
 def partition_metadata(examined: Examined) -> Iterator[Finding]:
     """Folders with data files are partitions, and what makes them some can be read."""
     partitions = set(examined.partitions)
+    external = {stored_path(info.path) for files in examined.external.values() for info in files}
     for path, entries in sorted(examined.folders.items()):
         if path in partitions:
             for info in entries:
                 if info.name == PARTITION_METADATA:
                     yield from _metafile(examined, path, info.path)
             continue
-        files = list(data_files([path], examined.folders))
+        files = [file for file in data_files(path, entries) if file.path not in external]
         if files:
             yield Finding(
                 severity=Severity.ERROR,
@@ -154,12 +155,12 @@ def missing_files(examined: Examined) -> Iterator[Finding]:
     there = {file.path for file in examined.files}
     for group, stats in sorted(_newest_stats(examined).items()):
         for time, stat in stats:
-            if stat.path in there or not is_data_file(stat.path):
+            if not is_data_file(stat.path) or stored_path(stat.path) in there:
                 continue
             yield Finding(
                 severity=Severity.ERROR,
                 check=_MISSING,
-                path=stat.path,
+                path=stored_path(stat.path),
                 found="no such file",
                 expected=f"a file of the newest slice of {quoted(group[1])}, which the commit {time} names",
                 remedy="restore it from a backup, or the table to a savepoint; reads lack its rows",

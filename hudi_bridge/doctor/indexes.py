@@ -8,7 +8,7 @@ from hudi_bridge.doctor.limits import age_text, hours_between
 from hudi_bridge.errors import CorruptTableError, HudiReadError
 from hudi_bridge.metadata.record_kinds import ALL_PARTITIONS, FILES
 from hudi_bridge.metadata.table import METADATA_FOLDER, MetadataTable
-from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
+from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name, stored_path
 from hudi_bridge.splits.log_heads import scan_heads
 from hudi_bridge.timeline.instant import MILLIS_LENGTH
 
@@ -101,7 +101,7 @@ def metadata_files(examined: Examined) -> Iterator[Finding]:
     for key, name, size in zip(
         *(records.column(one).to_pylist() for one in ("key", "name", "size_bytes")), strict=True
     ):
-        sizes[name if key == _NO_PARTITION else f"{key}/{name}"] = size
+        sizes[stored_path(name if key == _NO_PARTITION else f"{key}/{name}")] = size
     for path in sorted(needed - sizes.keys()):
         if by_path[path].partition_path in indexed:
             yield _wrong(

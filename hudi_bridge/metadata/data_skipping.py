@@ -7,6 +7,8 @@ from one of them, so it lies in one of their ranges. What that cannot be said of
     evolved columns         a file's column of that name may be another one, if columns have ids
     rows by user payloads   they may have values that no file has
     texts and times         values may be counted as nulls, and be in no range (``counted_nulls``)
+    external files          their writers may have cut times to milliseconds, and of files in several folders of a
+                            partition those of one name share their stats
 
 Source: ``DataSkippingUtils`` and ``HoodieFileIndex`` of Hudi.
 """
@@ -195,7 +197,9 @@ def _known_ranges(
     table: MetadataTable, partition: str, splits: Sequence[RealtimeFileSplit], column: str, kind: pa.DataType
 ) -> Iterator[tuple[int, list[_Range]]]:
     """The numbers of the splits of which the ranges of all files are known, with these ranges."""
-    numbers, keys = _keys_of_files(splits, column)
+    numbers, keys = _keys_of_files(splits, column, kind)
+    if not numbers:
+        return
     for number, found in _grouped(numbers, _ranges_of_files(table, partition, column, keys, kind)):
         known = [one for one in found if one is not None]
         if len(known) == len(found):
@@ -217,11 +221,13 @@ def _ranges_of_files(
     return kept
 
 
-def _keys_of_files(splits: Sequence[RealtimeFileSplit], column: str) -> tuple[list[int], list[str]]:
-    """The keys of the stats of all files, and for each the number of its split."""
+def _keys_of_files(splits: Sequence[RealtimeFileSplit], column: str, kind: pa.DataType) -> tuple[list[int], list[str]]:
+    """The keys of the stats of all files, and for each the number of its split; of splits whose stats can be used."""
     start = column_id(column)
     numbers, keys = [], []
     for number, split in enumerate(splits):
+        if split.is_external and ("/" in split.file_id or pa.types.is_timestamp(kind)):
+            continue
         partition = partition_id(split.partition_path)
         for file in (*filter(None, [split.base_path]), *split.log_paths):
             numbers.append(number)

@@ -14,6 +14,7 @@ from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import CorruptTableError, HudiReadError
 from hudi_bridge.metadata.record_kinds import ALL_PARTITIONS, FILES
 from hudi_bridge.metadata.table import MetadataTable, why_not_there
+from hudi_bridge.splits.file_names import EXTERNAL_PATTERN
 from hudi_bridge.splits.plain_groups import FILES as FILE_COLUMNS
 from hudi_bridge.splits.plan_warnings import warn_of_unused_metadata
 from hudi_bridge.splits.table_files import FolderListings
@@ -32,8 +33,8 @@ def indexed_listings(state: TableState, metadata: Callable[[], MetadataTable]) -
     """
     why_not = why_not_there(state, FILES)
     if why_not is not None:
-        return FolderListings(state.storage, why_no_index=why_not)
-    return FolderListings(state.storage, MetadataFileIndex(state, metadata))
+        return FolderListings(state, why_no_index=why_not)
+    return FolderListings(state, MetadataFileIndex(state, metadata))
 
 
 class MetadataFileIndex:
@@ -81,6 +82,8 @@ class MetadataFileIndex:
         found = self._table.of_keys(FILES, [path or _NO_PARTITION for path in partition_paths])
         names = found.column("name")
         nested = names.filter(pc.match_substring(names, "/"))
+        # An external file may be in folders of the partition.
+        nested = nested.filter(pc.invert(pc.match_substring_regex(nested, EXTERNAL_PATTERN)))
         if len(nested):
             raise CorruptTableError(FILES, None, f"a file named {nested[0].as_py()!r}", "names without slashes")
         keys: Any = found.column("key")

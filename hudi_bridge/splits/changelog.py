@@ -16,7 +16,7 @@ from hudi_bridge.errors import CorruptTableError, DataFileGoneError, HudiReadErr
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
-from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
+from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name, stored_path
 from hudi_bridge.splits.log_heads import newest_schema
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat, read_commit_metadata
@@ -85,7 +85,7 @@ def _stored_names(storage: Storage, stat: WriteStat) -> list[str] | None:
     name = stat.path.rpartition("/")[2]
     base = parse_base_file_name(name)
     if base is not None and base.extension == "parquet":
-        with storage.open_input(stat.path) as file:
+        with storage.open_input(stored_path(stat.path)) as file:
             return pq.read_schema(file).names
     if base is not None or parse_log_file_name(name) is None:
         return None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import CorruptTableError, DataFileGoneError, InstantNotReadableError, StorageError
-from hudi_bridge.splits.file_names import file_id_of
+from hudi_bridge.splits.file_names import file_id_of, is_external
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import (
     TimelineView,
@@ -79,7 +79,9 @@ class CommittedFiles:
             if not isinstance(error, DataFileGoneError):
                 warn_of_unread_commit(state.config.table_path, str(error))
             return ()
-        return [(_plain(stat.path), stat.file_size_bytes) for stat in stats if stat.path]
+        # Of external files, commits have other paths than listings; each is opened by the path that its commit tells.
+        stored = (stat for stat in stats if stat.path and not is_external(stat.path))
+        return [(_plain(stat.path), stat.file_size_bytes) for stat in stored]
 
     def require(
         self,

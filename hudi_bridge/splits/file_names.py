@@ -6,13 +6,18 @@ table version 7, the requested instant of its delta commit from version 8 on.
 
 Native log file, from table version 10 on: ``{fileId}_{writeToken}_{instant}_{version}.{log|deletes|cdc}.{format}``.
 
-Source: ``FSUtils`` and ``HoodieLogFile``.
+External file, which another writer than Hudi made and a commit registered: commits and the metadata table call it
+``{name}_{instant}_hudiext``, or ``{name}_{instant}_fg%3D{folders}_hudiext`` in folders of the partition. In storage it is
+``{name}``, in the same folder. Its file id is its path in the partition.
+
+Source: ``FSUtils``, ``HoodieLogFile`` and ``ExternalFilePathUtil``.
 """
 
 import re
 from dataclasses import dataclass
+from urllib.parse import unquote
 
-from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
 
 _BASE_FILE = re.compile(r"(?P<file_id>[^._/][^_/]*)_(?P<token>[A-Za-z0-9-]+)_(?P<instant>\d+)\.(?P<extension>[a-z]+)")
 ASCII_BASE_FILE = r"^(?P<file_id>[^._/][^_/]*)_(?P<token>[A-Za-z0-9-]+)_(?P<instant>[0-9]+)\.(?P<extension>[a-z]+)$"
@@ -25,11 +30,15 @@ _NATIVE_LOG_FILE = re.compile(
     r"(?P<file_id>[^._/]+)_(?P<token>(?P<partition>\d+)-(?P<stage>\d+)-(?P<attempt>\d+))_(?P<instant>\d+)"
     r"_(?P<version>\d+)\.(log|deletes?|(?P<cdc>cdc))\.(?P<format>[a-z]+)"
 )
+_EXTERNAL = "_hudiext"
+EXTERNAL_PATTERN = f"{_EXTERNAL}$"
+"""For Arrow: what the names of external files match."""
+_EXTERNAL_FILE = re.compile(r"(?P<stored>[^/]+?)_(?P<instant>[0-9]+)(_fg%3[Dd](?P<folders>[^/]+))?" + _EXTERNAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseFileName:
-    """The parts of a base file's name."""
+    """The parts of a base file's name; an external file has no write token."""
 
     file_id: str
     write_token: str
@@ -58,11 +67,15 @@ class LogFileName:
 
 def file_id_of(name: str) -> str:
     """The file id in the name of a base file or log file; other names have one that means nothing."""
+    if is_external(name):
+        return _external_name(name).file_id
     return name.removeprefix(".").partition("_")[0]
 
 
 def parse_base_file_name(name: str) -> BaseFileName | None:
-    """The parts of a base file's name, None for a name of another kind."""
+    """The parts of a base file's name, None for a name of another kind; raises like ``stored_path``."""
+    if is_external(name):
+        return _external_name(name)
     match = _BASE_FILE.fullmatch(name)
     if match is None:
         return None
@@ -100,6 +113,48 @@ def parse_log_file_name(name: str, *, native: bool = False) -> LogFileName | Non
         write_token=token,
         is_cdc=match["cdc"] is not None,
     )
+
+
+def is_external(path: str) -> bool:
+    """Whether a path in a commit or in the metadata table is that of an external file."""
+    return path.endswith(_EXTERNAL)
+
+
+def stored_path(path: str) -> str:
+    """The path in storage of a file that has this path in commits and in the metadata table.
+
+    Raises:
+        CorruptTableError: it is that of an external file, but has no instant, or is not in the folders that it names.
+    """
+    if not is_external(path):
+        return path
+    folder, _, name = path.rpartition("/")
+    match = _external_match(name)
+    folders = unquote(match["folders"] or "")
+    if folders and not f"/{folder}".endswith(f"/{folders}"):
+        raise CorruptTableError(path, None, f"an external file in the folder {folder!r}", f"one in {folders!r}")
+    return f"{folder}/{match['stored']}".removeprefix("/")
+
+
+def _external_name(name: str) -> BaseFileName:
+    match = _external_match(name)
+    folders = match["folders"]
+    stored = match["stored"]
+    return BaseFileName(
+        file_id=stored if folders is None else f"{unquote(folders)}/{stored}",
+        write_token="",
+        instant_time=match["instant"],
+        extension=stored.rpartition(".")[2] if "." in stored else "",
+    )
+
+
+def _external_match(name: str) -> re.Match[str]:
+    match = _EXTERNAL_FILE.fullmatch(name.rpartition("/")[2])
+    if match is None:
+        raise CorruptTableError(
+            name, None, "an external file without an instant in its name", f"name_instant{_EXTERNAL}"
+        )
+    return match
 
 
 def is_data_file(path: str, *, native: bool = False) -> bool:

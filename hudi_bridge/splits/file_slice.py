@@ -45,6 +45,12 @@ class FileSlice:
     log_files: tuple[LogFile, ...]
 
     @property
+    def is_external(self) -> bool:
+        """Whether the base file is one of another writer's, which a commit registered."""
+        base = self.base_file
+        return base is not None and base.path == f"{self.partition_path}/{self.file_id}".removeprefix("/")
+
+    @property
     def base_size_bytes(self) -> int:
         """The size of the base file, 0 without one."""
         return self.base_file.size_bytes if self.base_file else 0

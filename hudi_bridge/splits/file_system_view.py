@@ -17,7 +17,7 @@ from functools import lru_cache
 from hudi_bridge.caching import cached_property
 from hudi_bridge.config import FIRST_VERSION_OF_1X, UNRELEASED_VERSION
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name
+from hudi_bridge.splits.file_names import is_external, parse_base_file_name, parse_log_file_name, stored_path
 from hudi_bridge.splits.file_slice import BaseFile, FileGroup, FileSlice, LogFile
 from hudi_bridge.splits.plan_warnings import warn_of_log_of_compaction
 from hudi_bridge.storage import FileInfo
@@ -38,7 +38,8 @@ class TimelineView:
 
     ``pending_compactions`` holds the instant of the pending compaction of a file group, ``replaced`` the instant that
     replaced it (clustering, insert overwrite, delete partition). ``base_extension`` is that of the names of base files.
-    ``has_native_logs`` says that log files may be Parquet.
+    ``has_native_logs`` says that log files may be Parquet, ``registers_external`` that a replace commit registered
+    external files.
     """
 
     logs_name_their_own_instant: bool
@@ -49,6 +50,7 @@ class TimelineView:
     replaced: Mapping[GroupId, str]
     base_extension: str = "parquet"
     has_native_logs: bool = False
+    registers_external: bool = False
 
 
 class ViewFiles:
@@ -56,6 +58,7 @@ class ViewFiles:
 
     def __init__(self) -> None:
         self._replaced: dict[str, ReplacedFileIds] = {}
+        self._registering: set[str] = set()
         self._compacted: dict[str, tuple[GroupId, ...]] = {}
 
     def replaced(self, state: TableState) -> Mapping[GroupId, str]:
@@ -69,7 +72,13 @@ class ViewFiles:
         unknown = [one for one in replacing if one.requested_time not in self._replaced]
         for instant, metadata in zip(unknown, read_all_commit_metadata(state, unknown), strict=True):
             self._replaced[instant.requested_time] = metadata.replaced_file_ids
+            if any(is_external(stat.path) for stat in metadata.write_stats):
+                self._registering.add(instant.requested_time)
         return _replaced_groups({one.requested_time: self._replaced[one.requested_time] for one in replacing})
+
+    def registers_external(self, state: TableState) -> bool:
+        """Whether a replace commit registered external files, after ``replaced`` has read them."""
+        return any(state.timeline.is_committed(time) for time in self._registering)
 
     def pending_compactions(self, state: TableState) -> Mapping[GroupId, str]:
         """The instant of the pending compaction by file group.
@@ -87,6 +96,7 @@ def view_timeline(state: TableState, files: ViewFiles | None = None) -> Timeline
         CorruptTableError: one of those files is missing or damaged.
     """
     files = files or ViewFiles()
+    replaced = files.replaced(state)
     return TimelineView(
         logs_name_their_own_instant=state.config.table_version >= FIRST_VERSION_OF_1X,
         has_native_logs=state.config.table_version >= UNRELEASED_VERSION,
@@ -94,8 +104,9 @@ def view_timeline(state: TableState, files: ViewFiles | None = None) -> Timeline
         is_committed=lru_cache(_KNOWN_INSTANTS)(state.timeline.is_committed),
         completion_time_of=_CompletionTimes(state).of,
         pending_compactions=files.pending_compactions(state),
-        replaced=files.replaced(state),
+        replaced=replaced,
         base_extension=state.config.base_file_format.lower(),
+        registers_external=files.registers_external(state),
     )
 
 
@@ -150,7 +161,10 @@ class _CompletionTimes:
 def build_file_groups(partition_path: str, files: Iterable[FileInfo], timeline: TimelineView) -> tuple[FileGroup, ...]:
     """The file groups of a partition's files, with slices after the query's instant too; skips files of other kinds.
 
+    External files have the names that commits and the metadata table give them.
+
     Raises:
+        CorruptTableError: the name of an external file has no instant, or other folders than its path.
         UnsupportedTableError: a base file has another extension, or a log file is of a later Hudi.
     """
     base_files: dict[str, dict[str, BaseFile]] = defaultdict(dict)
@@ -169,7 +183,7 @@ def build_file_groups(partition_path: str, files: Iterable[FileInfo], timeline: 
                 "base file format", info.path, f"{_FORMATS[timeline.base_extension]} base files"
             )
         base_files[base_name.file_id][base_name.instant_time] = BaseFile(
-            path=info.path, instant_time=base_name.instant_time, size_bytes=info.size_bytes
+            path=stored_path(info.path), instant_time=base_name.instant_time, size_bytes=info.size_bytes
         )
     return tuple(
         _build_file_group((partition_path, file_id), base_files.get(file_id, {}), log_files.get(file_id, []), timeline)

@@ -116,6 +116,7 @@ def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> Increment
             _require_files(config, instants, slices, missing)
         _require_sizes(state, slices, named, current)
         visible = state.as_of(instants.last_requested or state.instant)
+    _require_commit_times(slices)
     context = build_read_context(
         state,
         _query_schema(planner, instants),
@@ -146,6 +147,13 @@ class _Written:
     partition_path: str
     file: FileInfo
     commit_time: str
+
+
+def _require_commit_times(slices: Iterable[FileSlice]) -> None:
+    external = next((piece.base_file for piece in slices if piece.is_external), None)
+    if external is not None:
+        found = f"the external file {external.path}, whose rows have no commit times"
+        raise UnsupportedTableError("incremental query", found, "files that Hudi has written")
 
 
 def _written_files(instants: InstantRange, metadata: Mapping[str, CommitMetadata]) -> dict[str, _Written]:

@@ -54,7 +54,7 @@ def _checked(state: TableState) -> TableState:
 
 def _require_no_data(state: TableState) -> None:
     # Writers request an instant before they write files, and never archive the newest instants.
-    listings = FolderListings(state.storage)
+    listings = FolderListings(state)
     partitions = list_partitions(state, pa.schema([]), (), None, listings.entries)
     for info in (info for path in partitions for info in listings.entries(path) if not info.is_dir):
         if is_data_file(info.name):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import Protocol
@@ -74,7 +75,11 @@ class SplitPlanner:
             UnsupportedTableError: the table's records cannot be merged correctly.
         """
         if query_type not in self._contexts:
-            self._contexts[query_type] = build_read_context(self.state, self.query_schema, query_type)
+            context = build_read_context(self.state, self.query_schema, query_type)
+            if context.fields_spell_keys and context.populates_meta_fields and self.files.registers_external:
+                # Rows of external files have no record key in a table with meta columns.
+                context = replace(context, fields_spell_keys=False)
+            self._contexts[query_type] = context
         return self._contexts[query_type]
 
     def file_slices(

@@ -176,6 +176,11 @@ class RealtimeFileSplit:
     source_size_bytes: int = 0
 
     @property
+    def is_external(self) -> bool:
+        """Whether the base file is one of another writer's, which a commit registered."""
+        return self.base_path == f"{self.partition_path}/{self.file_id}".removeprefix("/")
+
+    @property
     def slices(self) -> "tuple[RealtimeFileSplit, ...]":
         """The split itself, which is one slice."""
         return (self,)

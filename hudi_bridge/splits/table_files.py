@@ -3,6 +3,9 @@
 They are found in an index of files, if there is one that can be used and more than a few folders are needed, or by
 listing folders. A folder is listed once, when a query first needs it. File slices are cached too, except in tables of
 very many files.
+
+A listing does not tell which of the files that Hudi did not write belong to the table. Where there are some, the index
+is asked, or the commits.
 """
 
 import json
@@ -19,6 +22,7 @@ from hudi_bridge.caching import cached_property
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.splits.committed_files import CommittedFiles
+from hudi_bridge.splits.external_files import holds_others, registered_files, with_registered
 from hudi_bridge.splits.file_names import file_id_of, is_data_file
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import (
@@ -86,12 +90,17 @@ class FolderListings:
     """
 
     def __init__(
-        self, storage: Storage, index: FileIndex | None = None, why_no_index: str = "it shows no earlier states"
+        self, state: TableState, index: FileIndex | None = None, why_no_index: str = "it shows no earlier states"
     ) -> None:
-        """Listings without any folder yet; ``why_no_index`` says why there is no index."""
+        """Listings without any folder yet; ``why_no_index`` says why there is no index.
+
+        The commits of ``state`` tell which external files there are, where the index does not.
+        """
         self.index = index
         self.why_no_index = why_no_index
-        self._storage = storage
+        self._state = state
+        self._storage = state.storage
+        self._holds_others = False
         self._packed: dict[str, bytes] = {}
         self._plain: dict[str, tuple[FileInfo, ...]] = {}
         self._plain_entries = 0
@@ -116,11 +125,39 @@ class FolderListings:
 
     def anew(self) -> "FolderListings":
         """Listings without any folder yet, and with the same index."""
-        return FolderListings(self._storage, self.index, self.why_no_index)
+        return FolderListings(self._state, self.index, self.why_no_index)
 
     def index_of(self, folders: int) -> FileIndex | None:
         """The index, if there is one that serves for this number of folders, whose names are known."""
         return self.index if folders > _FEW_FOLDERS else None
+
+    @property
+    def registered(self) -> Mapping[str, Sequence[FileInfo]]:
+        """The external files by partition, if folders that have been listed may hold some; raises like ``files``."""
+        return self._registered if self._holds_others else {}
+
+    @cached_property
+    def _registered(self) -> Mapping[str, Sequence[FileInfo]]:
+        return registered_files(self._state)
+
+    def files(self, paths: Sequence[str], *, must_exist: bool = True) -> Mapping[str, Sequence[FileInfo]]:
+        """The files of partitions by folder listings, with the external ones under the names of commits.
+
+        Where folders hold files that Hudi did not write, the index is asked for these partitions, if there is one.
+
+        Raises:
+            CorruptTableError: a folder has the name of a data file, or a commit is damaged.
+            StorageError: a folder cannot be listed.
+        """
+        self.fetch(paths, must_exist=must_exist)
+        indexed = self.index.files(paths) if self._holds_others and self.index is not None else None
+        if indexed is not None:
+            by_path = indexed_files(indexed)
+            return {path: by_path.get(path, ()) for path in paths}
+        registered = self.registered
+        return {
+            path: with_registered(self.entries(path, must_exist=must_exist), registered.get(path, ())) for path in paths
+        }
 
     def entries(self, path: str, *, must_exist: bool = True) -> tuple[FileInfo, ...]:
         """The entries of a folder; without ``must_exist``, a missing folder has none.
@@ -150,19 +187,19 @@ class FolderListings:
         index = self.index_of(len(missing))
         indexed = None if index is None else index.files(missing)
         if indexed is None:
-            self.fetch(missing, must_exist=False)
-            for path in missing:
-                self._groups[path] = _by_file_id(self.entries(path, must_exist=False))
+            for path, files in self.files(missing, must_exist=False).items():
+                self._groups[path] = _by_file_id(files)
         else:
-            files = indexed_files(indexed)
+            by_path = indexed_files(indexed)
             for path in missing:
-                self._groups[path] = _by_file_id(files.get(path, ()))
+                self._groups[path] = _by_file_id(by_path.get(path, ()))
         return {(path, file_id): self._groups[path].get(file_id, ()) for path, file_id in wanted}
 
     def are_few(self) -> bool:
         """Whether the table has few folders, all of them partitions without folders; lists them, if it may be so few.
 
-        A folder in a partition may be a partition too, which the index has and a listing does not find.
+        A folder in a partition may be a partition too, which the index has and a listing does not find. Nor does it
+        tell which of the files that Hudi did not write belong to the table.
 
         Raises:
             StorageError: a folder cannot be listed.
@@ -176,7 +213,9 @@ class FolderListings:
             return False
         self.fetch(folders, must_exist=False)
         listings = (self.entries(path, must_exist=False) for path in folders)
-        return all(is_partition(listing) and not any(info.is_dir for info in listing) for listing in listings)
+        return not self._holds_others and all(
+            is_partition(listing) and not any(info.is_dir for info in listing) for listing in listings
+        )
 
     def fetch(self, paths: Iterable[str], *, must_exist: bool) -> None:
         """List the folders that have not been listed yet, several at a time; raises like ``entries``."""
@@ -185,6 +224,8 @@ class FolderListings:
 
     def _list(self, path: str, *, must_exist: bool) -> tuple[FileInfo, ...]:
         listing = self._storage.list_directory(path, must_exist=must_exist)
+        # Threads that list at the same time set nothing but true.
+        self._holds_others = self._holds_others or holds_others(listing)
         for info in listing if is_partition(listing) else ():
             # It may be a partition itself, of a value that looks like the name of a file.
             if info.is_dir and is_data_file(info.name) and not is_partition(self._storage.list_directory(info.path)):
@@ -241,7 +282,7 @@ class TableFiles:
         """The files of a state; states of one table with the same ``listings`` list each folder once."""
         self._state = state
         self._view_files = view_files
-        self._listings = FolderListings(state.storage) if listings is None else listings
+        self._listings = FolderListings(state) if listings is None else listings
         self._slices: dict[tuple[bool, str], Sequence[FileSlice]] = {}
         self._made = 0
         self._lists_named = False
@@ -288,13 +329,17 @@ class TableFiles:
         if indexed is None and self._index is not None:
             indexed = self._index.partitions()
         self._are_partitions_listed = indexed is None
+        listed: list[str] = []
         if indexed is None:
-            return self._listed_partitions(columns, row_filter, notes)
+            listed = self._listed_partitions(columns, row_filter, notes)
+            indexed = set(self._listings.registered).difference(listed)
+            if not indexed:
+                return listed
         values = {path: partition_values(path, config, schema, path_columns) for path in sorted(indexed)}
         found = matching_partitions(self._state.storage, schema, row_filter, values)
         if notes is not None:
             notes.counted(PARTITION_CONDITION, len(values), len(found), PARTITIONS)
-        return found
+        return sorted([*listed, *found]) if listed else found
 
     def _listed_partitions(
         self, columns: QueryColumns, row_filter: pc.Expression | None, notes: PlanNotes | None
@@ -325,9 +370,9 @@ class TableFiles:
         for path in lost:
             self._committed.require(path, (), self._timeline, of_base_files=of_base_files)
 
-    def in_partition(self, path: str, *, must_exist: bool = True) -> tuple[FileInfo, ...]:
+    def in_partition(self, path: str, *, must_exist: bool = True) -> Sequence[FileInfo]:
         """All files in a partition, including those that no query reads and that no index has."""
-        return tuple(info for info in self._listings.entries(path, must_exist=must_exist) if not info.is_dir)
+        return self._listings.files([path], must_exist=must_exist and path not in self._listings.registered)[path]
 
     def file_slices(
         self,
@@ -377,6 +422,11 @@ class TableFiles:
         group = (piece.partition_path, piece.file_id)
         return self._timeline.pending_compactions.get(group) != piece.base_instant_time
 
+    @property
+    def registers_external(self) -> bool:
+        """Whether a replace commit of the active timeline registered external files; raises like ``view_timeline``."""
+        return self._timeline.registers_external
+
     def is_replaced(self, group: GroupId) -> bool:
         """Whether a commit of the active timeline had replaced a file group by the state's instant."""
         replaced = self._timeline.replaced.get(group)
@@ -397,19 +447,19 @@ class TableFiles:
         for part in _in_growing_parts(paths):
             missing = [path for path in part if (of_base_files, path) not in self._slices]
             indexed = index.files(missing) if index is not None and missing else None
+            files: Mapping[str, Sequence[FileInfo]] = {}
             if indexed is not None:
                 plain, others = self._indexed(indexed)
             else:
-                self._listings.fetch(missing, must_exist=must_exist)
+                files = self._listings.files(missing, must_exist=must_exist)
             if indexed is not None or self._listings.count != self._checked_listings:
                 self._require_nothing_removed(by_index=indexed is not None)
             for path in part:
                 pieces = self._slices.get((of_base_files, path))
                 if pieces is None:
                     if indexed is None:
-                        files = self.in_partition(path, must_exist=must_exist)
-                        self._committed.require(path, files, self._timeline, of_base_files=of_base_files)
-                        pieces = self._latest(path, files, of_base_files=of_base_files)
+                        self._committed.require(path, files[path], self._timeline, of_base_files=of_base_files)
+                        pieces = self._latest(path, files[path], of_base_files=of_base_files)
                     else:
                         pieces = plain.of(path)
                         if path in others:

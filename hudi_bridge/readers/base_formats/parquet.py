@@ -228,7 +228,11 @@ class ParquetBaseFile(OpenBaseFile):
 def _parquet_file(
     opened: pa.NativeFile, fragment: "ds.ParquetFileFragment", dictionaries: Sequence[str], *, by_pieces: bool
 ) -> pq.ParquetFile:
-    """The file with a known footer, whose column chunks are read by pieces or as a whole."""
+    """The file with a known footer, whose column chunks are read by pieces or as a whole.
+
+    Other writers' files have no meta columns, and pyarrow refuses dictionaries of columns that are not there.
+    """
+    stored = fragment.metadata.schema.names
     return pq.ParquetFile(
         opened,
         metadata=fragment.metadata,
@@ -236,6 +240,6 @@ def _parquet_file(
         # Pages are read on demand from a local disk, where seeks are cheap. Elsewhere, columns are fetched before.
         pre_buffer=False,
         buffer_size=_PIECE_BYTES if by_pieces else 0,
-        read_dictionary=list(dictionaries),
+        read_dictionary=[name for name in dictionaries if name in stored],
         page_checksum_verification=True,
     )

@@ -1,0 +1,96 @@
+"""The external files of a table, as its commits name them.
+
+No listing tells that a Parquet file of another writer belongs to the table: the metadata table does, or the commit that
+registered it. Hudi knows of the metadata table alone, and finds no rows without one.
+
+Writers register such files by replace commits.
+
+Source: ``HudiConversionTarget`` of Apache XTable, ``RegisterOnlyBootstrapStatBuilder`` of Hudi.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from hudi_bridge.config import HOODIE_FOLDER
+from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.splits.file_names import is_data_file, is_external, stored_path
+from hudi_bridge.splits.partitions import is_partition
+from hudi_bridge.storage import FileInfo
+from hudi_bridge.timeline.archived import load_archived_instants, read_archived_commits
+from hudi_bridge.timeline.commit_metadata import CommitMetadata, commit_metadata_of_record, read_all_commit_metadata
+from hudi_bridge.timeline.instant import Action
+from hudi_bridge.timeline.table_state import TableState
+
+_HIDDEN = (".", "_")
+_NOTHING = commit_metadata_of_record({}, "")
+"""What Hudi archives of a replace commit in layout 1, unless it is of an operation that it knows."""
+
+
+def holds_others(listing: Iterable[FileInfo]) -> bool:
+    """Whether a folder has files that are not Hudi's, or folders in a partition: external files may be among them."""
+    entries = list(listing)
+    in_partition = is_partition(entries)
+    for info in entries:
+        if info.name.startswith(_HIDDEN):
+            continue
+        if info.is_dir:
+            if in_partition and info.path != HOODIE_FOLDER:
+                return True
+        elif not in_partition or not (info.name.endswith(".crc") or is_data_file(info.name, native=True)):
+            return True
+    return False
+
+
+def registered_files(state: TableState) -> Mapping[str, Sequence[FileInfo]]:
+    """The external files that replace commits have registered, archived ones too, by partition.
+
+    They have the names that commits give them. Those that an archived commit has replaced are left out.
+
+    Raises:
+        UnsupportedTableError: an archived commit may have registered some, and does not tell.
+        CorruptTableError: a commit is damaged, or the name of an external file is none.
+    """
+    active = [commit for commit in state.timeline.commits() if commit.action is Action.REPLACE_COMMIT]
+    newer = read_all_commit_metadata(state, active)
+    registers = any(is_external(stat.path) for metadata in newer for stat in metadata.write_stats)
+    if not registers and state.config.populates_meta_fields:
+        # Without one of them, the other files in the folders are no one's.
+        return {}
+    files: dict[tuple[str, str], FileInfo] = {}
+    older = _archived(state, {commit.requested_time for commit in active})
+    for time, metadata in older.items():
+        if metadata == _NOTHING:
+            found = f"the archived commit {time}, which does not tell what it registered, and no metadata table"
+            raise UnsupportedTableError("external files", found, "those that the metadata table or commits name")
+        for partition, file_ids in metadata.replaced_file_ids:
+            for file_id in file_ids:
+                files.pop((partition, file_id), None)
+        _register(files, metadata)
+    for metadata in newer:
+        _register(files, metadata)
+    by_partition: dict[str, list[FileInfo]] = defaultdict(list)
+    for (partition, _), info in files.items():
+        by_partition[partition].append(info)
+    return by_partition
+
+
+def _register(files: dict[tuple[str, str], FileInfo], metadata: CommitMetadata) -> None:
+    for stat in metadata.write_stats:
+        if is_external(stat.path):
+            stored_path(stat.path)
+            info = FileInfo(path=stat.path, size_bytes=stat.file_size_bytes, is_dir=False)
+            files[stat.partition_path, stat.file_id] = info
+
+
+def with_registered(listing: Iterable[FileInfo], registered: Sequence[FileInfo]) -> tuple[FileInfo, ...]:
+    """The files of a partition: those of its listing, of which external ones have the names of commits."""
+    stored = {stored_path(info.path) for info in registered}
+    return (*(info for info in listing if not info.is_dir and info.path not in stored), *registered)
+
+
+def _archived(state: TableState, active: AbstractSet[str]) -> Mapping[str, CommitMetadata]:
+    """The metadata of archived replace commits by requested time, oldest first."""
+    instants = (one for one in load_archived_instants(state) if one.action is Action.REPLACE_COMMIT)
+    found = read_archived_commits(state, {one.requested_time for one in instants}.difference(active))
+    return {time: found[time] for time in sorted(found)}
