@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from hudi_bridge.config import HOODIE_FOLDER
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.file_names import is_data_file, is_external, stored_path
 from hudi_bridge.splits.partitions import is_partition
@@ -35,7 +34,8 @@ def holds_others(listing: Iterable[FileInfo]) -> bool:
         if info.name.startswith(_HIDDEN):
             continue
         if info.is_dir:
-            if in_partition and info.path != HOODIE_FOLDER:
+            # The folder of a table may be one of its partitions, with others in it.
+            if in_partition and "/" in info.path:
                 return True
         elif not in_partition or not (info.name.endswith(".crc") or is_data_file(info.name, native=True)):
             return True

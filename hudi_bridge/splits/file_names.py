@@ -7,8 +7,8 @@ table version 7, the requested instant of its delta commit from version 8 on.
 Native log file, from table version 10 on: ``{fileId}_{writeToken}_{instant}_{version}.{log|deletes|cdc}.{format}``.
 
 External file, which another writer than Hudi made and a commit registered: commits and the metadata table call it
-``{name}_{instant}_hudiext``, or ``{name}_{instant}_fg%3D{folders}_hudiext`` in folders of the partition. In storage it is
-``{name}``, in the same folder. Its file id is its path in the partition.
+``{name}_{instant}_hudiext``, or ``{name}_{instant}_fg%3D{folders}_hudiext`` in folders of the partition. In storage it
+is ``{name}``, in the same folder. Its file id is its path in the partition.
 
 Source: ``FSUtils``, ``HoodieLogFile`` and ``ExternalFilePathUtil``.
 """

@@ -45,7 +45,7 @@ from hudi_bridge.splits.plan_notes import (
     FileSource,
     PlanNotes,
 )
-from hudi_bridge.storage import FileInfo, Storage
+from hudi_bridge.storage import FileInfo
 from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.table_state import TableState
@@ -139,6 +139,10 @@ class FolderListings:
     @cached_property
     def _registered(self) -> Mapping[str, Sequence[FileInfo]]:
         return registered_files(self._state)
+
+    def expect_external(self) -> None:
+        """Look for external files from now on, wherever listings do not tell that there are any."""
+        self._holds_others = True
 
     def files(self, paths: Sequence[str], *, must_exist: bool = True) -> Mapping[str, Sequence[FileInfo]]:
         """The files of partitions by folder listings, with the external ones under the names of commits.
@@ -451,6 +455,8 @@ class TableFiles:
             if indexed is not None:
                 plain, others = self._indexed(indexed)
             else:
+                if self.registers_external:
+                    self._listings.expect_external()
                 files = self._listings.files(missing, must_exist=must_exist)
             if indexed is not None or self._listings.count != self._checked_listings:
                 self._require_nothing_removed(by_index=indexed is not None)

@@ -14,6 +14,7 @@ NOW = "20261123000000"
 """More than a day after most of the tables were written."""
 CUT = frozenset({"missing-files"})
 PENDING = frozenset({"pending-actions"})
+BACKDATED = frozenset({"timeline-order"})
 KNOWN: dict[str, frozenset[str]] = {
     # Log files that the generator has put together into one, and damaged.
     "c_appended_log_0150": CUT,
@@ -43,6 +44,9 @@ KNOWN: dict[str, frozenset[str]] = {
     # Upgraded while a compaction was pending, which loses log files.
     "m_auto_pending_120": frozenset({"logs-of-compactions"}),
     "m_call_pending_120": frozenset({"logs-of-compactions"}),
+    # Instants that are long before the clock, as XTable takes them from the commits of another table.
+    **{f"external/{name}_v9": BACKDATED for name in ("flat", "prefixes", "parts", "inserted")},
+    "external/without_ending_v9": BACKDATED | {"base-footers"},
 }
 KNOWN_DEEP = {"q_cdc_move_120": frozenset({"keys-twice"})}
 """Hudi itself returns two rows for a key that has moved to another partition and back."""
@@ -56,7 +60,9 @@ def test_nothing_else_is_wrong_with_golden_tables(archive: str) -> None:
     assert tables
     for name, table in tables.items():
         deep = archive in DEEP or name in DEEP
-        expected = KNOWN.get(name, frozenset()) | (KNOWN_DEEP.get(name, frozenset()) if deep else frozenset())
+        expected = KNOWN.get(name, KNOWN.get(f"{archive}/{name}", frozenset())) | (
+            KNOWN_DEEP.get(name, frozenset()) if deep else frozenset()
+        )
         diagnosis = examine(table, deep=deep, now=_now(table))
         alarms = [finding for finding in diagnosis.findings if finding.severity >= Severity.WARNING]
         assert {finding.check for finding in alarms} == expected, (name, list(map(str, alarms)))

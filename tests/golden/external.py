@@ -4,7 +4,8 @@
     tar -C work-folder --sort=name -cf - . | xz -9e > tests/golden/external.tar.xz
 
 Needs the PySpark 3.5 of ``make spark``. PyArrow writes the Parquet files; Hudi's write client commits them through
-replace commits, in the way of ``HudiConversionTarget`` of XTable. Hudi finds external files in the metadata table alone.
+replace commits, in the way of ``HudiConversionTarget`` of XTable. Hudi finds external files in the metadata table
+alone.
 
 <table>/table         the table
 <table>/answers.json  the queries: kind, options of Hudi's data source, and the name of the answer or Hudi's error
@@ -29,7 +30,8 @@ from tests.golden.generate.releases import NEWEST, RELEASES
 from tests.golden.generate.session import spark_session
 from tests.golden.generate.timeline import instants, table_version
 
-SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("price", pa.float64()), ("part", pa.string())])
+_COLUMNS: dict[str, Any] = {"id": pa.int64(), "name": pa.string(), "price": pa.float64(), "part": pa.string()}
+SCHEMA = pa.schema(_COLUMNS)
 AVRO = {
     "type": "record",
     "name": "rows",
@@ -38,7 +40,6 @@ AVRO = {
         for name, kind in (("id", "long"), ("name", "string"), ("price", "double"), ("part", "string"))
     ],
 }
-_TYPES = {"id": "LongType", "name": "StringType", "price": "DoubleType", "part": "StringType"}
 _MODEL = "org.apache.hudi.common.model."
 
 
@@ -147,10 +148,11 @@ class Writer:
     def __init__(self, spark: SparkSession, path: Path, table: Table) -> None:
         """Creates the table."""
         self._spark, self._path, self._table = spark, path, table
-        self._java: Any = spark._jvm  # noqa: SLF001 - the API of Java has no other name
-        java, self._hadoop = self._java, spark._jsc.hadoopConfiguration()  # noqa: SLF001
+        java: Any = spark._jvm
+        context: Any = spark._jsc
+        self._java, self._context, hadoop = java, context, context.hadoopConfiguration()
         common = java.org.apache.hudi.common
-        self._conf = java.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConfWithCopy(self._hadoop)
+        self._conf = java.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConfWithCopy(hadoop)
         builder = common.table.HoodieTableMetaClient.newTableBuilder()
         generator = "Simple" if table.is_partitioned else "Nonpartitioned"
         builder = builder.setTableType("COPY_ON_WRITE").setTableName(path.parent.name).setDatabaseName("default_hudi")
@@ -162,7 +164,7 @@ class Writer:
         builder.setCommitTimezone(common.model.HoodieTimelineTimeZone.UTC).initTable(self._conf, str(path))
         self._times: list[str] = []
 
-    def _meta_client(self) -> Any:  # noqa: ANN401 - of Java
+    def _meta_client(self) -> Any:
         builder = self._java.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
         return builder.setConf(self._conf).setBasePath(str(self._path)).build()
 
@@ -172,9 +174,7 @@ class Writer:
         self._times.append(time)
         client, context = (
             self._meta_client(),
-            java.org.apache.hudi.client.common.HoodieSparkEngineContext(
-                self._spark._jsc  # noqa: SLF001
-            ),
+            java.org.apache.hudi.client.common.HoodieSparkEngineContext(self._context),
         )
         write = java.org.apache.hudi.client.SparkRDDWriteClient(context, self._config())
         if sync.cleans:
@@ -197,7 +197,7 @@ class Writer:
             generator.createNewInstant(requested, action, time), option.empty()
         )
         write.setOperationType(getattr(java, f"{_MODEL}WriteOperationType").UNKNOWN)
-        rdd = self._spark._jsc.parallelize(statuses, 1)  # noqa: SLF001
+        rdd = self._context.parallelize(statuses, 1)
         write.commit(time, rdd, option.empty(), action, replaced, option.empty())
         if self._table.is_archived:
             of_archive = java.org.apache.hudi.client.timeline.versioning.v1
@@ -205,7 +205,7 @@ class Writer:
             of_archive.TimelineArchiverV1(write.getConfig(), table).archiveIfRequired(context, True)
         write.close()
 
-    def _config(self) -> Any:  # noqa: ANN401 - of Java
+    def _config(self) -> Any:
         table, properties = self._table, self._java.java.util.Properties()
         for name, value in {
             "hoodie.table.name": self._path.parent.name,
@@ -229,7 +229,7 @@ class Writer:
         builder = self._java.org.apache.hudi.config.HoodieWriteConfig.newBuilder()
         return builder.withProperties(properties).withPath(str(self._path)).withSchema(json.dumps(AVRO)).build()
 
-    def _added(self, partition: str, below: str, name: str, numbers: range, time: str) -> Any:  # noqa: ANN401
+    def _added(self, partition: str, below: str, name: str, numbers: range, time: str) -> Any:
         folder = self._path / partition / below
         folder.mkdir(parents=True, exist_ok=True)
         rows = _rows(numbers, partition.removeprefix("part="))
@@ -255,7 +255,7 @@ class Writer:
         status.setStat(stat)
         return status
 
-    def _ranges(self, name: str, rows: pa.Table) -> Any:  # noqa: ANN401
+    def _ranges(self, name: str, rows: pa.Table) -> Any:
         java, ranges = self._java, self._java.java.util.HashMap()
         stats = java.org.apache.hudi.stats
         for column in rows.column_names:
@@ -269,7 +269,7 @@ class Writer:
                 ranges.put(column, of_column)
         return ranges
 
-    def _clean(self, write: Any, context: Any, client: Any, time: str, sync: Sync) -> None:  # noqa: ANN401
+    def _clean(self, write: Any, context: Any, client: Any, time: str, sync: Sync) -> None:
         java = self._java
         avro, option = java.org.apache.hudi.avro.model, java.org.apache.hudi.common.util.Option
         files = java.org.apache.hudi.common.util.ExternalFilePathUtil

@@ -32,7 +32,8 @@ NAMES = (
 
 
 @pytest.mark.parametrize("must_exist", [True, False])
-def test_listings_come_back_as_they_were(must_exist: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listings_come_back_as_they_were(must_exist: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = TableWriter(folder=tmp_path).create().open()._state
     entries = tuple(
         FileInfo(path=f"day=1/{name}", size_bytes=number << 40, is_dir=number % 2 == 1)
         for number, name in enumerate(NAMES)
@@ -44,7 +45,7 @@ def test_listings_come_back_as_they_were(must_exist: bool, monkeypatch: pytest.M
         return entries
 
     monkeypatch.setattr(Storage, "list_directory", listed)
-    listings = FolderListings(Storage.open("/trips"))
+    listings = FolderListings(state)
     for _ in range(2):
         assert listings.entries("day=1", must_exist=must_exist) == entries
     assert asked == [("day=1", must_exist)]
@@ -82,7 +83,7 @@ def test_file_slices_are_made_a_partition_at_a_time(tmp_path: Path, monkeypatch:
 
 
 def few(folder: Path) -> bool:
-    return FolderListings(Storage.open(str(folder))).are_few()
+    return FolderListings(open_state(Storage.open(str(folder)), {}, {}, None)).are_few()
 
 
 def test_a_table_of_few_folders_has_no_folders_in_its_partitions(tmp_path: Path) -> None:
@@ -147,7 +148,7 @@ def test_the_timeline_is_listed_again_a_few_times_for_many_partitions(
     columns = QueryColumns(schema=writer.open().schema, from_path=())
     state = open_state(Storage.open(str(tmp_path)), {}, {}, None)
     index = ListedFiles(state.storage, parts)
-    files = TableFiles(state, FolderListings(state.storage, index))
+    files = TableFiles(state, FolderListings(state, index))
     again: list[int] = []
     load: Any = TableState.load
 
@@ -174,10 +175,10 @@ def test_the_files_of_a_partition_are_looked_up_once_for_the_groups_of_all_state
     writer.commit(at(1))
     state = open_state(Storage.open(str(tmp_path)), {}, {}, None)
     index = ListedFiles(state.storage, [part for part, _ in groups])
-    listings = FolderListings(state.storage, index)
+    listings = FolderListings(state, index)
     for _ in range(2):
         slices = TableFiles(state, listings).slices_of([*groups, ("p00", "f01-0"), ("gone", "f00-0")])
         assert slices.keys() == set(groups)
         assert all(f"{file_id}_" in str(slices[part, file_id].base_file) for part, file_id in groups)
     assert index.asked == [21]
-    assert TableFiles(state, FolderListings(state.storage)).slices_of(groups) == slices
+    assert TableFiles(state, FolderListings(state)).slices_of(groups) == slices
