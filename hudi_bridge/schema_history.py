@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import assert_never
+from typing import Any, assert_never
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +17,13 @@ from hudi_bridge.config import QueryType, TableConfig
 from hudi_bridge.errors import CorruptBaseFileError, CorruptLogFileError, CorruptTableError, QueryError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
-from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, parquet_block_schema
+from hudi_bridge.logformat.parquet import (
+    END_BYTES,
+    PARQUET_ERRORS,
+    first_line,
+    parquet_block_schema,
+    require_not_encrypted,
+)
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.schema.difference import SchemaChange, schema_changes
@@ -271,6 +277,8 @@ def _read_stored_schemas(storage: Storage, path: str) -> tuple[_StoredSchema, ..
 
 def _base_schema(file: pa.NativeFile, path: str) -> pa.Schema:
     try:
+        opened: Any = file  # the stubs lack read_at's second argument
+        require_not_encrypted(opened.read_at(END_BYTES, max(0, opened.size() - END_BYTES)), path)
         with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as parquet:
             return parquet.schema_arrow
     except PARQUET_ERRORS as error:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from hudi_bridge.doctor.examined import Examined, Footer
 from hudi_bridge.doctor.findings import Finding, Severity, listed, of_error, quoted
-from hudi_bridge.errors import HudiReadError
+from hudi_bridge.errors import HudiReadError, UnsupportedTableError
 from hudi_bridge.schema.meta_columns import META_COLUMNS
 from hudi_bridge.splits.file_names import stored_path
 from hudi_bridge.splits.file_slice import BaseFile
@@ -12,13 +12,16 @@ from hudi_bridge.timeline.commit_metadata import WriteStat
 
 _FOOTERS, _STATS, _COLUMNS = "base-footers", "base-file-sizes", "meta-columns"
 _BACKUP = "restore the file from a backup, or the table to a savepoint; CALL show_invalid_parquet(path => …) lists all"
+_ENCRYPTED = "the file is whole; whoever has its keys can write it without encryption"
 _MIN_KEY, _MAX_KEY = "hoodie_min_record_key", "hoodie_max_record_key"
 
 
 def base_footers(examined: Examined) -> Iterator[Finding]:
     """The footer of every base file can be read, and its parts agree."""
     for path, footer in examined.footers.items():
-        if isinstance(footer, HudiReadError):
+        if isinstance(footer, UnsupportedTableError):
+            yield of_error(footer, severity=Severity.WARNING, check=_FOOTERS, path=path, remedy=_ENCRYPTED)
+        elif isinstance(footer, HudiReadError):
             yield of_error(
                 footer,
                 severity=Severity.ERROR,

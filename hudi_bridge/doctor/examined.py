@@ -19,7 +19,7 @@ from hudi_bridge.doctor.findings import SliceCost
 from hudi_bridge.doctor.limits import Limits
 from hudi_bridge.doctor.slice_costs import slice_costs
 from hudi_bridge.errors import CorruptBaseFileError, CorruptTableError, HudiReadError
-from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mismatch
+from hudi_bridge.logformat.parquet import END_BYTES, PARQUET_ERRORS, first_line, footer_mismatch, require_not_encrypted
 from hudi_bridge.logformat.scan import ScanResult
 from hudi_bridge.metadata.column_statistics import LEAST_SIZE_LEFT_OUT
 from hudi_bridge.metadata.listing import MetadataFileIndex
@@ -392,8 +392,13 @@ def _guarded(
 
 def _read_footer(storage: Storage, path: str, size_bytes: int, *, with_ranges: bool) -> Footer:
     try:
-        with storage.open_input(path, size_bytes or None) as opened, pq.ParquetFile(opened) as file:
+        with storage.open_input(path, size_bytes or None) as source:
+            opened: Any = source  # the stubs lack read_at's second argument
+            end = opened.read_at(END_BYTES, max(0, opened.size() - END_BYTES))
+            require_not_encrypted(end, path)
+            file = pq.ParquetFile(opened)
             metadata = file.metadata
+            require_not_encrypted(end, path, metadata)
             if mismatch := footer_mismatch(metadata):
                 raise CorruptBaseFileError(path, None, *mismatch)
             entries = {

@@ -15,6 +15,11 @@ _MAX_ROWS_PER_BYTE = 64
 _MOST_BYTES = (1 << 31) - 1
 # What pyarrow raises for damaged files: a UnicodeDecodeError for names that are not text, a KeyError for a missing
 # column.
+_ENCRYPTED_MAGIC = b"PARE"
+_SIGNATURE_BYTES = 28
+"""What follows a footer in plain text of a file with encrypted columns: a nonce and a tag."""
+END_BYTES = 8
+"""The length of the footer and the magic, which end a Parquet file."""
 PARQUET_ERRORS = (ValueError, LookupError, OSError, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
 
@@ -85,13 +90,31 @@ def _require_size(file: pq.ParquetFile, content: pa.Buffer, columns: Sequence[st
 @contextmanager
 def _open(content: pa.Buffer, path: str, offset: int) -> Iterator[pq.ParquetFile]:
     try:
+        end = content.slice(max(0, content.size - END_BYTES)).to_pybytes()
+        require_not_encrypted(end, f"{path} at byte {offset}")
         source = pa.BufferReader(content)
         with pq.ParquetFile(source, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as file:
+            require_not_encrypted(end, f"{path} at byte {offset}", file.metadata)
             if mismatch := footer_mismatch(file.metadata):
                 raise CorruptLogFileError(path, offset, *mismatch)
             yield file
     except PARQUET_ERRORS as error:
         raise CorruptLogFileError(path, offset, first_line(error), "a readable Parquet file") from error
+
+
+def require_not_encrypted(end: bytes, path: str, footer: pq.FileMetaData | None = None) -> None:
+    """Raises for an encrypted Parquet file, by its last ``END_BYTES`` and, if that is in plain text, its footer.
+
+    Ask first: to ask pyarrow for an encrypted column's part of a footer ends the process.
+
+    Raises:
+        UnsupportedTableError: the file, or a column of it, is encrypted.
+    """
+    is_whole = end.endswith(_ENCRYPTED_MAGIC)
+    length = int.from_bytes(end[:4], "little")
+    if is_whole or (footer is not None and length - footer.serialized_size == _SIGNATURE_BYTES):
+        what = "is encrypted" if is_whole else "has encrypted columns"
+        raise UnsupportedTableError("Parquet encryption", f"{path}, which {what}", "files that are not encrypted")
 
 
 def first_line(error: Exception) -> str:

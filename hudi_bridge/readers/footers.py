@@ -13,15 +13,13 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.imported_later import ds
-from hudi_bridge.logformat.parquet import PARQUET_ERRORS, footer_mismatch
+from hudi_bridge.logformat.parquet import END_BYTES, PARQUET_ERRORS, footer_mismatch, require_not_encrypted
 from hudi_bridge.ranges import FileOfRanges
 from hudi_bridge.splits.partition_pruning import partition_guarantee
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
 _MAGIC = b"PAR1"
-_END_BYTES = 8
-"""The length of the footer and the magic, which end the file."""
 _USUAL_FOOTER_BYTES = 1 << 16
 _FOOTER_BYTES = "bytes of the largest footer"
 _DECODED_RATIO = 3
@@ -53,15 +51,20 @@ def base_fragment(
 
     Raises:
         CorruptBaseFileError: the parts of the footer do not agree.
+        UnsupportedTableError: the file is encrypted.
         PARQUET_ERRORS: the file is not Parquet, or cannot be read.
     """
     known: bytes | None = storage.kept.get(_stored_key(split, path))
-    footer = known or _read_footer(storage, opened)
+    footer = known or _read_footer(storage, opened, path)
     fragment = None if footer is None else _fragment_of(footer, split)
     if fragment is None:
+        if footer is not None:
+            require_not_encrypted(footer[-END_BYTES:], path, pq.read_metadata(pa.BufferReader(footer)))
         # Arrow finds out, and says, what is wrong with the file.
         fragment = _parquet().make_fragment(opened, partition_expression=_guarantee(split))
         fragment.ensure_complete_metadata()
+    if footer is not None:
+        require_not_encrypted(footer[-END_BYTES:], path, fragment.metadata)
     _require_agreement(fragment.metadata, path)
     found: ds.ParquetFileFragment = fragment
     return found
@@ -75,15 +78,17 @@ class BaseFileFooter:
 
         Raises:
             CorruptBaseFileError: the file has no footer, or one whose parts do not agree.
+            UnsupportedTableError: the file is encrypted.
             PARQUET_ERRORS: the footer cannot be decoded.
             StorageError: the file cannot be read.
         """
         with storage.open_input(path, split.base_size_bytes or None) as opened:
-            content = _read_footer(storage, opened)
+            content = _read_footer(storage, opened, path)
         if content is None:
             raise CorruptBaseFileError(path, None, "no footer", "a readable Parquet file")
         self.content = pq.read_metadata(pa.BufferReader(content))
         """What the footer says."""
+        require_not_encrypted(content[-END_BYTES:], path, self.content)
         _require_agreement(self.content, path)
         self._storage, self._split, self._path = storage, split, path
         self._stored = content
@@ -159,9 +164,10 @@ def _expected_bytes(storage: Storage) -> int:
     return expected or _USUAL_FOOTER_BYTES
 
 
-def _read_footer(storage: Storage, opened: Any) -> bytes | None:  # noqa: ANN401 - the stubs lack read_at's second argument
+def _read_footer(storage: Storage, opened: Any, path: str) -> bytes | None:  # noqa: ANN401 - the stubs lack read_at's second argument
     """A Parquet file of nothing but the footer; None if the file has no footer."""
     end = _end_with_footer(storage, opened.size(), lambda start, size: opened.read_at(size, start))
+    require_not_encrypted(end[-END_BYTES:], path)
     needed = _footer_bytes(end)
     return None if needed is None or needed > len(end) else _MAGIC + end[-needed:]
 
@@ -182,9 +188,9 @@ def _end_with_footer(storage: Storage, size: int, read: Callable[[int, int], byt
 
 def _footer_bytes(end: bytes) -> int | None:
     """The size of a footer with its length and the magic, which a file ends with; None if it does not."""
-    if len(end) < _END_BYTES or end[-len(_MAGIC) :] != _MAGIC:
+    if len(end) < END_BYTES or end[-len(_MAGIC) :] != _MAGIC:
         return None
-    return int.from_bytes(end[-_END_BYTES : -len(_MAGIC)], "little") + _END_BYTES
+    return int.from_bytes(end[-END_BYTES : -len(_MAGIC)], "little") + END_BYTES
 
 
 @cache

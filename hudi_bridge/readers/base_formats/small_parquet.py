@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptBaseFileError
-from hudi_bridge.logformat.parquet import footer_mismatch
+from hudi_bridge.logformat.parquet import END_BYTES, footer_mismatch, require_not_encrypted
 from hudi_bridge.logformat.parquet_dictionaries import BATCH_BYTES, DictionaryValues
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.footers import chunks_of
@@ -39,6 +39,7 @@ class SmallParquetFile(OpenBaseFile):
 
         Raises:
             CorruptBaseFileError: the file has no footer, or one whose parts do not agree.
+            UnsupportedTableError: a column is encrypted.
             FileNotFoundError: there is no such file.
             PARQUET_ERRORS: the footer cannot be decoded.
             StorageError: the file cannot be read.
@@ -50,6 +51,7 @@ class SmallParquetFile(OpenBaseFile):
             page_checksum_verification=True,
         )
         self.footer = self._file.metadata
+        require_not_encrypted(content[-END_BYTES:], path, self.footer)
         if wrong := footer_mismatch(self.footer):
             raise CorruptBaseFileError(path, None, *wrong)
         groups = [self.footer.row_group(number) for number in range(self.footer.num_row_groups)]

@@ -1,0 +1,123 @@
+"""Files that are encrypted as Parquet defines it are said to be so, and not to be damaged."""
+
+import base64
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
+import pytest
+
+from hudi_bridge import HudiTable, UnsupportedTableError
+from hudi_bridge.connectors.duckdb import attach
+from hudi_bridge.connectors.iceberg.publish import publish_table
+from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.logformat.parquet import decode_parquet_block, parquet_block_schema
+from hudi_bridge.storage import Storage
+from tests.table_writer import TableWriter, at
+
+KEYS = {"footer": "0123456789abcdef", "column": "fedcba9876543210"}
+FORMS = {"whole": "is encrypted", "columns": "has encrypted columns"}
+READS: dict[str, Callable[[HudiTable], object]] = {
+    "snapshot": lambda table: table.snapshot().to_table(),
+    "stream": lambda table: list(table.snapshot().to_batches()),
+    "other columns": lambda table: table.snapshot().to_table(columns=["id"]),
+    "filter": lambda table: table.snapshot().to_table(filter=pc.field("value") == "1"),
+    "keys": lambda table: table.get("a"),
+    "count": lambda table: table.snapshot().count_rows(),
+    "read optimized": lambda table: table.read_optimized().to_table(),
+}
+
+
+class Kms(pe.KmsClient):
+    """Keys that are wrapped by nothing but their names."""
+
+    def __init__(self, _: pe.KmsConnectionConfig) -> None:
+        super().__init__()
+
+    def wrap_key(self, key: bytes, master_key: str) -> str:
+        return base64.b64encode(KEYS[master_key].encode() + key).decode()
+
+    def unwrap_key(self, wrapped: str, master_key: str) -> str:
+        raise NotImplementedError("nothing is decrypted")
+
+
+def encrypted(rows: pa.Table, form: str) -> bytes:
+    """A Parquet file of which all, or the column ``value``, is encrypted."""
+    settings = pe.EncryptionConfiguration(
+        footer_key="footer", column_keys={"column": ["value"]}, plaintext_footer=form == "columns"
+    )
+    properties = pe.CryptoFactory(Kms).file_encryption_properties(pe.KmsConnectionConfig(), settings)
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, rows.schema, encryption_properties=properties) as writer:
+        writer.write_table(rows)
+    return sink.getvalue().to_pybytes()
+
+
+def only_base_path(table: HudiTable) -> str:
+    (piece,) = table.file_slices()
+    assert piece.base_file is not None
+    return piece.base_file.path
+
+
+@pytest.fixture(params=FORMS)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
+    """A table whose base file is encrypted, and what is said of it."""
+    folder = tmp_path / "table"
+    folder.mkdir()
+    writer = TableWriter(folder=folder).create()
+    writer.base_file(at(1), [{"id": "a", "value": "1", "ts": 1}, {"id": "b", "value": "2", "ts": 1}])
+    writer.commit(at(1))
+    path = folder / only_base_path(writer.open())
+    path.write_bytes(encrypted(pq.read_table(path), request.param))
+    return folder, FORMS[request.param]
+
+
+@pytest.mark.parametrize("read", READS)
+def test_an_encrypted_base_file_is_refused_by_name(table: tuple[Path, str], read: str) -> None:
+    folder, what = table
+    with pytest.raises(UnsupportedTableError, match=f"Parquet encryption: found .*, which {what}"):
+        READS[read](HudiTable.open(folder))
+
+
+def test_the_columns_of_a_file_are_known_unless_its_footer_is_encrypted(table: tuple[Path, str]) -> None:
+    opened = HudiTable.open(table[0])
+    if table[1] == FORMS["columns"]:
+        assert opened.file_columns(only_base_path(opened))
+        return
+    with pytest.raises(UnsupportedTableError, match="is encrypted"):
+        opened.file_columns(only_base_path(opened))
+
+
+def test_engines_refuse_an_encrypted_base_file(table: tuple[Path, str], tmp_path: Path) -> None:
+    folder, what = table
+    with duckdb.connect() as connection:
+        attach(connection, HudiTable.open(folder), "rows")
+        with pytest.raises(duckdb.Error, match=what):
+            connection.sql("FROM rows").to_arrow_table()
+    with pytest.raises(UnsupportedTableError, match=what):
+        publish_table(
+            Storage.open(str(folder)), Scratch.open(str(tmp_path / "published")), locations=Locations(), builds=1
+        )
+
+
+def test_doctor_does_not_take_an_encrypted_file_for_damaged(table: tuple[Path, str]) -> None:
+    folder, what = table
+    findings = [one for one in HudiTable.open(folder).doctor(deep=True).findings if what in one.found]
+    assert findings
+    assert not any("backup" in (one.remedy or "") for one in findings)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_encrypted_log_blocks_are_refused_by_name(form: str) -> None:
+    content = pa.py_buffer(encrypted(pa.table({"id": ["a"], "value": ["1"]}), form))
+    for read in (
+        lambda: parquet_block_schema(content, "log", 7),
+        lambda: decode_parquet_block(content, ["id"], "log", 7),
+    ):
+        with pytest.raises(UnsupportedTableError, match=f"log at byte 7, which {FORMS[form]}"):
+            read()
