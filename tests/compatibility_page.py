@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests import refusals
 from tests.connectors.trino import test_unmerged
-from tests.golden_cases import GoldenQuery, golden_base_formats, golden_bootstrapped, golden_case
+from tests.golden_cases import GoldenQuery, golden_base_formats, golden_bootstrapped, golden_case, golden_external
 from tests.other_golden import ORC_WITH_TIMES
 from tests.test_golden import ANSWERED, BY_HAND, DEVIATING, QUERIES, REFUSED, TWINS, UNANSWERED
 from tests.test_other_golden import MERGED_BY_TRINO
@@ -41,6 +41,7 @@ FEATURES: Mapping[str, str] = {
 
 OTHER_FEATURES: Mapping[str, Callable[[], Iterable[GoldenQuery]]] = {
     "bootstrapped tables": golden_bootstrapped,
+    "external files": golden_external,
     "base files of ORC, Lance, HFile": golden_base_formats,
 }
 """What tables in archives of their own are about."""

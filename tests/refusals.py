@@ -375,6 +375,8 @@ ELSEWHERE = {
     "HFile compression": "beside the table of refusals",
     "HFile version": "beside the table of refusals",
     "class in a delete block": "beside the table of refusals",
+    "external files": "external files",
+    "Parquet encryption": "external files",
     "size of a BLOB": "beside the table of refusals",
     "size of a log block": "beside the table of refusals",
     "size of log records": "beside the table of refusals",
