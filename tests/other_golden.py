@@ -1,4 +1,4 @@
-"""Golden tables in archives of their own that every engine reads: bootstrapped, nested, external, of other base files.
+"""Golden tables in archives of their own that every engine reads: bootstrapped, nested, external, not of Parquet.
 
 Each query has the options with which its table is opened.
 """
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from hudi_bridge.options import BOOTSTRAP_SOURCE_KEY
-"""Golden tables in archives of their own that every engine reads: bootstrapped, nested, external, of other base files.
+from tests.golden_cases import GoldenQuery, golden_base_formats, golden_bootstrapped, golden_external, golden_nested
 
 INCLUDES_BEGIN = "Hudi 1.0.2 includes the beginning of the range"
 NO_SOURCE = "Hudi 0.15 returns nulls for what the base files do not have"
@@ -43,13 +43,29 @@ OTHERS = {
     for one in (
         *(OtherQuery(query, source_of(query)) for query in golden_bootstrapped() if query.name not in DEVIATIONS),
         *(OtherQuery(query, {}) for query in golden_base_formats() if query.case != ORC_WITH_TIMES),
-"""Golden tables in archives of their own that every engine reads: bootstrapped, nested, external, of other base files.
+        *(OtherQuery(query, {}) for query in golden_nested()),
+        *(
+            OtherQuery(query, {})
+            for query in golden_external()
+            if query.case not in (WITHOUT_METADATA_TABLE, WITHOUT_ENDING)
+        ),
     )
     if one.query.answer is not None
 }
 """The queries that Hudi answers, and Hudi Bridge alike, by name."""
 ONE_OF_EACH_KIND = {(one.query.case, one.query.kind): name for name, one in OTHERS.items()}
-"""Golden tables in archives of their own that every engine reads: bootstrapped, nested, external, of other base files.
+CASES = (
+    "cow_v9",
+    "metadata_v6",
+    "mixed_v9",
+    "tests_of_hudi",
+    "orc_mor",
+    "lance_mor",
+    "two_levels_of_maps",
+    "names",
+    "parts_v6",
+    "inserted_v9",
+)
 """The tables that are read with engines that take long to ask."""
 
 
