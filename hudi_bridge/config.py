@@ -35,6 +35,8 @@ UNRELEASED_VERSION = 10
 """The table version of Hudi's main branch after 1.2, with native log files; read only if an option says so."""
 FIRST_VERSION_OF_1X = 8
 """The first table version that only Hudi 1.x writes, with timeline layout 2."""
+TIMESTAMP_GENERATOR = "TIMESTAMP"
+"""The key generator whose partition fields are all formatted times."""
 
 _TIMEBASED_PREFIX = "hoodie.keygen.timebased."
 _MERGE_PREFIX = "hoodie.record.merge.property."
@@ -57,7 +59,7 @@ _HUDI_PACKAGES = ("org.apache.hudi", "org.apache.spark.sql.hudi")
 _KEY_GENERATOR_TYPES = {
     "Simple": "SIMPLE",
     "Complex": "COMPLEX",
-    "TimestampBased": "TIMESTAMP",
+    "TimestampBased": TIMESTAMP_GENERATOR,
     "Custom": "CUSTOM",
     "Nonpartitioned": "NON_PARTITION",
     "GlobalDelete": "GLOBAL_DELETE",
@@ -94,10 +96,18 @@ class QueryType(StrEnum):
 
 
 class PartitionFieldKind(StrEnum):
-    """How a field becomes part of the partition path: its value as text, or a formatted time."""
+    """How a field becomes part of the partition path: its value as text, a formatted time, or one of the two.
+
+    Tables of version 6 do not say which of the two it is for a field of the ``CustomKeyGenerator``.
+    """
 
     SIMPLE = "SIMPLE"
     TIMESTAMP = "TIMESTAMP"
+    UNKNOWN = ""
+
+
+_KINDS_OF_FIELDS = {TIMESTAMP_GENERATOR: PartitionFieldKind.TIMESTAMP, "CUSTOM": PartitionFieldKind.UNKNOWN}
+"""By key generator, the kind of a partition field for which the properties state none; otherwise it is simple."""
 
 
 class CdcMode(StrEnum):
@@ -358,9 +368,8 @@ def _join(folder: str, name: str) -> str:
 def _partition_fields(
     properties: Mapping[str, str],
 ) -> tuple[tuple[str, ...], tuple[PartitionFieldKind, ...]]:
-    default = PartitionFieldKind.SIMPLE
-    if _key_generator(properties) == "TIMESTAMP":
-        default = PartitionFieldKind.TIMESTAMP
+    generator = _key_generator(properties)
+    default = _KINDS_OF_FIELDS.get(generator or "", PartitionFieldKind.SIMPLE)
     fields = []
     kinds = []
     for entry in comma_separated(properties.get("hoodie.table.partition.fields")):

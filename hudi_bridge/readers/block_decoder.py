@@ -29,7 +29,7 @@ from hudi_bridge.readers.decoded_size import bytes_of_row
 from hudi_bridge.readers.split_columns import plan_file_evolution, record_keys, with_path_columns, without_path_columns
 from hudi_bridge.schema.avro import AvroRecord, arrow_schema, parse_avro_schema
 from hudi_bridge.schema.evolve import Evolution, StoredAs
-from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
+from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, OPERATION_COLUMN
 from hudi_bridge.splits.split import RealtimeFileSplit
 
 _PARQUET = ".parquet"
@@ -179,6 +179,27 @@ class BlockDecoder:
         """
         datums, counts = self.joined(blocks)
         return self._data(blocks[0], self._stored_datums(blocks[0], datums, of_keys=False), None, None), counts
+
+    def is_merged(self, block: LogBlock) -> bool:
+        """Whether a data or delete block takes part in merging; Parquet blocks without a row of the range may not.
+
+        A block has the rows of one commit.
+
+        Source: ``HoodieSparkParquetReader.getUnsafeRowIterator``, which is given the filter on the commit time.
+
+        Raises:
+            CorruptLogFileError: the content is not what its header says.
+        """
+        context = self._split.context
+        times = context.commit_times if context.filters_parquet_blocks else None
+        if times is None or block.block_type is not BlockType.PARQUET_DATA:
+            return True
+        content, path, offset = block.content, block.path, block.content_offset
+        if COMMIT_TIME_COLUMN not in parquet_block_schema(content, path, offset).names:
+            return True
+        rows = decode_parquet_block(content, (COMMIT_TIME_COLUMN,), path, offset)
+        values = pa.array(sorted(times), rows.schema.field(0).type)
+        return bool(pc.any(pc.is_in(rows.column(0), values)).as_py())
 
     def keys(self, block: LogBlock) -> Column:
         """The record keys of a data block.

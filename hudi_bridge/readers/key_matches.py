@@ -182,9 +182,13 @@ class KeyMatchFinder:
 def _rows_merged_by_0x(base: OpenBaseFile, context: ReadContext) -> Booleans | None:
     """Which rows of a base file an incremental query of Hudi 0.x merges with the logs; None for all.
 
-    Its bounds are a filter of the Parquet reader, which passes over row groups without a commit time between them.
+    So does 1.0 in tables of version 6.
 
-    Source: ``MergeOnReadIncrementalRelation.composeRDD``, ``HoodieIncrementalRelationTrait`` of 0.x.
+    The range's bounds are a filter of the Parquet reader, which passes over row groups without a commit time between
+    them.
+
+    Source: ``MergeOnReadIncrementalRelation.composeRDD``, ``HoodieIncrementalRelationTrait`` of 0.x;
+    ``MergeOnReadIncrementalRelationV1`` of 1.0.
     """
     times = context.commit_times
     if not times or context.filters_base_rows_before_merge:

@@ -73,7 +73,6 @@ class LogScan:
         blocks = live.blocks
         self.instants = live.instants
         """The instants of all blocks, as in ``LiveBlocks``."""
-        self._kept: tuple[LogBlock, ...] | None = blocks
         self.parts = 1
         """The number of parts to merge one at a time, so that each fits into the memory for logs and into arrays."""
         told = ToldPositions(split, blocks, base_rows)
@@ -82,6 +81,9 @@ class LogScan:
         self.needs_keys_alone = not told.are_complete and not is_merged
         """Whether it is sure that base rows are found by their keys, and that no other fields of theirs are merged."""
         self._decoder = BlockDecoder(split, rule, columns, wanted_keys, told=told)
+        self._kept: tuple[LogBlock, ...] | None = tuple(filter(self._decoder.is_merged, blocks))
+        self._merges_all = len(self._kept) == len(blocks)
+        blocks = self._kept
         if wanted_keys is None:
             most = max(1, min(log_memory_bytes, _MOST_BYTES))
             decoded_bytes = bytes_when_decoded(blocks, bytes_of_row(self._decoder.schema), most)
@@ -109,7 +111,7 @@ class LogScan:
             self.late_rows = LateLogRows(self._first, self._decoder)
             schema = self.late_rows.schema
             decoded = list(self.late_rows.in_order(blocks))
-        if ranges is not None:
+        if ranges is not None and self._merges_all:
             for records in decoded:
                 ranges.add(records)
             ranges.keep(self._storage, self.instants)
@@ -141,7 +143,8 @@ class LogScan:
         """The blocks, of which nothing else holds the log files; these are read again if this is called again."""
         kept, self._kept = self._kept, None
         if kept is None:
-            kept = read_live_blocks(self._storage, self._split, on_disk=self._on_disk).blocks
+            live = read_live_blocks(self._storage, self._split, on_disk=self._on_disk)
+            kept = tuple(filter(self._decoder.is_merged, live.blocks))
         return deque(kept)
 
     def _record_map(self, decoded: Iterable[LogRecords], schema: pa.Schema) -> LogRecordMap:

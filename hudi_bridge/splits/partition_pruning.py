@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.config import TableConfig
+from hudi_bridge.config import PartitionFieldKind, TableConfig
 from hudi_bridge.imported_later import ds
 from hudi_bridge.splits.partition_values import PartitionValues, partition_values, value_of_levels
 from hudi_bridge.storage import Storage
@@ -138,9 +138,10 @@ class _Below(NamedTuple):
 class _ValuesBelow:
     """Tells what folders say of the partitions below them.
 
-    A text value may contain slashes, so deeper folders may continue it. The first level is the first value or its
-    prefix; deeper levels are certain only if no value can contain a slash. In a table with slash-separated dates, a
-    slash may also be a hyphen of any value, and all levels of a single column are its value or a prefix.
+    A text value, or a formatted time, may contain slashes, so deeper folders may continue it. The first level is the
+    first value or its prefix; deeper levels are certain only if no value can contain a slash. In a table with
+    slash-separated dates, a slash may also be a hyphen of any value, and all levels of a single column are its value or
+    a prefix.
     """
 
     def __init__(self, config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...]) -> None:
@@ -154,7 +155,8 @@ class _ValuesBelow:
         ]
         self._is_first_text = are_texts[:1] == [True]
         self._has_hyphens = config.slash_separated_dates
-        self._has_slashes = self._has_hyphens or (any(are_texts) and not config.url_encode_partitions)
+        has_times = any(kind is not PartitionFieldKind.SIMPLE for kind in kinds)
+        self._has_slashes = self._has_hyphens or ((any(are_texts) or has_times) and not config.url_encode_partitions)
 
     def of(self, path: str) -> _Below:
         """What one folder says."""

@@ -32,9 +32,12 @@ def columns_from_path(
 
     A partition field within a struct (``o.a``) is no column; its struct is read from the files.
 
-    Hudi 1.x reads them from the path, but a time formatted by the key generator from the files. Before 1.0, queries
-    that read base files alone, read-optimized ones and snapshots of COPY_ON_WRITE, read them from the path as well, and
-    a formatted time too, unless columns have ids (``has_ids``); others do so only if the files do not have them.
+    Hudi 1.x reads them from the path, but from the files a field that may be a formatted time, and an ordering field.
+    Before 1.0, queries that read base files alone, read-optimized ones and snapshots of COPY_ON_WRITE, read them from
+    the path as well, and a formatted time too, unless columns have ids (``has_ids``). If the files need not have them,
+    all queries read them from the path.
+
+    Source: ``partitionColumnsToRead`` of ``HoodieBaseHadoopFsRelationFactory``.
     """
     columns = tuple(name for name in config.partition_fields if schema.get_all_field_indices(name))
     of_base_files = query_type is QueryType.READ_OPTIMIZED or (
@@ -43,14 +46,20 @@ def columns_from_path(
     if of_base_files and not has_ids and not config.written_by_1x:
         return columns
     # The files that a table was bootstrapped from need not have partition columns.
-    reads_path = config.written_by_1x or config.drops_partition_columns or config.bootstrap_base_path is not None
-    if _formats_values(config) or not reads_path:
+    if config.drops_partition_columns or config.bootstrap_base_path is not None:
+        return columns
+    if not config.written_by_1x:
         return ()
-    return columns
+    in_files = _fields_in_files(config)
+    return tuple(name for name in columns if name not in in_files)
 
 
-def _formats_values(config: TableConfig) -> bool:
-    return PartitionFieldKind.TIMESTAMP in config.partition_field_kinds
+def _fields_in_files(config: TableConfig) -> frozenset[str]:
+    """The partition fields that Hudi 1.x reads from the files."""
+    fields = zip(config.partition_fields, config.partition_field_kinds, strict=True)
+    formatted = frozenset(name for name, kind in fields if kind is not PartitionFieldKind.SIMPLE)
+    # Hudi leaves out the ordering fields if one of them is among the others.
+    return formatted if formatted.intersection(config.ordering_fields) else formatted.union(config.ordering_fields)
 
 
 def partition_values(
@@ -58,6 +67,7 @@ def partition_values(
 ) -> "PartitionValues | None":
     """The values in a path of the partition columns in ``schema``; None if the path does not determine them.
 
+    Columns in files that may be formatted in the path are left out.
     If there is a single partition column, a path of several levels is its value as a whole, and is not decoded; in a
     table with slash-separated dates, hyphens stand for its slashes. For ``path_columns``, a level may be ``name=value``
     whatever the table's property for it says, as in Hudi; ``encoded`` leaves their values undecoded.
@@ -72,7 +82,7 @@ def partition_values(
             return None
         levels = [path]
     values = []
-    for name, level in zip(fields, levels, strict=True):
+    for name, kind, level in zip(fields, config.partition_field_kinds, levels, strict=True):
         if not schema.get_all_field_indices(name):
             continue
         to_type = schema.field(name).type
@@ -83,10 +93,11 @@ def partition_values(
                 bare = level.partition("=")[2] if "=" in level else level
                 text = bare if encoded else _decoded(bare)
             value = _typed(text, to_type)
+        elif kind is PartitionFieldKind.SIMPLE:
+            bare = level.removeprefix(f"{name}=") if config.hive_style_partitioning else level
+            value = _value_in_files(bare, to_type, config)
         else:
-            value = _value_in_files(
-                level.removeprefix(f"{name}=") if config.hive_style_partitioning else level, to_type, config
-            )
+            continue
         if value is None:
             return None
         values.append((name, value))
@@ -123,6 +134,6 @@ def _value_in_files(text: str, to_type: pa.DataType, config: TableConfig) -> "pa
     # The null partition also holds empty strings, and other types may not be formatted as Arrow formats them. A slash
     # of slash-separated dates may be a slash or a hyphen in the files.
     exact = pa.types.is_string(to_type) or pa.types.is_integer(to_type) or pa.types.is_date32(to_type)
-    if text == _NULL_PARTITION or not exact or config.slash_separated_dates or _formats_values(config):
+    if text == _NULL_PARTITION or not exact or config.slash_separated_dates:
         return None
     return _typed(_decoded(text) if config.url_encode_partitions else text, to_type)

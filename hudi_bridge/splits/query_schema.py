@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_bridge.config import PartitionFieldKind, QueryType, TableConfig, TableType
+from hudi_bridge.config import TIMESTAMP_GENERATOR, QueryType, TableConfig, TableType
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.schema.defaults import Defaults, iter_defaults
 from hudi_bridge.schema.internal import SCHEMA_FOLDER, parse_internal_schema, to_arrow
@@ -132,9 +132,9 @@ def _complete(fields: pa.Schema, config: TableConfig) -> pa.Schema:
 def columns_of_query(query_schema: QuerySchema, config: TableConfig, query_type: QueryType) -> QueryColumns:
     """The columns in a query of the given type.
 
-    A partition column that a key generator formats is text if it is read from the path. Hudi 1.x reads it from the
-    files, but still returns text. Before 1.0, an incremental query to a COPY_ON_WRITE table does not return the
-    operation of a changelog (``IncrementalRelation``).
+    A partition column of the timestamp-based key generator is text if it is read from the path. Hudi 1.x reads it from
+    the files, but still returns text. Those of the ``CustomKeyGenerator`` have their own types. Before 1.0, an
+    incremental query to a COPY_ON_WRITE table does not return the operation of a changelog (``IncrementalRelation``).
     """
     schema = query_schema.arrow
     copies = config.table_type is TableType.COPY_ON_WRITE and not config.written_by_1x
@@ -142,9 +142,9 @@ def columns_of_query(query_schema: QuerySchema, config: TableConfig, query_type:
     if query_type is QueryType.INCREMENTAL and copies and operation >= 0:
         schema = schema.remove(operation)
     from_path = columns_from_path(config, query_type, schema, has_ids=query_schema.ids is not None)
-    for name, kind in zip(config.partition_fields, config.partition_field_kinds, strict=True):
-        formatted = kind is PartitionFieldKind.TIMESTAMP and (config.written_by_1x or name in from_path)
+    texts = config.partition_fields if config.key_generator == TIMESTAMP_GENERATOR else ()
+    for name in texts:
         position = schema.get_field_index(name)
-        if formatted and position >= 0:
+        if position >= 0 and (config.written_by_1x or name in from_path):
             schema = schema.set(position, pa.field(name, pa.string()))
     return QueryColumns(schema=schema, from_path=from_path)

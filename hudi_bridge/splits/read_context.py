@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from hudi_bridge.config import QueryType, TableConfig, TableType
+from hudi_bridge.config import FIRST_VERSION_OF_1X, QueryType, TableConfig, TableType
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.ordering_fields import ordering_path, ordering_type
 from hudi_bridge.merge.payloads import merge_rule
@@ -59,8 +59,8 @@ def build_read_context(
         path_columns=path_columns,
         log_memory_bytes=options.log_memory_bytes,
         commit_times=commit_times,
-        # Hudi 1.x filters base rows by commit time before merging, earlier releases after it.
-        filters_base_rows_before_merge=commit_times is not None and config.written_by_1x,
+        filters_base_rows_before_merge=commit_times is not None and _filters_before_merge(config),
+        filters_parquet_blocks=commit_times is not None and config.written_by_11,
         float_widening=_float_widening(config, query_schema),
         field_defaults=known_defaults(config, query_schema),
         schema_ids=query_schema.ids,
@@ -79,6 +79,15 @@ def build_read_context(
         # Log records are matched by key, so that a key of unknown text is refused before the first row.
         _ = context.key_columns
     return context
+
+
+def _filters_before_merge(config: TableConfig) -> bool:
+    """Whether Hudi filters base rows by commit time before merging, and not after it.
+
+    Hudi 1.x does, but 1.0 not in tables of version 6. From 1.1 on, the filter is given to the reader of Parquet log
+    blocks as well (``SparkFileFormatInternalRowReaderContext``).
+    """
+    return config.written_by_11 or config.table_version >= FIRST_VERSION_OF_1X
 
 
 def known_defaults(config: TableConfig, query_schema: QuerySchema) -> Defaults:

@@ -54,10 +54,10 @@ class ReadContext:
     JSON. ``log_memory_bytes`` limits the memory for log records of a slice; None is a quarter of the system's
     memory, shared by the slices that are read at the same time. ``commit_times`` are those of the rows that an
     incremental query returns, None for other queries; with ``filters_base_rows_before_merge``, base rows of other
-    commits are not merged, otherwise those of row groups without any of these. ``fields_spell_keys`` is whether record
-    keys are made of nothing but the values of the record key fields, as texts. ``skips_slices`` says whether indexes
-    may be used; ``bucket_count`` and ``bucket_fields`` are as in ``ReadOptions``, as are ``bootstrap_source`` and
-    ``blob_sources``.
+    commits are not merged, otherwise those of row groups without any of these; with ``filters_parquet_blocks``, nor are
+    Parquet log blocks without a row of these commits. ``fields_spell_keys`` is whether record keys are made of nothing
+    but the values of the record key fields, as texts. ``skips_slices`` says whether indexes may be used;
+    ``bucket_count`` and ``bucket_fields`` are as in ``ReadOptions``, as are ``bootstrap_source`` and ``blob_sources``.
 
     Part of a ``Split``. Its fields are for the readers of this package and may change with any release.
     """
@@ -80,6 +80,7 @@ class ReadContext:
     schema_history: str | None
     commit_times: frozenset[str] | None
     filters_base_rows_before_merge: bool
+    filters_parquet_blocks: bool
     fields_spell_keys: bool = False
     skips_slices: bool = True
     bucket_count: int | None = None

@@ -104,6 +104,8 @@ def test_an_empty_range_has_the_columns_of_the_table(two_commits: TableWriter) -
     ("version", "options", "expected"),
     [
         (6, DEFAULT_PAYLOAD, [("before0", "late"), ("earlier0", "late"), ("within1", "base")]),
+        (6, EVENT_TIME, [("before0", "late"), ("earlier0", "late"), ("within1", "base")]),
+        (8, EVENT_TIME, [("before0", "late"), ("earlier0", "late"), ("within0", "late"), ("within1", "base")]),
         (9, EVENT_TIME, [("before0", "late"), ("earlier0", "late"), ("within0", "late"), ("within1", "base")]),
     ],
 )
@@ -160,6 +162,19 @@ def test_older_rows_in_a_base_file_of_the_range_are_merged_only_by_releases_befo
     log(table, at(3), [row("a", 6, None)], base_instant=at(2))
     found = table.open().incremental(place(table, at(1)))
     assert values(found) == [expected, ("b", "b2")]
+
+
+def test_later_parquet_blocks_that_a_full_scan_passes_over_are_no_bounds_of_columns() -> None:
+    """A filter passes over a slice by the ranges of its columns, which a range that merges less does not know."""
+    table, filters = HudiTable.open(golden_table("d_cleaned_parquet_120")), [pc.field("ts") > 8, pc.field("ts") < 5]
+    after, *_, up_to, _ = (commit.completion_time or "" for commit in table.timeline.commits())
+    for row_filter in filters:
+        ranged, whole = table.incremental(after, up_to), table.snapshot()
+        expected = HudiTable.open(table.path)
+        rows = expected.incremental(after, up_to).to_table().filter(row_filter)
+        assert differences(rows, ranged.to_table(filter=row_filter)) == []
+        assert differences(expected.snapshot().to_table().filter(row_filter), whole.to_table(filter=row_filter)) == []
+        assert differences(rows, ranged.to_table(filter=row_filter)) == []
 
 
 @pytest.mark.parametrize("version", [6, 9])

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudi_bridge import HudiTable
 from hudi_bridge.config import QueryType, TableConfig, parse_table_config
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.polars import scan_dataset
@@ -27,6 +28,8 @@ from hudi_bridge.splits.partitions import list_partitions
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.timeline import Timeline
+from tests.compare import differences
+from tests.golden_cases import golden_table
 from tests.strength import examples
 from tests.table_writer import KEY_AND_VALUE, TableWriter, at, sorted_column
 from tests.timeline.timeline_files import record_type
@@ -57,6 +60,9 @@ def config(fields: str, version: int = 9, **stated: str) -> TableConfig:
 HIVE = {"hoodie__datasource__write__hive_style_partitioning": "true"}
 SLASHED = {"hoodie__datasource__write__slash__separated__date__partitioning": "true"}
 ENCODED = {"hoodie__datasource__write__partitionpath__urlencode": "true"}
+CUSTOM = {"hoodie__table__keygenerator__type": "CUSTOM"}
+DROPPED = {"hoodie__datasource__write__drop__partition__columns": "true"}
+BY_1X = {"hoodie__record__merge__mode": "EVENT_TIME_ORDERING"}
 
 
 def values(path: str, table: TableConfig) -> dict[str, Any] | None:
@@ -112,7 +118,13 @@ def values(path: str, table: TableConfig) -> dict[str, Any] | None:
         ("text=a/number=7", config("text,number", 9, **HIVE), {"text": "a", "number": 7}),
         ("a/b/7", config("text,number"), None),
         ("", config(""), {}),
-        ("2021010203", config("text:TIMESTAMP"), None),
+        ("2021010203", config("text:TIMESTAMP"), {}),
+        ("x=a/20210102", config("text:SIMPLE,number:TIMESTAMP", 9, **CUSTOM), {"text": "a"}),
+        ("20210102/7", config("day:TIMESTAMP,number:SIMPLE", 9, **CUSTOM), {"number": 7}),
+        ("x=a/20210102", config("text,number", 6, **CUSTOM), {}),
+        ("a/20210102", config("text,number", 6, **CUSTOM, **BY_1X), {}),
+        ("a/7", config("text,number", 9, **CUSTOM), {}),
+        ("a/7", config("text,number", hoodie__table__ordering__fields="x,number"), {"text": "a", "number": 7}),
     ],
 )
 def test_paths_tell_values(path: str, table: TableConfig, expected: dict[str, Any] | None) -> None:
@@ -124,8 +136,21 @@ def test_paths_tell_values(path: str, table: TableConfig, expected: dict[str, An
     [
         (config("text"), ("text",), ("text",)),
         (config("text", 6), (), ("text",)),
-        (config("text", 6, hoodie__datasource__write__drop__partition__columns="true"), ("text",), ("text",)),
+        (config("text", 6, **DROPPED), ("text",), ("text",)),
         (config("text:TIMESTAMP"), (), ()),
+        (config("text:TIMESTAMP", 9, **DROPPED), ("text",), ("text",)),
+        (config("text:SIMPLE,number:TIMESTAMP", 9, **CUSTOM), ("text",), ("text",)),
+        (config("text,number", 9, **CUSTOM), (), ()),
+        (config("text,number", 6, **CUSTOM, **BY_1X), (), ()),
+        (config("text,number", 6, **CUSTOM), (), ("text", "number")),
+        (config("text,number", hoodie__table__ordering__fields="x,number"), ("text",), ("text",)),
+        (config("text,number", 6, hoodie__table__precombine__field="number", **BY_1X), ("text",), ("text",)),
+        (config("text,number", 6, hoodie__table__precombine__field="number"), (), ("text", "number")),
+        (
+            config("text:TIMESTAMP,number:SIMPLE", 9, hoodie__table__ordering__fields="text,number", **CUSTOM),
+            ("number",),
+            ("number",),
+        ),
         (config("text", 6, hoodie__table__keygenerator__type="TIMESTAMP"), (), ("text",)),
         (config("o.a,text"), ("text",), ("text",)),
         (config("o.a,text", 6), (), ("text",)),
@@ -612,3 +637,28 @@ def test_a_partition_field_within_a_struct_is_read_from_the_files(tmp_path: Path
         ((field == "x") & (pc.field("value") == "v"), []),
     ):
         assert sorted_column(dataset.to_table(filter=row_filter), "id") == expected
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "o_custom_kinds_0150",
+        "o_custom_kinds_102",
+        "o_custom_kinds_120",
+        "o_custom_kinds_v6_by120",
+        "o_ordered_partition_120",
+    ],
+)
+@pytest.mark.parametrize("query_type", [QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED, QueryType.INCREMENTAL])
+def test_filters_on_values_that_paths_format_find_the_rows(case: str, query_type: QueryType) -> None:
+    table = HudiTable.open(golden_table(case))
+    dataset = {
+        QueryType.SNAPSHOT: table.snapshot,
+        QueryType.READ_OPTIMIZED: table.read_optimized,
+        QueryType.INCREMENTAL: lambda: table.incremental("earliest"),
+    }[query_type]()
+    rows = dataset.to_table()
+    for name in table.config.partition_fields:
+        for value in rows[name].unique():
+            row_filter = pc.field(name) == value
+            assert differences(rows.filter(row_filter), dataset.to_table(filter=row_filter)) == []

@@ -71,6 +71,7 @@ CONTEXTS = st.builds(
     schema_history=st.none() | TEXT,
     commit_times=st.none() | st.frozensets(INSTANTS, max_size=3),
     filters_base_rows_before_merge=st.booleans(),
+    filters_parquet_blocks=st.booleans(),
 )
 
 

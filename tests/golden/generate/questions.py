@@ -30,7 +30,8 @@ class Question:
 class Questions:
     """The queries besides the snapshot; a case may change them.
 
-    ``time_travels`` and ``ranges`` limit the number of each. A filter is a list of ``[column, operator, value]``, or a
+    ``time_travels`` and ``ranges`` limit the number of each. With ``begins_later``, ranges begin a millisecond after an
+    instant: Hudi 1.0 includes the begin. A filter is a list of ``[column, operator, value]``, or a
     mapping with the condition in Spark's SQL (``where``), as an Arrow expression (``expression``) and in DuckDB's SQL.
     """
 
@@ -38,6 +39,7 @@ class Questions:
     ranges: int = 4
     read_optimized: bool = True
     incremental: bool = True
+    begins_later: bool = False
     filters: list[Sequence[Any] | Mapping[str, str]] = field(default_factory=list)
 
     def ask_filtered(self, where: str, expression: str, duckdb: str | None = None) -> None:
@@ -66,7 +68,8 @@ class Questions:
         for instant in self._time_travels(done):
             yield Question(kind="time_travel", options={AS_OF: instant.requested}, stem=f"as_of_{instant.requested}")
         times = sorted(_time_of_change(one, version) for one in done)
-        for index, (begin, end) in enumerate(self._ranges(times) if self.incremental else []):
+        for index, (after, end) in enumerate(self._ranges(times) if self.incremental else []):
+            begin = str(int(after) + 1) if self.begins_later and int(after) else after
             options = {QUERY_TYPE: "incremental", BEGIN: begin} | ({END: end} if end else {})
             yield Question(kind="incremental", options=options | {FORMAT: "latest_state"}, stem=f"inc_{index}")
             if has_changes:

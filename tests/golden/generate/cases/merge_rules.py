@@ -277,9 +277,14 @@ def b_stored_ordering(w: Writer, *, ordering: str, payload: str = "DefaultHoodie
     "0.15.0",
     "incremental: late log records of base rows, in and beside files with rows of the range",
 )
-def b_row_groups(w: Writer) -> None:
+@case("b_late_rows_102", "1.0.2", "incremental: late log records of base rows from before the range", inserts=False)
+@case("b_late_rows_v6_by102", "1.0.2", "the same in table version 6", inserts=False, version=6)
+@case("b_late_rows_120", "1.2.0", "incremental: late log records of base rows from before the range", inserts=False)
+def b_row_groups(w: Writer, *, inserts: bool = True, version: int | None = None) -> None:
     """A compacted base file with rows of several commits, and one of which all are from before most ranges."""
     w.options |= {PAYLOAD: PAYLOADS + "DefaultHoodieRecordPayload", "hoodie.payload.ordering.field": "ts"}
+    w.use_table_version(version)
+    w.questions.begins_later = w.release[:2] == (1, 0)
 
     def write(*rows: tuple[int, str, int, str], compacts: bool = False) -> None:
         frame = [(f"k{key}", part, ts, text) for key, part, ts, text in rows]
@@ -289,7 +294,9 @@ def b_row_groups(w: Writer) -> None:
 
     write((0, "p", 1, "b"), (1, "p", 1, "b"), (2, "q", 5, "b"), (3, "q", 5, "b"))
     write((0, "p", 2, "u"), (2, "q", 0, "late"), compacts=True)
-    write((1, "p", 0, "late"), (3, "q", 1, "late"), (4, "p", 1, "ins"))
+    # An insert goes into a small base file, which is then written anew, with the updates.
+    late = ((1, "p", 0, "late"), (3, "q", 1, "late"))
+    write(*late, *(((4, "p", 1, "ins"),) if inserts else ()))
 
 
 @case(

@@ -1,8 +1,15 @@
 """K, o: key generators, odd partition values and keys, types of partition columns."""
 
-from tests.golden.generate.options import HIVE_STYLE, KEY_GENERATOR, KEY_GENERATORS, PARTITION_PATH, URL_ENCODED
+from tests.golden.generate.options import (
+    HIVE_STYLE,
+    KEY_GENERATOR,
+    KEY_GENERATORS,
+    ORDERING,
+    PARTITION_PATH,
+    URL_ENCODED,
+)
 from tests.golden.generate.registry import case
-from tests.golden.generate.writer import Writer, with_columns
+from tests.golden.generate.writer import Writer, key_number, with_columns
 
 ODD_PARTITIONS = (
     *("a b", "ü中文", "100%", "x=y", "p+q", "it's", 'dq"dq', "a/b", "a:b", "#h?&", "v" * 120, "~.", "{}[]", "tab\tx"),
@@ -31,6 +38,43 @@ def o_custom(w: Writer) -> None:
     w.write(with_columns(w.rows(range(0, 36, 2), 2, "u"), moment))
     w.write(with_columns(w.rows(range(0, 30, 5), 3, "d"), moment), "delete")
     w.questions.ask_filtered("part = 'a'", "pc.field('part') == 'a'", "part = 'a'")
+
+
+@case("o_custom_kinds_0150", "0.15.0", "CustomKeyGenerator, time as a number; a value that the path spells otherwise")
+@case("o_custom_kinds_102", "1.0.2", "the same: a column of the path, and one of the files that stays a number")
+@case("o_custom_kinds_120", "1.2.0", "the same: a column of the path, and one of the files that stays a number")
+@case(
+    "o_custom_kinds_v6_by120",
+    "1.2.0",
+    "the same in table version 6, which does not tell the kinds of fields",
+    version=6,
+)
+def o_custom_kinds(w: Writer, *, version: int | None = None) -> None:
+    w.without_metadata_table()
+    w.use_table_version(version)
+    w.options |= {
+        KEY_GENERATOR: KEY_GENERATORS + "CustomKeyGenerator",
+        PARTITION_PATH: "part:SIMPLE,at:TIMESTAMP",
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyyMMdd",
+        "hoodie.keygen.timebased.timezone": "UTC",
+    }
+    w.questions.time_travels = w.questions.ranges = 1
+    w.questions.begins_later = w.release[:2] == (1, 0)
+    # Of a level of a path, Hudi 1.x takes what follows the equals sign.
+    columns = {"part": "concat('x=', part)", "at": f"1707004800002L + 86400000L * ({key_number()} % 2)"}
+    w.write(with_columns(w.rows(range(12), 1, "base"), columns), "bulk_insert")
+    w.write(with_columns(w.rows(range(0, 14, 3), 2, "u"), columns))
+
+
+@case("o_ordered_partition_120", "1.2.0", "a partition column that orders records, too")
+def o_ordered(w: Writer) -> None:
+    w.without_metadata_table()
+    w.options |= {PARTITION_PATH: "part,qty", ORDERING: "part"}
+    w.questions.time_travels = w.questions.ranges = 1
+    columns = {"part": "concat('x=', part)", "qty": f"{key_number()} % 2"}
+    w.write(with_columns(w.rows(range(12), 1, "base"), columns), "bulk_insert")
+    w.write(with_columns(w.rows(range(0, 14, 3), 2, "u"), columns))
 
 
 @case("o_odd_enc_hive_120", "1.2.0", "odd partition values and keys, url-encoded, hive style")

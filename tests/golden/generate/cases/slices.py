@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from tests.golden.generate.cases.log_formats import write_base
 from tests.golden.generate.options import (
+    BLOCK_FORMAT,
     CLUSTER,
     COMPACT,
     INDEX,
@@ -113,6 +114,16 @@ def d_log_compaction(w: Writer) -> None:
     w.upsert(range(0, 40, 9), 9, "u5")
 
 
+@case("d_log_compaction_alone_0150", "0.15.0", "log compaction; a range without the log files that it compacts")
+@case("d_log_compaction_alone_102", "1.0.2", "log compaction; a range without the log files that it compacts")
+@case("d_log_compaction_alone_120", "1.2.0", "log compaction; a range without the log files that it compacts")
+def d_log_compaction_alone(w: Writer) -> None:
+    w.questions.begins_later = w.release[:2] == (1, 0)
+    write_base(w)
+    w.upsert(range(0, 40, 2), 2, "u1")
+    w.upsert(range(0, 40, 3), 3, "u2", options=LOG_COMPACT)
+
+
 @case(
     "d_insert_overwrite_0150",
     "0.15.0",
@@ -173,8 +184,15 @@ def d_clustering(w: Writer, *, pending: bool = False) -> None:
 
 @case("d_cleaned_0150", "0.15.0", "compaction then clean: older slices removed")
 @case("d_cleaned_120", "1.2.0", "compaction then clean: older slices removed")
-def d_cleaned(w: Writer) -> None:
+@case(
+    "d_cleaned_parquet_120",
+    "1.2.0",
+    "the same with Parquet log blocks: full scans pass over those of later commits",
+    block_format="parquet",
+)
+def d_cleaned(w: Writer, *, block_format: str | None = None) -> None:
     w.options |= {
+        BLOCK_FORMAT: block_format,
         "hoodie.clean.automatic": "true",
         "hoodie.cleaner.commits.retained": 1,
         "hoodie.clean.async": "false",
