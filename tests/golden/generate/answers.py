@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.golden.generate.questions import NOT_OF_THE_READER, Question
+from tests.golden.generate.questions import COLUMNS, NOT_OF_THE_READER, Question
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,6 +43,9 @@ class Reader:
             rows = self._rows(options)
         if kind == "snapshot_filtered":
             rows = rows.where(_condition(options))
+        if kind == "snapshot_columns":
+            names = (".".join(f"`{name}`" for name in path) for path in options[COLUMNS])
+            rows = rows.selectExpr(*(f"{name} as x{index}" for index, name in enumerate(names)))
         if not rows.columns:
             # A table without a commit has no columns, and Spark writes no file without any.
             assert rows.count() == 0

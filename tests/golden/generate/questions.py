@@ -11,8 +11,10 @@ AS_OF = "as.of.instant"
 BEGIN = "hoodie.datasource.read.begin.instanttime"
 END = "hoodie.datasource.read.end.instanttime"
 FORMAT = "hoodie.datasource.query.incremental.format"
-NOT_OF_THE_READER = ("filter", "where", "expression", "duckdb")
-"""Options that describe a filter for several engines; all others are options of Hudi's data source."""
+COLUMNS = "columns"
+"""The columns of a projection, each as the names that lead to it: those of a struct and of its field, for example."""
+NOT_OF_THE_READER = ("filter", "where", "expression", "duckdb", COLUMNS)
+"""Options that describe a filter or a projection for several engines; all others are options of Hudi's data source."""
 
 _ALL = 6
 

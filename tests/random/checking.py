@@ -1,0 +1,265 @@
+"""Compares Hudi Bridge's answers with Hudi's, for the folder of a random table."""
+
+import datetime as dt
+import json
+import pickle
+import random
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge import HudiTable, InstantNotReadableError, UnsupportedTableError, open_reader
+from hudi_bridge.connectors.duckdb import attach
+from hudi_bridge.options import READ_AS_RELEASE_KEY
+from tests.compare import differences
+from tests.golden.generate.document import load
+from tests.golden.generate.questions import AS_OF, BEGIN, COLUMNS, END
+from tests.golden.generate.releases import number
+from tests.random.asking import answer_of
+from tests.random.draw import Draw, read_draw
+
+EQUAL, DIFFERENT, ERROR = "equal", "different", "error"
+BOTH_REFUSE, HUDI_FAILS = "both refuse", "Hudi fails"
+FAULTS = (DIFFERENT, ERROR)
+"""The outcomes that are faults of Hudi Bridge, unless the difference is known."""
+
+ARROW, NO_INDEXES, DUCKDB, SPLITS = "arrow", "arrow, no indexes", "duckdb", "pickled splits"
+INDEXES_OFF = {"hoodie.metadata.enable": "false", "hoodie.enable.data.skipping": "false"}
+READER_OPTIONS = (
+    "hoodie.payload.delete.field",
+    "hoodie.payload.delete.marker",
+    "hoodie.datasource.write.record.merger.impls",
+)
+KEYS_ASKED_FOR = 5
+
+_EXPRESSION_NAMES = {"pa": pa, "pc": pc, "dt": dt, "Decimal": Decimal}
+_MOST_OF_A_MESSAGE = 1500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How one answer came out; ``query`` is the number of the question, None for answers to none of them.
+
+    ``reason`` says why a difference is no fault, if it is a known one.
+    """
+
+    kind: str
+    way: str
+    query: int | None
+    status: str
+    detail: str = ""
+    reason: str | None = None
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether Hudi Bridge is wrong."""
+        return self.status in FAULTS and self.reason is None
+
+    @property
+    def signature(self) -> tuple[str, str, str]:
+        """What stays the same while a table is minimised."""
+        return self.kind, self.way, self.status
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A random table with Hudi's answers."""
+
+    folder: Path
+    document: Mapping[str, Any]
+    table: Draw
+
+    @property
+    def path(self) -> str:
+        """The folder of the table itself."""
+        return str(self.folder / "table")
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options that the table is opened with."""
+        options = {name: value for name, value in self.document["reader_options"].items() if name in READER_OPTIONS}
+        began, ends = number(self.table.first_release), number(self.table.release)
+        if began < (1, 0) <= ends and self.document["table_version"] == 6:
+            # The properties are those of 0.x.
+            options[READ_AS_RELEASE_KEY] = self.table.release.rpartition(".")[0]
+        return options
+
+    @property
+    def snapshot(self) -> pa.Table | None:
+        """Hudi's rows."""
+        return self.answer(0)
+
+    def answer(self, index: int) -> pa.Table | None:
+        """Hudi's answer to a question."""
+        return answer_of(self.folder, self.document["queries"][index])
+
+    def opened(self, more: Mapping[str, str] | None = None) -> HudiTable:
+        """The table as Hudi Bridge reads it, opened anew."""
+        return HudiTable.open(self.path, options={**self.options, **(more or {})})
+
+
+def read_case(folder: Path) -> Case:
+    """The table in a folder."""
+    document = load(folder)
+    return Case(folder, document, read_draw(document["drawn"]))
+
+
+def rows_of(table: HudiTable, kind: str, options: Mapping[str, Any]) -> pa.Table:
+    """Hudi Bridge's answer to a question."""
+    match kind:
+        case "snapshot":
+            return table.snapshot().to_table()
+        case "snapshot_filtered":
+            return table.snapshot().to_table(filter=eval(options["expression"], _EXPRESSION_NAMES))
+        case "snapshot_columns":
+            columns = {f"x{index}": pc.field(*path) for index, path in enumerate(options[COLUMNS])}
+            return table.snapshot().to_table(columns=columns)
+        case "read_optimized":
+            return table.read_optimized().to_table()
+        case "time_travel":
+            return table.snapshot(as_of=options[AS_OF]).to_table()
+        case "incremental":
+            return table.incremental(options[BEGIN], options.get(END)).to_table()
+    assert kind == "cdc", kind
+    return table.changes(options[BEGIN], options.get(END), format="cdc").to_table()
+
+
+def duckdb_rows(table: HudiTable, where: str) -> pa.Table:
+    """The rows that pass a condition, through DuckDB."""
+    with duckdb.connect() as connection:
+        connection.execute("SET timezone = 'UTC'")
+        attach(connection, table, name="t")
+        rows: pa.Table = connection.sql(f"SELECT * FROM t WHERE {where}").to_arrow_table()
+        return rows
+
+
+def filtered(rows: pa.Table, where: str) -> pa.Table:
+    """The rows of a table in memory that pass a condition."""
+    with duckdb.connect() as connection:
+        connection.execute("SET timezone = 'UTC'")
+        connection.register("t", rows)
+        found: pa.Table = connection.sql(f"SELECT * FROM t WHERE {where}").to_arrow_table()
+        return found
+
+
+def rows_through_splits(table: HudiTable) -> pa.Table:
+    """The snapshot as workers read it, from pickled splits."""
+    dataset = table.snapshot()
+    parts = [open_reader(pickle.loads(pickle.dumps(split))).to_table() for split in dataset.splits()]
+    return pa.concat_tables(parts) if parts else dataset.schema.empty_table()
+
+
+def check(case: Case) -> list[Outcome]:
+    """Compares all answers, through Arrow and DuckDB, with and without indexes."""
+    outcomes: list[Outcome] = []
+    for index, query in enumerate(case.document["queries"]):
+        outcomes += _answers_to(case, index, query)
+    snapshot = case.snapshot
+    if snapshot is not None and snapshot.num_rows:
+        outcomes += _look_ups(case, snapshot)
+        outcomes.append(_compared(case, "snapshot", SPLITS, 0, lambda: rows_through_splits(case.opened())))
+        outcomes.append(_compared(case, "snapshot", DUCKDB, 0, lambda: duckdb_rows(case.opened(), "true")))
+    outcomes += _doctor(case)
+    return outcomes
+
+
+def _answers_to(case: Case, index: int, query: Mapping[str, Any]) -> Iterator[Outcome]:
+    kind, options = query["kind"], query["options"]
+    yield _compared(case, kind, ARROW, index, lambda: rows_of(case.opened(), kind, options))
+    if case.table.has_metadata and kind in ("snapshot", "snapshot_filtered", "read_optimized"):
+        yield _compared(case, kind, NO_INDEXES, index, lambda: rows_of(case.opened(INDEXES_OFF), kind, options))
+    if kind == "snapshot_filtered":
+        yield _compared(case, kind, DUCKDB, index, lambda: duckdb_rows(case.opened(), options["duckdb"]))
+
+
+def _look_ups(case: Case, snapshot: pa.Table) -> Iterator[Outcome]:
+    """Look-ups of some keys, and of one that is not there, by each index."""
+    keys = snapshot["_hoodie_record_key"] if "_hoodie_record_key" in snapshot.column_names else None
+    if keys is None or keys.null_count:
+        return
+    distinct = sorted({str(key) for key in keys.to_pylist()})
+    chosen = random.Random(case.table.name).sample(distinct, min(len(distinct), KEYS_ASKED_FOR))
+    expected = snapshot.filter(pc.is_in(keys, pa.array(chosen, pa.string())))
+    absent = "id:absent,k2:1" if case.table.key == "composite" else "absent"
+    bucket = {name: value for name, value in case.table.options.items() if "bucket" in name or "index.type" in name}
+    ways: dict[str, Mapping[str, str]] = {ARROW: {}, NO_INDEXES: INDEXES_OFF}
+    if case.table.index == "BUCKET":
+        ways["arrow, buckets"] = bucket
+    for way, options in ways.items():
+        yield _outcome("look-up", way, None, expected, partial(_look_up, case, options, [*chosen, absent]))
+
+
+def _look_up(case: Case, options: Mapping[str, str], keys: list[str]) -> pa.Table:
+    return case.opened(options).get(keys)
+
+
+def _compared(case: Case, kind: str, way: str, index: int, read: Callable[[], pa.Table]) -> Outcome:
+    expected, query = case.answer(index), case.document["queries"][index]
+    transform = parsed_images if kind == "cdc" else None
+    return _outcome(kind, way, index, expected, read, transform, query.get("oracle_error"))
+
+
+def _outcome(
+    kind: str,
+    way: str,
+    index: int | None,
+    expected: pa.Table | None,
+    read: Callable[[], pa.Table],
+    transform: Callable[[pa.Table], pa.Table] | None = None,
+    error_of_hudi: str | None = None,
+) -> Outcome:
+    """Reads, and compares with what is expected; None stands for an answer that Hudi failed to give."""
+    try:
+        rows = read()
+    except Exception as error:  # noqa: BLE001 - an error of any kind is an outcome
+        text = f"{type(error).__name__}: {error}"[:_MOST_OF_A_MESSAGE]
+        is_named = isinstance(error, (InstantNotReadableError, UnsupportedTableError))
+        if not is_named:
+            text += "\n" + traceback.format_exc()[-_MOST_OF_A_MESSAGE:]
+        status = BOTH_REFUSE if expected is None and is_named else ERROR
+        return Outcome(kind=kind, way=way, query=index, status=status, detail=text)
+    if expected is None:
+        detail = f"{rows.num_rows} rows; Hudi: {error_of_hudi}"
+        return Outcome(kind=kind, way=way, query=index, status=HUDI_FAILS, detail=detail)
+    if transform is not None:
+        expected, rows = transform(expected), transform(rows)
+    lines = differences(expected, rows)
+    detail = " / ".join(lines)[:_MOST_OF_A_MESSAGE]
+    return Outcome(kind=kind, way=way, query=index, status=DIFFERENT if lines else EQUAL, detail=detail)
+
+
+def parsed_images(changes: pa.Table) -> pa.Table:
+    """Changes with images in one form of JSON: 0.15 has fields in another order, and names those that are null."""
+
+    def one_form(text: str | None) -> str | None:
+        fields = json.loads(text or "null")
+        if fields is None:
+            return None
+        return json.dumps({name: value for name, value in fields.items() if value is not None}, sort_keys=True)
+
+    for name in ("before", "after"):
+        images = pa.array([one_form(text) for text in changes[name].to_pylist()], pa.string())
+        changes = changes.set_column(changes.column_names.index(name), name, images)
+    return changes
+
+
+def _doctor(case: Case) -> Iterator[Outcome]:
+    """What the doctor finds wrong with a table that real Hudi has written, where Hudi reads it."""
+    try:
+        report = case.opened().doctor(deep=True)
+    except Exception as error:  # noqa: BLE001 - as above
+        yield Outcome(kind="doctor", way="doctor", query=None, status=ERROR, detail=f"{type(error).__name__}: {error}")
+        return
+    for finding in report.findings:
+        severity = str(finding.severity)
+        if severity in ("error", "warning"):
+            status = ERROR if severity == "error" and case.snapshot is not None else f"doctor {severity}"
+            yield Outcome(kind="doctor", way=finding.check, query=None, status=status, detail=str(finding)[:500])

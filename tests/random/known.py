@@ -1,0 +1,113 @@
+"""Differences from Hudi that are no faults: each with the reason, and how it is recognized.
+
+What users have to know of them is in docs/compatibility.md. A difference that is not in this list fails the run: it
+becomes a golden table once it is mended, or an entry here if Hudi is wrong.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tests.compare import differences
+from tests.golden.generate.questions import COLUMNS
+from tests.golden.generate.releases import number
+from tests.random.checking import DIFFERENT, Case, Outcome, filtered, rows_of
+from tests.random.draw import NON_BLOCKING
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDifference:
+    """Why a difference is no fault of Hudi Bridge, and whether an outcome is one."""
+
+    reason: str
+    applies: Callable[[Case, Outcome], bool]
+
+
+def _contradicts_its_snapshot(case: Case, outcome: Outcome) -> bool:
+    """Whether Hudi's answer to a filter or a projection differs from its own snapshot, and ours does not."""
+    if outcome.query is None or outcome.kind not in ("snapshot_filtered", "snapshot_columns"):
+        return False
+    snapshot, query = case.snapshot, case.document["queries"][outcome.query]
+    if snapshot is None:
+        return False
+    if outcome.kind == "snapshot_filtered":
+        expected = filtered(snapshot, query["options"]["duckdb"])
+    else:
+        expected = _projected(snapshot, query["options"][COLUMNS])
+    return differences(expected, rows_of(case.opened(), outcome.kind, query["options"])) == []
+
+
+def _projected(rows: pa.Table, paths: Iterable[list[str]]) -> pa.Table:
+    columns = {}
+    for index, (name, *fields) in enumerate(paths):
+        column = rows[name].combine_chunks()
+        for field in fields:
+            column = pc.struct_field(column, [field])
+        columns[f"x{index}"] = column
+    return pa.table(columns)
+
+
+def _differs_in_nulls_of_partitions(case: Case, outcome: Outcome) -> bool:
+    """Whether all that differs are partition columns, which are null in Hudi's answer alone."""
+    if outcome.query is None or outcome.status != DIFFERENT:
+        return False
+    query = case.document["queries"][outcome.query]
+    expected = case.answer(outcome.query)
+    if expected is None or outcome.kind == "cdc":
+        return False
+    names = [name for name in case.table.partition_fields if name in expected.column_names]
+    has_nulls = any(expected[name].null_count for name in names)
+    rows = rows_of(case.opened(), outcome.kind, query["options"])
+    if not has_nulls or any(name not in rows.column_names for name in names):
+        return False
+    return differences(expected.drop_columns(names), rows.drop_columns(names)) == []
+
+
+def _is_of(case: Case, *release: int) -> bool:
+    return number(case.table.release)[: len(release)] == release
+
+
+def _has_pending_compaction(case: Case) -> bool:
+    return any(
+        instant["action"] == "compaction" and instant["state"] != "completed" for instant in case.document["instants"]
+    )
+
+
+KNOWN = (
+    KnownDifference(
+        "a filter or a projection of Hudi contradicts its own snapshot; ours is what the snapshot has",
+        _contradicts_its_snapshot,
+    ),
+    KnownDifference(
+        "Hudi 1.0 has null partition columns in slices with logs of a timestamp-based key generator",
+        lambda case, outcome: (
+            _is_of(case, 1, 0)
+            and case.table.partition in ("timestamp", "custom")
+            and _differs_in_nulls_of_partitions(case, outcome)
+        ),
+    ),
+    KnownDifference(
+        "Hudi leaves the rows of a slow writer out until the compaction that was planned beside it has run",
+        lambda case, outcome: (
+            case.table.concurrency == NON_BLOCKING
+            and _has_pending_compaction(case)
+            and outcome.kind in ("incremental", "time_travel")
+        ),
+    ),
+)
+"""What is documented or Hudi's own contradiction, the first that applies is the reason."""
+
+
+def with_reasons(case: Case, outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """The outcomes, known differences with their reasons."""
+    return [_with_reason(case, outcome) if outcome.is_fault else outcome for outcome in outcomes]
+
+
+def _with_reason(case: Case, outcome: Outcome) -> Outcome:
+    for known in KNOWN:
+        if outcome.status == DIFFERENT and known.applies(case, outcome):
+            return dataclasses.replace(outcome, reason=known.reason)
+    return outcome

@@ -1,0 +1,271 @@
+"""What needs no Spark: draws are sound, conditions mean the same in all languages, differences are seen."""
+
+import dataclasses
+import datetime as dt
+import json
+import math
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from tests.compare import differences
+from tests.golden.generate.timeline import Instant
+from tests.golden_cases import golden_case
+from tests.random import row_steps, table_steps
+from tests.random.asking import Questions, later
+from tests.random.checking import DIFFERENT, EQUAL, ERROR, Case, Outcome, check, filtered, parsed_images
+from tests.random.conditions import condition, leaves, literal, projection
+from tests.random.draw import Draw, read_draw
+from tests.random.drawing import RELEASES, draw
+from tests.random.kinds import COLUMN_TYPES, ORDERING_TYPES, arrow_type, ordering_value, sql_literal, value
+from tests.random.known import KNOWN, with_reasons
+from tests.random.rows import RowSource
+from tests.random.run import Summary
+from tests.random.writing import FUNCTIONS
+
+SEEDS = range(120)
+STEP_MODULES = (row_steps, table_steps)
+DRAWN_AT_LEAST = (
+    "merging AWSDmsAvroPayload",
+    "merging FirstValueAvroPayload",
+    "merging debezium.MySqlDebeziumAvroPayload",
+    "merging debezium.PostgresDebeziumAvroPayload",
+    "metadata secondary index",
+    "metadata expression index",
+    "metadata bloom filters",
+    "partition three",
+    "index CONSISTENT",
+    "concurrency NON_BLOCKING_CONCURRENCY_CONTROL",
+    "service log compaction",
+    "drops_partition_columns",
+)
+
+
+def table_with(**facts: Any) -> Draw:
+    return dataclasses.replace(draw("1.2.0", 1), **facts)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_seed_draws_the_same_table_again_and_from_json(release: str) -> None:
+    for seed in SEEDS:
+        table = draw(release, seed)
+        assert draw(release, seed) == table
+        assert read_draw(json.loads(json.dumps(table.as_json()))) == table
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_tables_are_sound(release: str) -> None:
+    for seed in SEEDS:
+        table = draw(release, seed)
+        names = [name for name, _ in table.columns]
+        assert len(set(names)) == len(names)
+        assert {*table.key_fields, *table.partition_fields, *(name for name, _ in table.ordering)} <= set(names)
+        assert {step.name for step in table.steps} <= set(FUNCTIONS)
+        assert [step.number for step in table.steps] == list(range(len(table.steps)))
+        assert {step.release for step in table.steps} == {table.first_release, table.release}
+        assert "None" not in table.options.values()
+
+
+def test_all_is_drawn() -> None:
+    features = Counter(
+        feature for release in RELEASES for seed in range(400) for feature in draw(release, seed).features()
+    )
+    assert {feature: features[feature] for feature in DRAWN_AT_LEAST if features[feature] < 10} == {}
+    assert sum(count for feature, count in features.items() if feature.startswith("1.2.0 from 0.15.0")) >= 10
+
+
+def test_every_step_can_be_drawn() -> None:
+    names = {step.name for release in RELEASES for seed in range(400) for step in draw(release, seed).steps}
+    assert names == set(FUNCTIONS)
+
+
+def test_a_step_left_out_leaves_the_others_as_they_are() -> None:
+    table = draw("1.2.0", 3)
+    assert [step.number for step in table.with_steps([0, 2]).steps] == [0, 2]
+    assert table.with_steps([0, 2]).steps[1] is table.steps[2]
+
+
+@pytest.mark.parametrize("kind", [*COLUMN_TYPES, *ORDERING_TYPES])
+def test_values_are_of_their_type(kind: str) -> None:
+    chance = Random(kind)
+    values = pa.array([value(chance, arrow_type(kind)) for _ in range(300)], arrow_type(kind))
+    assert 0 < values.null_count < 100
+    if not pa.types.is_nested(values.type):
+        assert len(values.unique()) > 2
+
+
+@pytest.mark.parametrize("kind", ORDERING_TYPES)
+def test_ordering_values_order_as_their_levels(kind: str) -> None:
+    values = [ordering_value(kind, level) for level in range(1, 200, 7)]
+    assert sorted(values) == values
+    assert pa.array(values, arrow_type(kind)).null_count == 0
+    assert ordering_value(kind, None) is None
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_rows_have_the_columns_of_the_table(release: str) -> None:
+    for seed in SEEDS:
+        rows = RowSource(draw(release, seed))
+        batch = rows.batch(Random(seed), rows.new_keys(12), deleted=0.5)
+        for name, kind in rows.columns:
+            assert len(pa.array([row[name] for row in batch], arrow_type(kind))) == 12
+        keys = {tuple(row[name] for name in rows.table.key_fields) for row in batch}
+        assert len(keys) == 12
+
+
+def test_literals_of_sql() -> None:
+    assert [sql_literal(item) for item in (None, True, "it's \\", 1.5, dt.date(2024, 2, 3), Decimal("1.50"), 7)] == [
+        *("null", "true", "'it\\'s \\\\'", "'1.5'", "date'2024-02-03'", "1.50", "7")
+    ]
+    assert sql_literal(math.inf) == "'Infinity'"
+    assert sql_literal(math.nan) == "'NaN'"
+    assert sql_literal(dt.datetime(2024, 2, 3, 4, 5)) == "timestamp'2024-02-03 04:05:00'"
+
+
+def random_rows(seed: int) -> pa.Table:
+    chance = Random(seed)
+    columns = {
+        kind: pa.array([value(chance, arrow_type(kind)) for _ in range(40)], arrow_type(kind)) for kind in COLUMN_TYPES
+    }
+    return pa.table({f"c{index}": column for index, column in enumerate(columns.values())})
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_conditions_mean_the_same_in_arrow_and_duckdb(seed: int) -> None:
+    rows, chance = random_rows(seed), Random(seed)
+    table = table_with(key_fields=["c0"], partition_fields=["c1"], partition="text")
+    names = {"pa": pa, "pc": pc, "dt": dt, "Decimal": Decimal}
+    for _ in range(8):
+        chosen = condition(chance, rows, table)
+        if chosen is not None:
+            expected = rows.filter(eval(chosen.expression, names))
+            assert differences(expected, filtered(rows, chosen.duckdb)) == [], chosen
+
+
+def test_values_that_languages_spell_otherwise_have_no_literal() -> None:
+    assert literal("tab\t", pa.string()) is None
+    assert literal(math.nan, pa.float64()) is None
+    assert literal(-(2**63), pa.int64()) is None
+
+
+def test_projections_are_of_columns_and_fields() -> None:
+    rows = random_rows(1)
+    paths = {path for path, _ in leaves(rows.schema)} | {(name,) for name in rows.column_names}
+    drawn = {path for seed in range(50) for path in projection(Random(seed), rows)}
+    assert drawn <= paths
+    assert {len(path) for path in drawn} == {1, 2}
+
+
+def test_a_time_later_than_an_instant() -> None:
+    assert later("20261126235959999") == "20261127000000000"
+    assert later("20261126235959") == "20261126235959001"
+
+
+def test_questions_are_about_what_has_completed() -> None:
+    done = [
+        Instant(
+            requested=f"2026112623595900{n}", completed=f"2026112623595901{n}", action="deltacommit", state="completed"
+        )
+        for n in range(4)
+    ]
+    pending = Instant(requested="20261126235959009", completed=None, action="compaction", state="requested")
+    table = table_with(has_meta_fields=True, cdc="op_key_only")
+    questions = list(Questions(table, [*done, pending], 9, []).about_instants())
+    kinds = Counter(question.kind for question in questions)
+    assert {*kinds} == {"snapshot", "read_optimized", "time_travel", "incremental", "cdc"}
+    assert kinds["incremental"] == kinds["cdc"]
+    assert not any(pending.requested in question.options.values() for question in questions)
+
+
+def a_case(folder: Path, golden: str, **facts: Any) -> Case:
+    """A golden table as a random one."""
+    document = json.loads((golden_case(golden) / "case.json").read_text())
+    kinds = ("snapshot", "read_optimized", "time_travel", "incremental", "snapshot_filtered")
+    document["queries"] = [query for query in document["queries"] if query["kind"] in kinds and query["expected"]]
+    for name in ("table", "expected"):
+        (folder / name).symlink_to(golden_case(golden) / name)
+    plain: dict[str, Any] = {
+        "key_fields": ["id"],
+        "partition_fields": ["part"],
+        "has_metadata": True,
+        "begins_in": None,
+    }
+    return Case(folder, document, table_with(**plain, **facts))
+
+
+def test_a_table_that_is_read_as_hudi_reads_it_has_no_faults(tmp_path: Path) -> None:
+    outcomes = check(a_case(tmp_path, "a_story_v9_120"))
+    assert [outcome for outcome in outcomes if outcome.is_fault] == []
+    ways = Counter(outcome.way for outcome in outcomes if outcome.status == EQUAL)
+    assert {"arrow", "arrow, no indexes", "duckdb", "pickled splits"} <= set(ways)
+    assert {outcome.kind for outcome in outcomes} >= {
+        "snapshot",
+        "read_optimized",
+        "time_travel",
+        "incremental",
+        "look-up",
+    }
+
+
+def test_other_rows_and_errors_are_faults(tmp_path: Path) -> None:
+    case = a_case(tmp_path, "a_story_v9_120")
+    query = case.document["queries"][0]
+    rows = pq.read_table(tmp_path / query["expected"])
+    (tmp_path / "expected").unlink()
+    (tmp_path / "expected").mkdir()
+    case.document["queries"][:] = [query, {**query, "kind": "time_travel", "options": {"as.of.instant": "no time"}}]
+    pq.write_table(rows.slice(1), tmp_path / query["expected"])
+    statuses = {
+        (outcome.kind, outcome.way): outcome.status for outcome in with_reasons(case, check(case)) if outcome.is_fault
+    }
+    assert statuses["snapshot", "arrow"] == DIFFERENT
+    assert statuses["time_travel", "arrow"] == ERROR
+
+
+def test_a_filter_that_contradicts_hudis_snapshot_is_known(tmp_path: Path) -> None:
+    case = a_case(tmp_path, "a_story_v9_120")
+    snapshot = case.document["queries"][0]
+    rows = pq.read_table(tmp_path / snapshot["expected"])
+    (tmp_path / "expected").unlink()
+    (tmp_path / "expected").mkdir()
+    options = {"where": "qty > 0", "expression": "pc.field('qty') > 0", "duckdb": "qty > 0"}
+    wrong = {"kind": "snapshot_filtered", "options": options, "expected": "expected/wrong.parquet"}
+    case.document["queries"][:] = [snapshot, wrong]
+    pq.write_table(rows, tmp_path / snapshot["expected"])
+    pq.write_table(rows.filter(pc.field("qty") > 0).slice(1), tmp_path / "expected" / "wrong.parquet")
+    outcomes = [outcome for outcome in with_reasons(case, check(case)) if outcome.status == DIFFERENT]
+    assert {outcome.reason for outcome in outcomes} == {KNOWN[0].reason}
+    assert len(outcomes) == 3
+
+
+def test_images_are_compared_whatever_their_json() -> None:
+    one = pa.table(
+        {"op": ["u"], "before": ['{"a": 1, "b": null}'], "after": [None]},
+        schema=pa.schema([("op", pa.string()), ("before", pa.string()), ("after", pa.string())]),
+    )
+    other = one.set_column(1, "before", pa.array(['{"a":1}']))
+    assert differences(parsed_images(one), parsed_images(other)) == []
+
+
+def test_counts_of_a_run() -> None:
+    table = table_with()
+    summary = Summary()
+    summary.add(
+        Case(Path(), {}, table),
+        [
+            Outcome(kind="snapshot", way="arrow", query=0, status=EQUAL),
+            Outcome(kind="snapshot", way="duckdb", query=0, status=DIFFERENT),
+            Outcome(kind="cdc", way="arrow", query=1, status=DIFFERENT, reason="as documented"),
+        ],
+    )
+    lines = list(summary.lines())
+    assert lines[0].startswith("1 tables, 3 answers")
+    assert "         1 FAULT snapshot, duckdb: different" in lines
+    assert lines[-1] == f"tables with faults: {table.name}"
