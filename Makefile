@@ -10,8 +10,10 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist load --maxschedchunk 40
 BROWSER_TESTS := tests/report_in_browser
 # The size of make bench: small (about 3 minutes), standard (about 15) or large.
 SIZE ?= standard
-# How long make soak writes and reads.
+# How long make soak and make random write and read.
 MINUTES ?= 10
+# The first table that make random draws: other ones at each time, unless it is given.
+SEED ?= $(shell date +%y%m%d%H%M)
 # One Spark session at a time, each in a process of its own beside the tests: they are not spread over the cores.
 SPARK_TESTS := tests/connectors/spark
 # Likewise the tests with a Trino or a Presto server.
@@ -26,7 +28,7 @@ LIBRARIES := .venv-libraries
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check full lint types test coverage jdks browser screenshot spark trino presto integration golden matrix bench bench-check format clean docs dist lowest libraries soak
+.PHONY: help demo check full lint types test coverage jdks browser screenshot spark trino presto integration golden matrix bench bench-check format clean docs dist lowest libraries soak random
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -72,6 +74,11 @@ soak: $(INSTALLED) ## Compare all that readers see beside real writers of Hudi (
 	@$(BIN)/python -m tests.jdks spark
 	@$(MAKE) --no-print-directory $(SPARK35_INSTALLED)
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)
+
+random: $(INSTALLED) ## Compare what Hudi says of tables written at random (MINUTES=10, RELEASE=1.2.0 or all; JDK 17 or newer)
+	@$(BIN)/python -m tests.jdks spark
+	@$(MAKE) --no-print-directory $(SPARK35_INSTALLED)
+	$(BIN)/python -m tests.random --minutes $(MINUTES) --seed $(SEED) $(if $(RELEASE),--release $(RELEASE))
 
 trino: $(INSTALLED) ## Run a Trino server on loopback, fetched once (JDK 24 or newer)
 	$(BIN)/python -m tests.integration.trino_server

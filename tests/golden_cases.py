@@ -213,6 +213,11 @@ def golden_merger_table(name: str = "highest_score_120") -> Path:
     return _unpacked(ARCHIVES / "mergers.tar.xz") / name
 
 
+def golden_random_tables() -> list[Path]:
+    """The folders of random tables that have shown a fault, or a difference that is none (see tests/random)."""
+    return sorted(_unpacked(ARCHIVES / "random.tar.xz").iterdir())
+
+
 def golden_blobs() -> Path:
     """The folder of a table with references, and of the files that they are to (see golden/blobs.py)."""
     return _unpacked(ARCHIVES / "blobs.tar.xz")

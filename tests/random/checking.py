@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge import HudiTable, InstantNotReadableError, UnsupportedTableError, open_reader
+from hudi_bridge import HudiDataset, HudiTable, InstantNotReadableError, UnsupportedTableError, open_reader
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.options import READ_AS_RELEASE_KEY
 from tests.compare import differences
@@ -112,24 +112,23 @@ def read_case(folder: Path) -> Case:
     return Case(folder, document, read_draw(document["drawn"]))
 
 
+def dataset_of(table: HudiTable, kind: str, options: Mapping[str, Any]) -> HudiDataset:
+    """What a question asks, but for filters and projections."""
+    if kind == "incremental":
+        return table.incremental(options[BEGIN], options.get(END))
+    if kind == "cdc":
+        return table.changes(options[BEGIN], options.get(END), format="cdc")
+    return table.read_optimized() if kind == "read_optimized" else table.snapshot(as_of=options.get(AS_OF))
+
+
 def rows_of(table: HudiTable, kind: str, options: Mapping[str, Any]) -> pa.Table:
     """Hudi Bridge's answer to a question."""
-    match kind:
-        case "snapshot":
-            return table.snapshot().to_table()
-        case "snapshot_filtered":
-            return table.snapshot().to_table(filter=eval(options["expression"], _EXPRESSION_NAMES))
-        case "snapshot_columns":
-            columns = {f"x{index}": pc.field(*path) for index, path in enumerate(options[COLUMNS])}
-            return table.snapshot().to_table(columns=columns)
-        case "read_optimized":
-            return table.read_optimized().to_table()
-        case "time_travel":
-            return table.snapshot(as_of=options[AS_OF]).to_table()
-        case "incremental":
-            return table.incremental(options[BEGIN], options.get(END)).to_table()
-    assert kind == "cdc", kind
-    return table.changes(options[BEGIN], options.get(END), format="cdc").to_table()
+    dataset = dataset_of(table, kind, options)
+    if kind == "snapshot_filtered":
+        return dataset.to_table(filter=eval(options["expression"], _EXPRESSION_NAMES))
+    if kind == "snapshot_columns":
+        return dataset.to_table(columns={f"x{index}": pc.field(*path) for index, path in enumerate(options[COLUMNS])})
+    return dataset.to_table()
 
 
 def duckdb_rows(table: HudiTable, where: str) -> pa.Table:

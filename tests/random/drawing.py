@@ -14,7 +14,7 @@ from tests.golden.generate.options import (
 )
 from tests.random.draw import COPY_ON_WRITE, DEFAULT_PAYLOAD, DMS, FILLS_UNSET, MERGE_ON_READ, MYSQL, POSTGRES, Draw
 from tests.random.drawn_services import draw_files, draw_index, draw_services, draw_steps
-from tests.random.kinds import COLUMN_TYPES, NOT_OF_10, ORDERING_TYPES, pick
+from tests.random.kinds import ORDERING_TYPES, column_types, pick
 
 RELEASES = ("0.15.0", "1.0.2", "1.1.1", "1.2.0")
 """The releases that tables are written with, from the oldest to the newest."""
@@ -27,9 +27,9 @@ VERSIONS: Mapping[str, Mapping[int, float]] = {
 """The table versions that a release writes."""
 BEGINNINGS: Mapping[str, Mapping[str | None, float]] = {
     "0.15.0": {None: 1},
-    "1.0.2": {None: 9, "0.15.0": 1},
-    "1.1.1": {None: 8, "0.15.0": 1, "1.0.2": 1},
-    "1.2.0": {None: 7, "0.15.0": 2, "1.0.2": 1, "1.1.1": 1},
+    "1.0.2": {None: 12, "0.15.0": 1},
+    "1.1.1": {None: 12, "0.15.0": 1, "1.0.2": 1},
+    "1.2.0": {None: 12, "0.15.0": 2, "1.0.2": 1, "1.1.1": 1},
 }
 """The releases that a table may come from before a release goes on with it."""
 
@@ -206,8 +206,7 @@ def _draw_columns(
     partitions: list[tuple[str, str]],
     ordering: list[tuple[str, str]],
 ) -> None:
-    is_10 = table.writer[:2] == (1, 0)
-    types = {kind: weight for kind, weight in COLUMN_TYPES.items() if not (is_10 and kind in NOT_OF_10)}
+    types = column_types(table.writer)
     others = [(f"c{number}", pick(chance, types)) for number in range(chance.randrange(2, 8))]
     is_special = table.payload in _SPECIAL_COLUMNS
     table.has_deletes = not is_special and table.payload not in FILLS_UNSET and chance.random() < 0.35

@@ -146,6 +146,10 @@ def draw_services(table: Draw, chance: Random) -> None:
     if cdc and table.has_meta_fields and table.index not in (IN_MEMORY, CONSISTENT):
         table.cdc = cdc
         table.set_options({"hoodie.table.cdc.enabled": True, "hoodie.table.cdc.supplemental.logging.mode": cdc})
+    if chance.random() < 0.5 and table.index not in BY_BUCKET:
+        # Without it, updates of file groups in a pending clustering are refused.
+        strategy = "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy"
+        table.set_options({"hoodie.clustering.updates.strategy": strategy})
     compacts = table.is_merge_on_read and chance.random() < 0.3
     table.set_options({"hoodie.compact.inline": compacts})
     if compacts:
@@ -193,6 +197,8 @@ def draw_steps(table: Draw, chance: Random) -> None:
     """Draws the steps, the first of which creates the table."""
     weights = _weights(table)
     creators = ["insert", "upsert"] if table.index in (*BY_BUCKET, IN_MEMORY) else ["bulk_insert", "insert", "upsert"]
+    if table.drops_partition_columns:
+        creators.remove("upsert")  # a table that an upsert creates keeps its partition columns
     names = [chance.choice(creators)]
     names += [pick(chance, weights) for _ in range(chance.choice(_COUNTS_OF_STEPS) - 1)]
     for kind in ("secondary index", "expression index"):

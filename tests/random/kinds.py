@@ -47,8 +47,6 @@ COLUMN_TYPES: Mapping[str, float] = {
     "struct<x:int,l:array<bigint>>": 1,
 }
 """The types of columns, and how often each is drawn."""
-NOT_OF_10 = ("timestamp_ntz", "tinyint", "smallint")
-"""Types that Hudi 1.0 fails to write or to read in logs."""
 ORDERING_TYPES: Mapping[str, float] = {
     "int": 8,
     "bigint": 8,
@@ -93,6 +91,12 @@ _PLAIN: Mapping[str, pa.DataType] = {
     "timestamp_ntz": pa.timestamp("us"),
     "binary": pa.binary(),
 }
+
+
+def column_types(release: tuple[int, ...]) -> dict[str, float]:
+    """The types that a release can write and read: 1.0 fails with small numbers in logs, 0.15 and 1.0 have no NTZ."""
+    absent = {(1, 0): ("timestamp_ntz", "tinyint", "smallint"), (0, 15): ("timestamp_ntz",)}.get(release[:2], ())
+    return {kind: weight for kind, weight in COLUMN_TYPES.items() if kind not in absent}
 
 
 def pick(chance: Random, weights: Mapping[T, float]) -> T:

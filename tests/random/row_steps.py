@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.golden.generate.options import COMPACT, SCHEDULE_COMPACTION, Options
 from tests.random.draw import Step
-from tests.random.kinds import ALTERED, COLUMN_TYPES, NOT_OF_10, WIDER, arrow_type, pick, sql_literal, value
+from tests.random.kinds import ALTERED, WIDER, arrow_type, column_types, pick, sql_literal, value
 from tests.random.rows import PLACES, Row
 from tests.random.writing import NotApplicableError, TableWriter, step
 
@@ -201,8 +201,7 @@ def sql_merge(writer: TableWriter, chance: Random, one: Step) -> None:
 
 @step
 def add_column(writer: TableWriter, chance: Random, one: Step) -> None:
-    types = {kind: weight for kind, weight in COLUMN_TYPES.items() if not ("1.0" in one.release and kind in NOT_OF_10)}
-    writer.rows.columns.append((f"n{one.number}", pick(chance, types)))
+    writer.rows.columns.append((f"n{one.number}", pick(chance, column_types(writer.table.writer))))
     upsert(writer, chance, one)
 
 

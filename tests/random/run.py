@@ -14,7 +14,7 @@ from tests.random.checking import Case, Outcome, check, read_case
 from tests.random.draw import Draw
 from tests.random.drawing import RELEASES, draw
 from tests.random.known import with_reasons
-from tests.random.sessions import CONTINUED, FAILED, REFUSED, WRITTEN, Result, Session, session
+from tests.random.sessions import CONTINUED, FAILED, REFUSED, WRITTEN, Result, Session, WorkerError, session
 
 SECONDS_A_ROUND = 2400
 """A process of Spark is given up after its share of this, before its memory is full of closed tables."""
@@ -37,6 +37,7 @@ class Summary:
     faults: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     features: Counter[str] = field(default_factory=Counter)
+    steps: Counter[str] = field(default_factory=Counter)
 
     def add(self, case: Case, outcomes: Sequence[Outcome]) -> None:
         """Counts a table."""
@@ -44,6 +45,8 @@ class Summary:
         self.statuses.update(outcome.status for outcome in outcomes if outcome.reason is None)
         self.reasons.update(outcome.reason for outcome in outcomes if outcome.reason is not None)
         self.features.update(case.table.features())
+        for entry in case.document.get("steps", ()):
+            self.steps[f"{entry['name']}: {entry['result'].partition(':')[0]}"] += 1
         faults = [outcome for outcome in outcomes if outcome.is_fault]
         self.faults.update(f"{outcome.kind}, {outcome.way}: {outcome.status}" for outcome in faults)
         if faults:
@@ -56,6 +59,8 @@ class Summary:
         yield from (f"    {number:6} {status}" for status, number in self.statuses.most_common())
         yield from (f"    {number:6} known: {reason}" for reason, number in self.reasons.most_common())
         yield from (f"    {number:6} FAULT {kind}" for kind, number in self.faults.most_common())
+        yield "steps " + ", ".join(f"{name} {number}" for name, number in sorted(self.steps.items()))
+        yield "drawn " + ", ".join(f"{name} {number}" for name, number in sorted(self.features.items()))
         if self.with_faults:
             yield f"tables with faults: {' '.join(self.with_faults)}"
 
@@ -93,23 +98,33 @@ class Run:
                 continue
             end = time.monotonic() + seconds
             with session(release, self.folder) as worker:
-                for table in beginnings:
-                    if self._begin(worker, table):
-                        begun.add(table.name)
-                    if time.monotonic() > end - seconds / 2:
-                        break
-                for table in own:
-                    if time.monotonic() > end:
-                        break
-                    self._finish(worker, table)
+                try:
+                    begun |= self._begin(worker, beginnings, end - seconds / 2)
+                    self._finish(worker, own, end)
+                except WorkerError as error:
+                    self.summary.failed += 1
+                    self.say(f"the session of {release} has ended: {error}")
 
-    def _begin(self, worker: Session, table: Draw) -> bool:
-        result = worker.run(table, self.folder / table.name)
-        if result.state != CONTINUED:
-            self._note(table, result)
-        return result.state == CONTINUED
+    def _begin(self, worker: Session, tables: Sequence[Draw], end: float) -> set[str]:
+        """Writes the first steps of tables; returns the names of those that another release can continue."""
+        begun = set()
+        for table in tables:
+            if time.monotonic() > end:
+                break
+            result = worker.run(table, self.folder / table.name)
+            if result.state == CONTINUED:
+                begun.add(table.name)
+            else:
+                self._note(table, result)
+        return begun
 
-    def _finish(self, worker: Session, table: Draw) -> None:
+    def _finish(self, worker: Session, tables: Sequence[Draw], end: float) -> None:
+        for table in tables:
+            if time.monotonic() > end:
+                break
+            self._write_and_check(worker, table)
+
+    def _write_and_check(self, worker: Session, table: Draw) -> None:
         folder = self.folder / table.name
         result = worker.run(table, folder)
         if result.state != WRITTEN:

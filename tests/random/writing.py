@@ -248,7 +248,7 @@ def _run(writer: TableWriter, one: Step) -> str:
     except NotApplicableError as reason:
         entry["result"] = f"left out: {reason}"
     except Exception as error:  # noqa: BLE001 - whatever Hudi and Spark raise
-        entry["result"] = f"refused: {short_error(error)}"
+        entry["result"] = f"refused: {short_error(error)}{_conflict(error)}"
         writer.rows.columns = columns
     entry["instants"] = [
         f"{instant.requested}.{instant.action}.{instant.state}"
@@ -259,6 +259,13 @@ def _run(writer: TableWriter, one: Step) -> str:
     writer.progress.log.append(entry)
     result: str = entry["result"]
     return result
+
+
+def _conflict(error: Exception) -> str:
+    """The options that contradict those of the table, which come after the first line of a message."""
+    _, said, rest = str(error).partition("Config conflict")
+    lines = rest.splitlines()[1:] if said else []
+    return "".join(f" {line.strip()}" for line in lines if "\t" in line and not line.strip().startswith("at "))
 
 
 def _instants(writer: TableWriter) -> list[Instant]:
