@@ -231,8 +231,35 @@ def _outcome(
     if transform is not None:
         expected, rows = transform(expected), transform(rows)
     lines = differences(expected, rows)
+    if not lines and way != DUCKDB:
+        lines = type_differences(expected.schema, rows.schema)
     detail = " / ".join(lines)[:_MOST_OF_A_MESSAGE]
     return Outcome(kind=kind, way=way, query=index, status=DIFFERENT if lines else EQUAL, detail=detail)
+
+
+def type_differences(expected: pa.Schema, schema: pa.Schema) -> list[str]:
+    """The columns that have another type, whatever its form in Arrow, such as that of text with large offsets."""
+    pairs = [(field, schema.field(field.name)) for field in expected]
+    return [
+        f"type of {field.name}: expected {field.type}, found {other.type}"
+        for field, other in pairs
+        if _meaning(field.type) != _meaning(other.type)
+    ]
+
+
+def _meaning(kind: Any) -> str:
+    """A type without its form: columns of no rows can be of any type to those who compare values."""
+    if pa.types.is_dictionary(kind):
+        return _meaning(kind.value_type)
+    if pa.types.is_struct(kind):
+        return f"struct<{','.join(sorted(f'{field.name}:{_meaning(field.type)}' for field in kind))}>"
+    if pa.types.is_map(kind):
+        return f"map<{_meaning(kind.key_type)},{_meaning(kind.item_type)}>"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"list<{_meaning(kind.value_type)}>"
+    if pa.types.is_timestamp(kind):
+        return "timestamp with a zone" if kind.tz else "timestamp"
+    return str(kind).removeprefix("large_").removesuffix("_view").removesuffix("[day]")
 
 
 def parsed_images(changes: pa.Table) -> pa.Table:
