@@ -95,7 +95,9 @@ _PLAIN: Mapping[str, pa.DataType] = {
 
 def column_types(release: tuple[int, ...]) -> dict[str, float]:
     """The types that a release can write and read: 1.0 fails with small numbers in logs, 0.15 and 1.0 have no NTZ."""
-    absent = {(1, 0): ("timestamp_ntz", "tinyint", "smallint"), (0, 15): ("timestamp_ntz",)}.get(release[:2], ())
+    absent = set() if release >= (1, 1) else {"timestamp_ntz"}
+    if release[:2] == (1, 0):
+        absent |= {"tinyint", "smallint"}
     return {kind: weight for kind, weight in COLUMN_TYPES.items() if kind not in absent}
 
 
