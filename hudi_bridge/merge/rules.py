@@ -4,7 +4,7 @@ Everything that merges reads ``PAYLOAD_RULES``: a new payload is a new entry. Un
 and rows with ``_hoodie_is_deleted`` or an operation field that deletes (``Precedence.delete_operations``) are deletes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, Self
@@ -107,6 +107,16 @@ EVENT_TIME = Precedence(
     marked_in_logs=True,
     source="BufferedRecordMergerFactory, KeyBasedFileGroupRecordBuffer (1.x)",
 )
+PARTIAL_UPDATE_OF_10 = Precedence(
+    name="partial update by values of other classes (1.0)",
+    after_row=(LATER, HIGHER, LATER),
+    after_delete=(HIGHER, HIGHER, LATER),
+    after_unordered_delete=(LATER, EARLIER, LATER),
+    over_base_row=(LATER, HIGHER, LATER),
+    nulls_as_zero=True,
+    marked_in_logs=True,
+    source="PartialUpdateAvroPayload.isRecordNewer, FileGroupRecordBuffer.constructHoodieAvroRecord (1.0)",
+)
 OVERWRITE_LATEST = Precedence(
     name="overwrite with latest (0.x)",
     after_row=(HIGHER, HIGHER, LATER),
@@ -139,6 +149,18 @@ PAYLOAD_OF_11 = Precedence(
     marked_in_logs=False,
     source="CustomPayloadRecordMerger, which asks payloads of 0.x about log versions and deletes, too (1.1)",
 )
+PARTIAL_UPDATE_OF_11 = replace(
+    PAYLOAD_OF_11,
+    name="partial update by values of other classes (1.1)",
+    after_row=(LATER, LATER, LATER),
+    over_base_row=(LATER, LATER, LATER),
+    source="PartialUpdateAvroPayload.isRecordNewer, CustomPayloadRecordMerger (1.1)",
+)
+NEVER_COMPARED: Mapping[str, Precedence] = {
+    EVENT_TIME.name: PARTIAL_UPDATE_OF_10,
+    PAYLOAD_OF_11.name: PARTIAL_UPDATE_OF_11,
+}
+"""What applies to partial updates in place of a precedence if ordering values of rows have other Java classes."""
 LATEST_OF_10 = Precedence(
     name="payload without an ordering (1.0)",
     after_row=(LATER, HIGHER, LATER),
@@ -211,6 +233,17 @@ class MergeRule:
         """Whether ordering values decide between a log version and the base row."""
         return HIGHER in self.precedence.over_base_row or self.precedence.asks_about_deletes
 
+    def by_types(self, kinds: Iterable[pa.DataType]) -> "MergeRule":
+        """The rule for ordering values of these types.
+
+        ``PartialUpdateAvroPayload`` compares only values of the same Java class. In 1.x, the value beside a payload is
+        Spark's, and that within a record Avro's, so that texts, decimals and dates are never compared: each row is
+        newer than those before.
+        """
+        if self.fill is FieldFill.NULLS and any(_has_a_class_of_spark(kind) for kind in kinds):
+            return replace(self, precedence=NEVER_COMPARED.get(self.precedence.name, self.precedence))
+        return self
+
     def compares_with_base(self, kind: pa.DataType) -> bool:
         """Whether ordering values of the type decide between a row of the logs and the base row where others do.
 
@@ -276,8 +309,15 @@ class MergeRule:
         return cls(**(others | decoded), precedence=_precedence(document["kind"]), payload=payload)
 
 
+def _has_a_class_of_spark(kind: pa.DataType) -> bool:
+    """Whether Spark and Avro have other Java classes for values of the type: UTF8String, Decimal, a number of days."""
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return is_text or pa.types.is_decimal(kind) or pa.types.is_date(kind)
+
+
 def _precedence(name: str) -> Precedence:
     known = (
+        *NEVER_COMPARED.values(),
         CUSTOM_PAYLOAD,
         CUSTOM_MERGER,
         CUSTOM_MERGER_OF_VERSIONS,

@@ -125,7 +125,8 @@ def _merge_rule(state: TableState, query_schema: QuerySchema, query_type: QueryT
     if not rule.uses_ordering:
         return rule
     fields = tuple(name for name in rule.ordering_fields if _is_ordering_field(name, query_schema.arrow))
-    return replace(rule, ordering_fields=fields)
+    kinds = [ordering_type(name, query_schema.arrow) for name in fields]
+    return replace(rule, ordering_fields=fields).by_types(kinds)
 
 
 def _is_ordering_field(name: str, schema: pa.Schema) -> bool:

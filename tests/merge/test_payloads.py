@@ -7,6 +7,7 @@ import pytest
 
 from hudi_bridge.config import MergeMode, TableConfig, parse_table_config
 from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.merge.ordering import LATER
 from hudi_bridge.merge.payloads import infer_merge_mode
 from hudi_bridge.merge.payloads import merge_rule as merge_rule_with
 from hudi_bridge.merge.rules import (
@@ -16,9 +17,11 @@ from hudi_bridge.merge.rules import (
     LATEST_OF_10,
     OVERWRITE_LATEST,
     PAYLOAD_OF_11,
+    PAYLOAD_RULES,
     FieldFill,
     MergeRule,
     Precedence,
+    Release,
 )
 from hudi_bridge.options import with_read_options
 from tests.table_writer import TableWriter, at
@@ -230,6 +233,21 @@ def test_the_spark_merger_of_0x_is_a_reader_option() -> None:
     assert merge_rule(with_read_options(table, option)).precedence == DEFAULT_PAYLOAD
     newer = with_payload(8, PACKAGE + "OverwriteWithLatestAvroPayload")
     assert merge_rule(with_read_options(newer, option)).precedence == COMMIT_TIME
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.decimal128(20, 4), pa.date32()])
+def test_partial_updates_of_1x_do_not_compare_what_spark_and_avro_have_other_classes_for(kind: pa.DataType) -> None:
+    for entry in PAYLOAD_RULES:
+        compared = entry.rule.by_types([pa.int32()])
+        assert compared == entry.rule
+        is_partial = entry.payload == "PartialUpdateAvroPayload" and Release.V0 not in entry.releases
+        of_other_classes = entry.rule.by_types([pa.int32(), kind])
+        assert (of_other_classes != entry.rule) == is_partial
+        if is_partial:
+            precedence = of_other_classes.precedence
+            assert (precedence.after_row[0], precedence.over_base_row[0]) == (LATER, LATER)
+            assert precedence.after_row[1:] == entry.rule.precedence.after_row[1:]
+            assert MergeRule.from_json(of_other_classes.to_json(), None) == of_other_classes
 
 
 @pytest.mark.parametrize("version", [5, 6, 8, 9])
