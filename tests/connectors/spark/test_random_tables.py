@@ -7,8 +7,8 @@ import pytest
 from tests.random.drawing import draw
 from tests.random.run import Run
 
-TABLES = (("0.15.0", 20), ("1.2.0", 20), ("1.2.0", 21))
-"""Releases and seeds. Together they have what is drawn seldom, and take few steps."""
+TABLES = (("0.15.0", 40), ("0.15.0", 296), ("1.2.0", 204), ("1.2.0", 223), ("1.2.0", 310))
+"""Releases and seeds: some of few steps with much that is drawn seldom."""
 
 
 @pytest.mark.jvm
@@ -17,4 +17,4 @@ def test_random_tables_are_read_as_hudi_reads_them(tmp_path: Path) -> None:
     run = Run(tmp_path, lines.append)
     run.tables([draw(release, seed) for release, seed in TABLES])
     assert (run.summary.tables, run.summary.with_faults) == (len(TABLES), []), "\n".join(lines)
-    assert run.summary.statuses["equal"] > 20 * len(TABLES) - 30
+    assert run.summary.statuses["equal"] > 10 * len(TABLES)
