@@ -88,6 +88,7 @@ class TableWriter:
         saved = self.folder / _PROGRESS
         if self.release != self.table.first_release and saved.exists():
             self.progress = pickle.loads(saved.read_bytes())
+            saved.unlink()
         else:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(parents=True)
