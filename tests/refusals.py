@@ -380,6 +380,7 @@ ELSEWHERE = {
     "size of a BLOB": "beside the table of refusals",
     "size of a log block": "beside the table of refusals",
     "size of log records": "beside the table of refusals",
+    "size of rows": "beside the table of refusals",
     "log block": "beside the table of refusals",
     "log block type": "beside the table of refusals",
     "version of Avro log block content": "beside the table of refusals",
