@@ -139,6 +139,8 @@ class TableConfig:
     None if only files tell. ``bootstrap_base_path`` is where the files were that the table was bootstrapped from,
     None if it was not, and ``bootstrap_index`` the class that finds them, without its package.
     ``index_definitions_path`` is where the definitions of indexes are, relative to the table, None for Hudi's default.
+    ``paths_tell_values`` is whether the reader promises that rows have the values of their partition path, also in
+    columns that are read from the files.
     ``written_by_1x`` says whether Hudi 1.x maintains the table, which also writes table version 6,
     ``written_by_11`` whether Hudi 1.1 or later does; releases differ in how some columns are read.
 
@@ -183,6 +185,7 @@ class TableConfig:
     partial_update_mode: str | None
     merge_properties: tuple[tuple[str, str], ...]
     record_merger_impls: tuple[str, ...]
+    paths_tell_values: bool
     written_by_1x: bool
     written_by_11: bool
 
@@ -279,6 +282,7 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
         partial_update_mode=properties.get("hoodie.table.partial.update.mode") or None,
         merge_properties=_merge_properties(properties),
         record_merger_impls=(),
+        paths_tell_values=False,
         written_by_1x=version >= FIRST_VERSION_OF_1X or any(key in properties for key in _KEYS_OF_1X),
         written_by_11=version >= _FIRST_VERSION_OF_11 or any(key in properties for key in _KEYS_OF_11),
     )

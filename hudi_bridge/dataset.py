@@ -278,6 +278,14 @@ class HudiDataset(ds.FileSystemDataset):
         read = partial(self._batches, request, use_threads=True, partition_path=partition_path)
         return BatchScanner(schema, read, self._replanning).to_table()
 
+    def record_locations(self, keys: RecordKey | Iterable[RecordKey]) -> pa.Table | None:
+        """As ``HudiTable.record_locations``; None if the record index does not serve this query.
+
+        Raises:
+            QueryError: a key does not fit the record key fields.
+        """
+        return self._choice.record_locations(list(map(str, spellings_of(keys, self.context).to_pylist())))
+
     def scanner(  # type: ignore[override]
         self,
         columns: Columns = None,

@@ -50,6 +50,7 @@ def _honoured() -> Iterator[ReadOption]:
         "hudi_bridge.bootstrap.source": "the files that the table was bootstrapped from",
         "hudi_bridge.blob.source": "the files that BLOB columns refer to",
         "hudi_bridge.read.unreleased": "whether table version 10 is read",
+        "hudi_bridge.paths.tell.values": "whether rows have the values of their partition path",
         "hoodie.datasource.read.incr.fallback.fulltablescan.enable": "whether ranges become full scans",
         "hoodie.read.timeline.holes.resolution.policy": "what to do where a write in a range is running",
         "hoodie.datasource.read.incr.table.version": "by which times commits lie in a range",

@@ -33,6 +33,7 @@ READ_AS_RELEASE_KEY = "hudi_bridge.read.as.release"
 BOOTSTRAP_SOURCE_KEY = "hudi_bridge.bootstrap.source"
 BLOB_SOURCE_KEY = "hudi_bridge.blob.source"
 READ_UNRELEASED_KEY = "hudi_bridge.read.unreleased"
+PATHS_TELL_VALUES_KEY = "hudi_bridge.paths.tell.values"
 METADATA_TABLE_KEY = "hoodie.metadata.enable"
 DATA_SKIPPING_KEY = "hoodie.enable.data.skipping"
 QUERY_TYPE_KEY = "hoodie.datasource.query.type"
@@ -45,7 +46,7 @@ RANGE_VERSION_KEY = "hoodie.datasource.read.incr.table.version"
 END_SCHEMA_KEY = "hoodie.datasource.read.schema.use.end.instanttime"
 COLUMN_IDS_KEY = "hoodie.schema.on.read.enable"
 READ_OPTION_KEYS = names_of(Effect.HONOURED)
-"""The options that change how a table is read; all but four have Hudi's names."""
+"""The options that change how a table is read; all but five have Hudi's names."""
 _QUERY_OF_VIEW = {"read_optimized": "snapshot", "realtime": "snapshot", "incremental": "incremental"}
 """The query types by Hudi's words before 0.6, as Hudi translates them."""
 _OLDEST_RELEASES = {8: (1, 0), 9: (1, 1)}
@@ -199,8 +200,8 @@ def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableC
     """Adds the options of a reader to a configuration.
 
     They supply what tables do not record: of Hudi 0.x the delete marker, the record mergers, and whether Hudi 1.x
-    writes the table now without having changed its properties; of any release, whether rows have the operation of a
-    changelog. Options of single queries have no effect here.
+    writes the table now without having changed its properties, and whether rows have the values of their partition path;
+    of any release, whether rows have the operation of a changelog. Options of single queries have no effect here.
 
     Raises:
         QueryError: an option is unknown or refused, or its value is invalid.
@@ -219,6 +220,7 @@ def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableC
         allow_operation_field=config.allow_operation_field if has_operations is None else has_operations,
         merge_properties=tuple((dict(config.merge_properties) | markers).items()),
         ranges_by_request=config.ranges_by_request or (version is not None and version < FIRST_VERSION_OF_1X),
+        paths_tell_values=_flag(options, PATHS_TELL_VALUES_KEY) is True,
         record_merger_impls=comma_separated(",".join(options.get(key, "") for key in _RECORD_MERGERS_KEYS)),
     )
 

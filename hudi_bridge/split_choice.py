@@ -1,21 +1,16 @@
 """Chooses the splits that a scan reads: by partitions, by indexes, and by the record keys that are looked up."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TypeVar
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.indexes.candidates import (
-    RECORD_INDEX,
-    KeyIndex,
-    RecordIndex,
-    candidate_splits,
-    groups_of_keys,
-)
+from hudi_bridge.indexes.candidates import RECORD_INDEX, candidate_splits, groups_of_keys
+from hudi_bridge.indexes.of_query import IndexesOfQuery
 from hudi_bridge.indexes.secondary_index import STEP as SECONDARY_INDEX
-from hudi_bridge.indexes.skipping import Skipping
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.options import DATA_SKIPPING_KEY
 from hudi_bridge.readers.request import RowRequest
@@ -30,16 +25,17 @@ AnySplit = TypeVar("AnySplit", bound=Split)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitChoice:
-    """The plan of a query, and what makes the indexes that narrow it; None for an index that must not be asked.
-
-    Indexes are made when they are first asked: a read of all rows asks none, and need not import them.
-    """
+    """The plan of a query, and the indexes that narrow it: a read of all rows asks none, and need not import them."""
 
     storage: Storage
     plan: QueryPlan
-    record_index: Callable[[], RecordIndex] | None = None
-    skipping: Callable[[], Skipping] | None = None
-    key_index: Callable[[], KeyIndex] | None = None
+    indexes: IndexesOfQuery
+
+    def record_locations(self, record_keys: Sequence[str]) -> pa.Table | None:
+        """Where the record index says that records are, as ``LOCATIONS``; None if it does not serve the query."""
+        record_index = self.indexes.record_index
+        uses_indexes = self.plan.context.skips_slices
+        return record_index.locations(record_keys) if record_index is not None and uses_indexes else None
 
     def lazily(self, request: RowRequest) -> Iterator[Split]:
         """The splits, generated as they are needed if they are not those of record keys."""
@@ -72,9 +68,9 @@ class SplitChoice:
         """The splits of which rows may pass the filter; those of record keys are chosen by keys alone."""
         plan, row_filter, columns = self.plan, request.row_filter, request.filter_columns
         asks = plan.context.skips_slices and request.record_keys is None
-        if self.skipping is None or row_filter is None or not asks:
+        skipping = self.indexes.skipping if asks and row_filter is not None else None
+        if skipping is None or row_filter is None:
             return _counting(plan.splits(row_filter, notes), notes)
-        skipping = self.skipping()
         slices: Iterable[RealtimeFileSplit] | None = None
         if skipping.groups is not None and isinstance(plan, SnapshotPlan):
             groups = skipping.groups.file_groups(row_filter, columns, plan.context, notes)
@@ -94,8 +90,7 @@ class SplitChoice:
         plan = self.plan
         if request.record_keys is None or not plan.context.skips_slices:
             return None
-        record_index = None if self.record_index is None else self.record_index()
-        groups = groups_of_keys(record_index, map(str, request.record_keys.to_pylist()), notes)
+        groups = groups_of_keys(self.indexes.record_index, map(str, request.record_keys.to_pylist()), notes)
         if groups is None or not isinstance(plan, SnapshotPlan):
             return None
         wanted = {group for group in groups if partition_path in (None, group[0])}
@@ -109,8 +104,7 @@ class SplitChoice:
         if not self.plan.context.skips_slices:
             return list(slices)
         keys = map(str, record_keys.to_pylist())
-        key_index = None if self.key_index is None else self.key_index()
-        return candidate_splits(self.storage, slices, keys, key_index, notes)
+        return candidate_splits(self.storage, slices, keys, self.indexes.key_index, notes)
 
     def _in_groups(
         self,

@@ -16,9 +16,7 @@ from hudi_bridge.config import QueryType, TableConfig
 from hudi_bridge.display import html_of_properties, size_text
 from hudi_bridge.errors import QueryError
 from hudi_bridge.imported_later import LaterModule
-from hudi_bridge.indexes.column_stats import ColumnStatsOfTable
-from hudi_bridge.indexes.partition_stats import PartitionStatsOfTable
-from hudi_bridge.indexes.skipping import Skipping
+from hudi_bridge.indexes.of_query import IndexesOfTable
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.metadata.listing import indexed_listings
 from hudi_bridge.metadata.table import MetadataTable
@@ -31,7 +29,7 @@ from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.incremental import plan_incremental
 from hudi_bridge.splits.opening import open_state, refreshed
 from hudi_bridge.splits.planner import SplitPlanner
-from hudi_bridge.splits.query_plan import SnapshotPlan
+from hudi_bridge.splits.query_plan import QueryPlan, SnapshotPlan
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import PathLike, Storage, StorageOptions
 from hudi_bridge.timeline.instant import InstantLike, parse_query_instant
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
     from hudi_bridge import schema_history as schemas
     from hudi_bridge.changes import plan as change_plans
     from hudi_bridge.differences import table_difference
-    from hudi_bridge.indexes import expression_index, kept_ranges, key_index, record_index, secondary_index
     from hudi_bridge.schema.infer import SchemaProposal
     from hudi_bridge.trace import record_trace, version_search
     from hudi_bridge.trace.record_history import RecordHistory
@@ -54,13 +51,8 @@ else:
     change_plans = LaterModule("hudi_bridge.changes.plan")
     dataset = LaterModule("hudi_bridge.dataset")
     examining = LaterModule("hudi_bridge.doctor")
-    expression_index = LaterModule("hudi_bridge.indexes.expression_index")
-    kept_ranges = LaterModule("hudi_bridge.indexes.kept_ranges")
-    key_index = LaterModule("hudi_bridge.indexes.key_index")
-    record_index = LaterModule("hudi_bridge.indexes.record_index")
     record_trace = LaterModule("hudi_bridge.trace.record_trace")
     schemas = LaterModule("hudi_bridge.schema_history")
-    secondary_index = LaterModule("hudi_bridge.indexes.secondary_index")
     split_choice = LaterModule("hudi_bridge.split_choice")
     table_difference = LaterModule("hudi_bridge.differences.table_difference")
     version_search = LaterModule("hudi_bridge.trace.version_search")
@@ -294,7 +286,7 @@ class HudiTable:
             QueryError: a key does not fit the record key fields.
         """
         texts = list(map(str, spellings_of(keys, self.config).to_pylist()))
-        return self._record_index.locations(texts) if self._state.options.data_skipping else None
+        return self._indexes.record_index.locations(texts) if self._state.options.data_skipping else None
 
     def read_optimized(
         self, as_of: InstantLike | None = None, *, on_files_gone: OnFilesGone | str = OnFilesGone.ERROR
@@ -318,10 +310,7 @@ class HudiTable:
             QueryError: the format of an instant is not one of Hudi's.
             UnsupportedTableError: the rows of the table do not record their commits.
         """
-        plan = plan_incremental(self._latest, self.instant_range(after, up_to))
-        return dataset.HudiDataset(
-            split_choice.SplitChoice(storage=self._state.storage, plan=plan, skipping=lambda: self._skipping_by_files)
-        )
+        return self._dataset_of(plan_incremental(self._latest, self.instant_range(after, up_to)), is_newest=True)
 
     def instant_range(self, after: InstantLike, up_to: InstantLike | None = None) -> InstantRange:
         """The commits of an incremental query with these ends.
@@ -355,7 +344,7 @@ class HudiTable:
         if format not in set(ChangeFormat):
             raise QueryError("format", repr(format), " or ".join(ChangeFormat))
         plan = change_plans.plan_changes(self._latest, self.instant_range(after, up_to), ChangeFormat(format))
-        return dataset.HudiDataset(split_choice.SplitChoice(storage=self._state.storage, plan=plan))
+        return self._dataset_of(plan, is_newest=True)
 
     def diff(
         self,
@@ -507,46 +496,23 @@ class HudiTable:
         planned_again: "Callable[[], dataset.HudiDataset] | None" = None,
     ) -> "dataset.HudiDataset":
         planner = self._planner(as_of)
-        # Record index and secondary index say where records are now.
         is_newest = planner.state.instant == self._state.instant
-        choice = split_choice.SplitChoice(
-            storage=self._state.storage,
-            plan=SnapshotPlan(planner, query_type),
-            record_index=(lambda: self._record_index) if is_newest else None,
-            skipping=(lambda: self._skipping) if is_newest else (lambda: self._skipping_by_files),
-            key_index=lambda: self._key_index,
-        )
+        return self._dataset_of(SnapshotPlan(planner, query_type), is_newest=is_newest, planned_again=planned_again)
+
+    def _dataset_of(
+        self,
+        plan: QueryPlan,
+        *,
+        is_newest: bool,
+        planned_again: "Callable[[], dataset.HudiDataset] | None" = None,
+    ) -> "dataset.HudiDataset":
+        indexes = self._indexes.of_query(plan.query_type, is_newest=is_newest)
+        choice = split_choice.SplitChoice(storage=self._state.storage, plan=plan, indexes=indexes)
         return dataset.HudiDataset(choice, planned_again=planned_again)
 
     @cached_property
-    def _record_index(self) -> "record_index.RecordIndexOfTable":
-        return record_index.RecordIndexOfTable(self._state, lambda: self._metadata_table)
-
-    @cached_property
-    def _key_index(self) -> "key_index.KeyIndexOfTable":
-        return key_index.KeyIndexOfTable(self._state, lambda: self._metadata_table)
-
-    @cached_property
-    def _column_stats(self) -> ColumnStatsOfTable:
-        return ColumnStatsOfTable(self._state, lambda: self._metadata_table)
-
-    @cached_property
-    def _partition_stats(self) -> PartitionStatsOfTable:
-        return PartitionStatsOfTable(self._state, lambda: self._metadata_table)
-
-    @cached_property
-    def _skipping(self) -> Skipping:
-        secondary = secondary_index.SecondaryIndexOfTable(self._state, lambda: self._metadata_table, self._record_index)
-        return Skipping(self._skipping_by_files.steps, secondary)
-
-    @cached_property
-    def _skipping_by_files(self) -> Skipping:
-        """What serves queries of earlier states too."""
-        expressions = expression_index.ExpressionIndexesOfTable(self._state, lambda: self._metadata_table)
-        kept = kept_ranges.KeptRanges(self._state.storage)
-        return Skipping(
-            (("column stats", self._column_stats), ("expression index", expressions), ("kept ranges", kept))
-        )
+    def _indexes(self) -> IndexesOfTable:
+        return IndexesOfTable(self._state, lambda: self._metadata_table)
 
     @cached_property
     def _metadata_table(self) -> MetadataTable:
@@ -555,7 +521,11 @@ class HudiTable:
     @cached_property
     def _latest(self) -> SplitPlanner:
         listings = indexed_listings(self._state, lambda: self._metadata_table)
-        return SplitPlanner(self._state, listings, self._partition_stats)
+        return SplitPlanner(
+            self._state,
+            listings,
+            lambda query_type: self._indexes.of_query(query_type, is_newest=True).partition_stats,
+        )
 
     def _planner(self, as_of: InstantLike | None) -> SplitPlanner:
         if as_of is None:

@@ -146,7 +146,7 @@ def test_an_earlier_state_has_no_record_index() -> None:
     table = HudiTable.open(str(golden_table("h_all_indexes_120")))
     first = table.timeline.commits()[0].requested_time
     explanation = table.snapshot(first).explain(pc.field(KEY) == "k00001")
-    assert why_not(explanation)["record index"] == "it says where records are now"
+    assert why_not(explanation)["record index"] == "it says where records are in the newest snapshot"
 
 
 def test_steps_of_a_range_in_a_partition() -> None:

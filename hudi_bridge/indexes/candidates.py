@@ -110,7 +110,7 @@ def candidate_splits(
 
 
 def _why_not(record_index: RecordIndex | None) -> str:
-    why_not = "it says where records are now" if record_index is None else record_index.why_not
+    why_not = "it says where records are in the newest snapshot" if record_index is None else record_index.why_not
     return why_not or "it cannot tell"
 
 

@@ -42,8 +42,8 @@ class PartitionStatsOfTable:
     def partitions_that_may_pass(
         self, paths: Sequence[str], row_filter: pc.Expression, context: ReadContext, notes: PlanNotes | None = None
     ) -> Sequence[str]:
-        """The partitions in which rows may pass a filter; all of them for queries that read log files."""
-        if context.merge_rule is not None or len(paths) <= _FEW_PARTITIONS:
+        """The partitions in which base files may have rows that pass a filter."""
+        if len(paths) <= _FEW_PARTITIONS:
             return paths
         if not self._is_usable or not context.skips_slices:
             return paths

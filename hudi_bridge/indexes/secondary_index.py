@@ -1,7 +1,7 @@
 """Uses the secondary index of the metadata table: a value of a column, its record keys, then their file groups.
 
-Hudi keeps the index for the merged rows of the newest snapshot. So it is used for that alone, and not where rows may
-have other values than Hudi's writer saw: columns with ids or defaults, and payloads of the user.
+Hudi keeps the index for the merged rows of the newest snapshot (``of_query``). It is not used where rows may have other
+values than Hudi's writer saw: columns with ids or defaults, and payloads of the user.
 
 Hudi 1.2 does not keep all that it has promised: of several secondary indexes of a table it updates only one, and does
 not enter the rows of ``bulk_insert``, which its own queries then miss. So the index is used only if it is alone, and if
@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.config import QueryType
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.indexes.candidates import RecordIndex
 from hudi_bridge.merge.arrays import Column
@@ -149,12 +148,7 @@ class SecondaryIndexOfTable:
 
 def _has_rows_of_the_index(context: ReadContext) -> bool:
     rule = context.merge_rule
-    return (
-        context.query_type is QueryType.SNAPSHOT
-        and context.schema_ids is None
-        and context.populates_meta_fields
-        and (rule is None or rule.payload is None)
-    )
+    return context.schema_ids is None and context.populates_meta_fields and (rule is None or rule.payload is None)
 
 
 def _texts(values: "Column | None", column: str, context: ReadContext) -> list[str] | None:

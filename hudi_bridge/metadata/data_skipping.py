@@ -71,9 +71,6 @@ def splits_that_may_pass(
         CorruptTableError: the column stats are damaged.
         StorageError: they cannot be read.
     """
-    # Partitions have been chosen already.
-    in_path = {name for name, _ in splits[0].partition_values} if splits else set()
-    columns = [name for name in columns if name not in in_path]
     if not splits or not columns:
         return list(splits)
     context = splits[0].context

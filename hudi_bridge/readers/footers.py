@@ -138,7 +138,8 @@ def _guarantee(split: RealtimeFileSplit) -> pc.Expression:
 
 
 def _key(split: RealtimeFileSplit, path: str) -> tuple[object, ...]:
-    return ("footer", path, split.base_size_bytes, split.context.path_columns)
+    # The guarantee of the fragment is made of the values.
+    return ("footer", path, split.base_size_bytes, tuple(split.path_values.items()))
 
 
 def _stored_key(split: RealtimeFileSplit, path: str) -> tuple[object, ...]:

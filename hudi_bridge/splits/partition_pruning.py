@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.config import PartitionFieldKind, TableConfig
 from hudi_bridge.imported_later import ds
-from hudi_bridge.splits.partition_values import PartitionValues, partition_values, value_of_levels
+from hudi_bridge.splits.partition_values import PartitionValues, certain_values, value_of_levels
 from hudi_bridge.storage import Storage
 
 Known = TypeVar("Known")
@@ -64,14 +64,13 @@ def matching_partitions(
     storage: Storage,
     schema: pa.Schema,
     row_filter: pc.Expression | None,
-    values: "Mapping[str, PartitionValues | None]",
+    values: Mapping[str, PartitionValues],
 ) -> list[str]:
-    """The paths of the partitions that may have rows passing the filter, given the partition values by path."""
-    if row_filter is None or not values:
+    """The paths of the partitions that may have rows passing the filter, given the values of all their rows by path."""
+    if row_filter is None or not any(values.values()):
         return list(values)
-    known = {path: found or () for path, found in values.items()}
     return _passing_in_steps(
-        storage, row_filter, schema, known, _guarantee_of_all, lambda found: [partition_guarantee(found)]
+        storage, row_filter, schema, values, _guarantee_of_all, lambda found: [partition_guarantee(found)]
     )
 
 
@@ -175,7 +174,7 @@ class _ValuesBelow:
         return _Below(known, tuple(sorted(f"{text}{end}" for text in texts for end in ends)))
 
     def _values(self, path: str, config: TableConfig) -> PartitionValues:
-        return partition_values(path, config, self._schema, self._path_columns) or ()
+        return certain_values(path, config, self._schema, self._path_columns)
 
 
 def _guarantees_below(below: _Below) -> list[pc.Expression]:

@@ -68,6 +68,7 @@ def partition_values(
     """The values in a path of the partition columns in ``schema``; None if the path does not determine them.
 
     Columns in files that may be formatted in the path are left out.
+    Rows may have others in columns that are read from the files: ``certain_values`` are those that rule out partitions.
     If there is a single partition column, a path of several levels is its value as a whole, and is not decoded; in a
     table with slash-separated dates, hyphens stand for its slashes. For ``path_columns``, a level may be ``name=value``
     whatever the table's property for it says, as in Hudi; ``encoded`` leaves their values undecoded.
@@ -102,6 +103,18 @@ def partition_values(
             return None
         values.append((name, value))
     return tuple(values)
+
+
+def certain_values(
+    path: str, config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...], *, encoded: bool = False
+) -> PartitionValues:
+    """The values that every row of a partition has: those that are read from the path, none if it does not tell them.
+
+    A column that is read from the files may have others, unless the reader's options promise that it has not: an index
+    over all partitions leaves an updated record where it was, and file systems drop the slash of ``a/``.
+    """
+    values = partition_values(path, config, schema, path_columns, encoded=encoded) or ()
+    return tuple((name, value) for name, value in values if config.paths_tell_values or name in path_columns)
 
 
 def value_of_levels(path: str, name: str, config: TableConfig) -> str:

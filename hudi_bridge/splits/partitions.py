@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from hudi_bridge.config import HOODIE_FOLDER
 from hudi_bridge.errors import CorruptTableError, StorageError
 from hudi_bridge.splits.partition_pruning import folders_that_may_pass, matching_partitions
-from hudi_bridge.splits.partition_values import partition_values
+from hudi_bridge.splits.partition_values import certain_values
 from hudi_bridge.splits.plan_notes import PARTITION_CONDITION, PARTITIONS, PlanNotes
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.threads import map_in_threads
@@ -106,7 +106,7 @@ def list_partitions(
             raise CorruptTableError(level[0], None, found_folders, "partitions; do links lead back up?")
     passing = found
     if row_filter is not None and found:
-        known = {path: partition_values(path, config, schema, path_columns) for path in found}
+        known = {path: certain_values(path, config, schema, path_columns) for path in found}
         passing = matching_partitions(storage, schema, row_filter, known)
     if notes is not None:
         notes.counted(PARTITION_CONDITION, ruled_out + len(found), len(passing), PARTITIONS)

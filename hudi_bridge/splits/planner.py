@@ -1,6 +1,6 @@
 """Plans the splits of a query from the file slices of a table."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
@@ -17,7 +17,7 @@ from hudi_bridge.splits.bootstrap import BootstrapSources
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import ViewFiles
 from hudi_bridge.splits.partition_pruning import matching_partitions
-from hudi_bridge.splits.partition_values import PartitionValues, QueryColumns, partition_values
+from hudi_bridge.splits.partition_values import PartitionValues, QueryColumns, certain_values, partition_values
 from hudi_bridge.splits.plan_notes import PARTITION_CONDITION, PARTITIONS, PlanNotes
 from hudi_bridge.splits.query_schema import QuerySchema, columns_of_query, read_query_schema
 from hudi_bridge.splits.read_context import build_read_context
@@ -45,10 +45,13 @@ class SplitPlanner:
         self,
         state: TableState,
         listings: FolderListings | None = None,
-        partition_index: PartitionIndex | None = None,
+        partition_index: Callable[[QueryType], PartitionIndex | None] | None = None,
         view_files: ViewFiles | None = None,
     ) -> None:
-        """A planner of a state; planners with the same ``listings`` and ``view_files`` read them once."""
+        """A planner of a state; planners with the same ``listings`` and ``view_files`` read them once.
+
+        ``partition_index`` gives the one that serves a type of query.
+        """
         self.state = state
         self.files = TableFiles(state, listings, view_files)
         self._partition_index = partition_index
@@ -83,27 +86,36 @@ class SplitPlanner:
         return self._contexts[query_type]
 
     def file_slices(
-        self, query_type: QueryType, row_filter: pc.Expression | None = None, notes: PlanNotes | None = None
+        self,
+        query_type: QueryType,
+        row_filter: pc.Expression | None = None,
+        notes: PlanNotes | None = None,
+        within: Collection[str] | None = None,
     ) -> Iterator[FileSlice]:
         """The file slices that a query reads, ordered by partition and file id, made one at a time."""
-        return self.files.file_slices(query_type, self.columns(query_type), row_filter, notes=notes)
+        return self.files.file_slices(query_type, self.columns(query_type), row_filter, notes=notes, within=within)
 
     def splits(
         self,
         query_type: QueryType,
         row_filter: pc.Expression | None = None,
         notes: PlanNotes | None = None,
+        within: Collection[str] | None = None,
     ) -> Iterator[RealtimeFileSplit]:
         """The splits of a query, made one at a time; those of a read-optimized query have no log files.
+
+        With ``within``, those in partitions of these paths, which need not exist.
 
         Raises:
             UnsupportedTableError: the table's records cannot be merged correctly.
         """
-        if row_filter is None and notes is None and query_type in self._kept:
+        are_all = row_filter is None and within is None
+        if are_all and notes is None and query_type in self._kept:
             return iter(self._kept[query_type])
         context = self.context(query_type)
-        splits = self._splits(_read(self._chosen_slices(query_type, row_filter, context, notes), context), context)
-        return self._keeping(splits, query_type) if row_filter is None else splits
+        slices = self._chosen_slices(query_type, row_filter, context, notes, within)
+        splits = self._splits(_read(slices, context), context)
+        return self._keeping(splits, query_type) if are_all else splits
 
     def splits_of_groups(
         self,
@@ -134,12 +146,13 @@ class SplitPlanner:
         row_filter: pc.Expression | None,
         context: ReadContext,
         notes: PlanNotes | None,
+        within: Collection[str] | None,
     ) -> Iterator[FileSlice]:
-        index = self._partition_index
+        index = None if self._partition_index is None else self._partition_index(query_type)
         if row_filter is None or index is None:
-            return self.file_slices(query_type, row_filter, notes)
+            return self.file_slices(query_type, row_filter, notes, within)
         choose = partial(index.partitions_that_may_pass, row_filter=row_filter, context=context, notes=notes)
-        return self.files.file_slices(query_type, self.columns(query_type), row_filter, choose, notes)
+        return self.files.file_slices(query_type, self.columns(query_type), row_filter, choose, notes, within)
 
     def _keeping(self, splits: Iterator[RealtimeFileSplit], query_type: QueryType) -> Iterator[RealtimeFileSplit]:
         """The same splits, kept for the next query if they are not too many."""
@@ -161,7 +174,11 @@ class SplitPlanner:
         """The splits of given file slices, without those in partitions that the filter rules out."""
         known = tuple(slices)
         paths = dict.fromkeys(piece.partition_path for piece in known)
-        values = {path: self.partition_values(path, context) for path in paths}
+        encoded = _is_encoded(context)
+        values = {
+            path: certain_values(path, self.state.config, context.schema, context.path_columns, encoded=encoded)
+            for path in paths
+        }
         kept = set(matching_partitions(self.state.storage, context.schema, row_filter, values))
         if notes is not None:
             notes.counted(PARTITION_CONDITION, len(values), len(kept), PARTITIONS)
@@ -211,9 +228,7 @@ class SplitPlanner:
             CorruptTableError: values that only the path has are missing or do not have their columns' types.
         """
         config = self.state.config
-        # In Hudi, only an incremental query does not decode the path.
-        encoded = context.query_type is QueryType.INCREMENTAL
-        values = partition_values(path, config, context.schema, context.path_columns, encoded=encoded)
+        values = partition_values(path, config, context.schema, context.path_columns, encoded=_is_encoded(context))
         if values is None and context.path_columns and config.drops_partition_columns:
             expected = "values of " + ", ".join(
                 f"{name} {context.schema.field(name).type}" for name in context.path_columns
@@ -225,6 +240,11 @@ class SplitPlanner:
 def _read(slices: Iterable[FileSlice], context: ReadContext) -> Iterator[FileSlice]:
     """The slices of which a query reads a file."""
     return (piece for piece in slices if piece.base_file is not None or _has_logs_to_merge(piece, context))
+
+
+def _is_encoded(context: ReadContext) -> bool:
+    """Whether values of the path stay as it spells them: in Hudi, only an incremental query does not decode it."""
+    return context.query_type is QueryType.INCREMENTAL
 
 
 def _has_logs_to_merge(piece: FileSlice, context: ReadContext) -> bool:

@@ -34,7 +34,7 @@ from hudi_bridge.splits.file_system_view import (
     view_timeline,
 )
 from hudi_bridge.splits.partition_pruning import matching_partitions
-from hudi_bridge.splits.partition_values import QueryColumns, partition_values
+from hudi_bridge.splits.partition_values import QueryColumns, certain_values
 from hudi_bridge.splits.partitions import LISTING_THREADS, folders_in, is_partition, list_partitions
 from hudi_bridge.splits.plain_groups import FILES, PlainSlices, newest_plain_slices
 from hudi_bridge.splits.plan_notes import (
@@ -339,7 +339,7 @@ class TableFiles:
             indexed = set(self._listings.registered).difference(listed)
             if not indexed:
                 return listed
-        values = {path: partition_values(path, config, schema, path_columns) for path in sorted(indexed)}
+        values = {path: certain_values(path, config, schema, path_columns) for path in sorted(indexed)}
         found = matching_partitions(self._state.storage, schema, row_filter, values)
         if notes is not None:
             notes.counted(PARTITION_CONDITION, len(values), len(found), PARTITIONS)
@@ -365,7 +365,7 @@ class TableFiles:
         if not candidates:
             return
         schema, path_columns = columns
-        values = {path: partition_values(path, self._state.config, schema, path_columns) for path in candidates}
+        values = {path: certain_values(path, self._state.config, schema, path_columns) for path in candidates}
         passing = matching_partitions(self._state.storage, schema, row_filter, values)
         # A folder may have been ruled out before its files were listed.
         lost = [path for path in passing if not is_partition(self._listings.entries(path, must_exist=False))]

@@ -6,7 +6,6 @@ import pyarrow.compute as pc
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.splits.file_names import parse_log_file_name
-from hudi_bridge.splits.partition_pruning import partition_guarantee
 from hudi_bridge.splits.partition_values import partition_values
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
@@ -24,22 +23,18 @@ def slices_to_search(
     """
     partition_path = partition_path and partition_path.strip("/")
     context = planner.context(QueryType.SNAPSHOT)
-    only = row_filter
-    if partition_path is not None:
-        values = partition_values(partition_path, planner.state.config, context.schema, context.path_columns)
-        here = partition_guarantee(values) if values else None
-        only = here if row_filter is None or here is None else here & row_filter
-    splits = {(split.partition_path, split.file_id): split for split in planner.splits(QueryType.SNAPSHOT, only)}
+    within = None if partition_path is None else (partition_path,)
+    planned = planner.splits(QueryType.SNAPSHOT, row_filter, within=within)
+    splits = {(split.partition_path, split.file_id): split for split in planned}
     others: dict[GroupId, list[str]] = {group: [] for group in splits}
-    for path in planner.files.partitions(planner.columns(QueryType.SNAPSHOT), only):
-        for file_id, log_path in _uncounted_log_files(planner.files.in_partition(path), context):
+    for path in planner.files.partitions(planner.columns(QueryType.SNAPSHOT), row_filter, within=within):
+        for file_id, log_path in _uncounted_log_files(planner.files.in_partition(path, must_exist=False), context):
             others.setdefault((path, file_id), []).append(log_path)
     slices = []
     for group in sorted(others):
-        if partition_path is None or group[0] == partition_path:
-            split = splits.get(group) or _empty_split(group, planner)
-            # In older layouts, log files written after a pending compaction have its instant, and are read.
-            slices.append((split, tuple(path for path in others[group] if path not in split.log_paths)))
+        split = splits.get(group) or _empty_split(group, planner)
+        # In older layouts, log files written after a pending compaction have its instant, and are read.
+        slices.append((split, tuple(path for path in others[group] if path not in split.log_paths)))
     return slices
 
 

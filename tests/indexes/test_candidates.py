@@ -9,8 +9,6 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from hudi_bridge.dataset import HudiDataset
-from hudi_bridge.split_choice import SplitChoice
 from hudi_bridge.table import HudiTable
 from tests.counting_files import CountingFileSystem
 from tests.golden_cases import golden_table
@@ -133,7 +131,7 @@ def test_columns_are_read_where_a_key_is_found(tmp_path: Path, monkeypatch: pyte
     assert reads["nowhere"] <= 2 * SLICES < reads["base"] <= 3 * SLICES
 
 
-def test_a_record_index_names_the_file_groups(tmp_path: Path) -> None:
+def test_a_record_index_names_the_file_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Index:
         asked = 0
         why_not: str | None = None
@@ -145,9 +143,10 @@ def test_a_record_index_names_the_file_groups(tmp_path: Path) -> None:
     folder = written(tmp_path / "t", with_key_index=True)
     files = CountingFileSystem()
     index = Index()
-    snapshot = HudiTable.open(str(folder), files).snapshot()
-    choice = SplitChoice(storage=snapshot._storage, plan=snapshot._plan, record_index=lambda: index)
-    dataset = HudiDataset(choice)
+    table = HudiTable.open(str(folder), files)
+    monkeypatch.setattr(table._indexes, "record_index", index)
+    dataset = table.snapshot()
+    assert dataset.schema
     requests = files.reset()
     assert dataset.get("k00025").num_rows == 1
     assert requests.reads <= 3

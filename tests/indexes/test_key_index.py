@@ -154,4 +154,4 @@ def test_damaged_indexes_are_reported_once_and_not_used(
         for _ in range(2):
             assert differences(expected, table.get(["k00155", "k00420", "nowhere"])) == []
     assert sum(f"{partition} of the metadata table are not used" in one.message for one in caplog.records) == 1
-    assert list(table._key_index.why_not) == [partition]
+    assert list(table._indexes.key_index.why_not) == [partition]

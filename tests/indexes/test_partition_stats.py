@@ -164,7 +164,7 @@ def test_a_column_that_writers_no_longer_keep_stats_of_is_not_looked_at(tmp_path
         definitions["indexDefinitions"]["column_stats"]["sourceFields"] = columns
         (path / INDEX_DEFINITIONS).write_text(json.dumps(definitions))
         table = HudiTable.open(path)
-        found = table._partition_stats.partitions_that_may_pass(
+        found = table._indexes.partition_stats.partitions_that_may_pass(
             ["a", "b", "c"], row_filter, table.read_optimized().context
         )
         assert set(found) == kept
@@ -185,4 +185,4 @@ def test_damaged_stats_are_reported_once_and_not_used(tmp_path: Path, caplog: py
         for _ in range(2):
             assert table.read_optimized().to_table(filter=pc.field("ts") < 1).num_rows == 1
     assert sum("partition stats are not used" in record.message for record in caplog.records) == 1
-    assert table._partition_stats.why_not is not None
+    assert table._indexes.partition_stats.why_not is not None

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_bridge.config import QueryType
 from hudi_bridge.indexes import secondary_index
 from hudi_bridge.indexes.record_index import RecordIndexOfTable
 from hudi_bridge.indexes.secondary_index import SecondaryIndexOfTable
@@ -107,7 +106,6 @@ def test_other_filters_and_queries_are_not_answered() -> None:
     old = indexed.table.read_optimized()
     assert old.to_table(filter=city == "City0").num_rows == 10
     others: tuple[dict[str, Any], ...] = (
-        {"query_type": QueryType.READ_OPTIMIZED},
         {"schema_ids": "{}"},
         {"populates_meta_fields": False},
         {"field_defaults": (("city", '"x"'),)},

@@ -32,7 +32,7 @@ def of_city(table: HudiTable) -> pa.Table:
 
 def step(name: str) -> Callable[[HudiTable], Mapping[str, str]]:
     def why_not(table: HudiTable) -> Mapping[str, str]:
-        found: Any = dict(table._skipping.steps).get(name, table._skipping.groups)
+        found: Any = dict(table._indexes.skipping_by_records.steps).get(name, table._indexes.skipping_by_records.groups)
         reasons: Mapping[str, str] = found.why_not
         return reasons
 
@@ -40,17 +40,25 @@ def step(name: str) -> Callable[[HudiTable], Mapping[str, str]]:
 
 
 INDEXES: Mapping[str, tuple[str, Query, Callable[[HudiTable], Mapping[str, str | None]]]] = {
-    "bloom_filters": ("h_bloom_mdt_120", lambda table: table.get("k00155"), lambda table: table._key_index.why_not),
-    "column_stats": ("h_column_stats_120", lambda table: table.get("k00155"), lambda table: table._key_index.why_not),
+    "bloom_filters": (
+        "h_bloom_mdt_120",
+        lambda table: table.get("k00155"),
+        lambda table: table._indexes.key_index.why_not,
+    ),
+    "column_stats": (
+        "h_column_stats_120",
+        lambda table: table.get("k00155"),
+        lambda table: table._indexes.key_index.why_not,
+    ),
     "partition_stats": (
         "h_column_stats_120",
         lambda table: table.read_optimized().to_table(filter=OF_TS),
-        lambda table: {"partition_stats": table._partition_stats.why_not},
+        lambda table: {"partition_stats": table._indexes.partition_stats.why_not},
     ),
     "record_index": (
         "h_record_index_120",
         lambda table: table.get(ALL_KEYS),
-        lambda table: {"record_index": table._record_index.why_not},
+        lambda table: {"record_index": table._indexes.record_index.why_not},
     ),
     "secondary_index_idx_city": ("h_secondary_index_updated_120", of_city, step("secondary index")),
     "expr_index_idx_low": ("h_sql_indexes_updated_102", of_city, step("expression index")),

@@ -4,6 +4,7 @@ import datetime as dt
 import operator
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any, cast
@@ -23,7 +24,7 @@ from hudi_bridge.connectors.polars import scan_dataset
 from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.splits import partition_pruning
 from hudi_bridge.splits.partition_pruning import folders_that_may_pass, matching_partitions
-from hudi_bridge.splits.partition_values import columns_from_path, partition_values
+from hudi_bridge.splits.partition_values import certain_values, columns_from_path, partition_values
 from hudi_bridge.splits.partitions import list_partitions
 from hudi_bridge.storage import FileInfo, Storage
 from hudi_bridge.timeline.table_state import TableState
@@ -192,7 +193,11 @@ class Folders:
             return (*folders, FileInfo(path=".hoodie", size_bytes=0, is_dir=True))
         return (FileInfo(path=f"{path}/.hoodie_partition_metadata", size_bytes=1, is_dir=False),)
 
-    def partitions(self, table: TableConfig, row_filter: pc.Expression | None = None) -> list[str]:
+    def partitions(
+        self, table: TableConfig, row_filter: pc.Expression | None = None, *, promised: bool = True
+    ) -> list[str]:
+        """The partitions that are left; rows are ``promised`` to have the values of their path."""
+        table = replace(table, paths_tell_values=promised)
         state = TableState(storage=Storage.open("/trips"), config=table, timeline=Timeline(instants=()))
         path_columns = columns_from_path(table, QueryType.SNAPSHOT, SCHEMA, has_ids=False)
         return sorted(list_partitions(state, SCHEMA, path_columns, row_filter, self.entries))
@@ -210,6 +215,14 @@ def test_folders_that_a_filter_rules_out_are_not_listed(version: int) -> None:
     row_filter = (pc.field("text") == "a") & (pc.field("id") == "k")
     assert folders.partitions(config("text,number", version), row_filter) == ["a/1", "a/2"]
     assert not {"b", "b/1", "c", "c/1"}.intersection(folders.listed)
+
+
+def test_a_path_rules_out_no_rows_of_columns_that_are_read_from_the_files() -> None:
+    row_filter = (pc.field("text") == "a") & (pc.field("number") == 1)
+    every = ["a/1", "b/1"]
+    assert Folders(*every).partitions(config("text,number", 6), row_filter, promised=False) == every
+    assert Folders(*every).partitions(config("text,number", 6), row_filter) == ["a/1"]
+    assert Folders(*every).partitions(config("text,number"), row_filter, promised=False) == ["a/1"]
 
 
 @pytest.mark.parametrize("table", [config("number"), config("number", 6), config("day,number")])
@@ -384,7 +397,7 @@ def test_partitions_of_a_long_list_are_those_that_pass_one_by_one(fields: str, d
     }
     row = st.tuples(*(levels[name] for name in table.partition_fields)).map("/".join)
     paths = sorted(data.draw(st.lists(row, min_size=1, max_size=9, unique=True)))
-    known = {path: partition_values(path, table, SCHEMA, table.partition_fields) for path in paths}
+    known = {path: certain_values(path, table, SCHEMA, table.partition_fields) for path in paths}
     values: dict[str, list[Any]] = {
         "text": ["b", "c"],
         "number": [1, 2, 7],

@@ -31,6 +31,7 @@ from hudi_bridge.connectors.spark.key_tasks import (
 )
 from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, SplitPickles
+from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import QueryError
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import PathLike, path_text
@@ -75,7 +76,7 @@ def locate_keys(
     pickles = SplitPickles()
     slices = Slices(context=splits[0].context, pickled=tuple(pickles.dump(split) for split in splits))
     by_partition = partition_column is not None
-    indexed = _by_record_index(spark, query, splits, wanted) if query.options.as_of is None else None
+    indexed = _by_record_index(spark, dataset, splits, wanted)
     if indexed is not None:
         wanted, candidates = indexed
     else:
@@ -102,18 +103,18 @@ def _wanted(keys: DataFrame, key_column: str | None, partition_column: str | Non
 
 
 def _by_record_index(
-    spark: SparkSession, query: PinnedQuery, splits: Sequence[RealtimeFileSplit], wanted: DataFrame
+    spark: SparkSession, dataset: HudiDataset, splits: Sequence[RealtimeFileSplit], wanted: DataFrame
 ) -> tuple[DataFrame, DataFrame] | None:
     """The keys and their candidate slices by the record index; None if it cannot tell, or there are too many keys.
 
     The keys are taken to the driver, and not computed again, as that might give others.
     """
-    if query.table.record_locations([]) is None:
+    if dataset.record_locations([]) is None:
         return None
     rows = wanted.limit(_MOST_KEYS_BY_INDEX + 1).collect()
     if len(rows) > _MOST_KEYS_BY_INDEX:
         return None
-    found = query.table.record_locations([row.record_key for row in rows if row.record_key is not None])
+    found = dataset.record_locations([row.record_key for row in rows if row.record_key is not None])
     if found is None:
         return None
     places = {(split.partition_path, split.file_id): place for place, split in enumerate(splits)}
