@@ -200,8 +200,8 @@ def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableC
     """Adds the options of a reader to a configuration.
 
     They supply what tables do not record: of Hudi 0.x the delete marker, the record mergers, and whether Hudi 1.x
-    writes the table now without having changed its properties, and whether rows have the values of their partition path;
-    of any release, whether rows have the operation of a changelog. Options of single queries have no effect here.
+    writes the table now without having changed its properties, and whether rows have the values of their partition
+    path; of any release, whether rows have the operation of a changelog. Options of single queries have no effect here.
 
     Raises:
         QueryError: an option is unknown or refused, or its value is invalid.

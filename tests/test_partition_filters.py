@@ -65,10 +65,10 @@ def test_duckdb_loses_no_row(case: str) -> None:
     for name in partition_columns(table, rows):
         for value in [None, *spread(rows[name].unique().drop_null().to_pylist(), MOST_VALUES)]:
             column: Any = pc.field(name)
-            kept = rows.filter(column.is_null() if value is None else column == value)
+            left = rows.filter(column.is_null() if value is None else column == value)
             condition = f'"{name}" IS NULL' if value is None else f'"{name}" = ?'
-            found = connection.execute(f"SELECT * FROM t WHERE {condition}", [value] if value is not None else [])
-            assert found.to_arrow_table().num_rows == kept.num_rows
+            found = connection.execute(f"SELECT count(*) FROM t WHERE {condition}", [] if value is None else [value])
+            assert found.fetchall() == [(left.num_rows,)]
 
 
 def moved(folder: Path) -> TableWriter:
@@ -83,12 +83,15 @@ def moved(folder: Path) -> TableWriter:
     def row(key: str, ts: int, part: str) -> Row:
         return {"id": key, "ts": ts, "value": "v", "part": part}
 
-    writer.base_file(at(1), [row("k1", 1, "a"), row("k2", 1, "b"), row("k3", 1, "a/")], partition="a", file_id="a-0")
-    writer.base_file(at(1), [row("k4", 1, "b"), row("k5", 1, "b")], partition="b", file_id="b-0")
-    writer.commit(at(1))
+    in_a = [row("k1", 1, "a"), row("k2", 1, "b"), row("k3", 1, "a/")]
+    in_b = [row("k4", 1, "b"), row("k5", 1, "b")]
+    bases = [
+        writer.base_file(at(1), rows, partition=path, file_id=f"{path}-0") for path, rows in (("a", in_a), ("b", in_b))
+    ]
+    writer.commit(at(1), wrote=bases)
     block = writer.data_block(at(2), [row("k4", 2, "a"), row("k5", 2, "a/")], file_id="b-0", partition="b")
-    writer.log_file(at(2), [block], base_instant=at(1), file_id="b-0", partition="b")
-    writer.commit(at(2))
+    log = writer.log_file(at(2), [block], base_instant=at(1), file_id="b-0", partition="b")
+    writer.commit(at(2), wrote=[log])
     return writer
 
 

@@ -7,7 +7,7 @@ log blocks count.
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -103,7 +103,7 @@ class MergedSlices:
     store: MergeStore
     at_once: int
     _identity: str = field(init=False)
-    _keys: dict[str, str] = field(init=False, default_factory=dict)
+    _keys: dict[Hashable, str] = field(init=False, default_factory=dict)
     _too_large: set[str] = field(init=False, default_factory=set)
     _locks: dict[str, threading.Lock] = field(init=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
@@ -172,10 +172,12 @@ class MergedSlices:
         return all(self.context.counts(instant) == counted for instant, counted in merged.counted.items())
 
     def _key(self, split: RealtimeFileSplit) -> str:
-        name = f"{split.partition_path}\0{split.file_id}"
-        if name not in self._keys:
-            self._keys[name] = slice_identity(split, self._identity)
-        return self._keys[name]
+        # All of a split but its context, whose identity is slow to make.
+        content = (*split.partition_values, split.file_id, split.base_path, split.base_size_bytes, *split.log_files)
+        place = (split.partition_path, split.source_path, split.source_size_bytes, content)
+        if place not in self._keys:
+            self._keys[place] = slice_identity(split, self._identity)
+        return self._keys[place]
 
     @contextmanager
     def _only_one(self, key: str) -> Iterator[None]:

@@ -123,7 +123,8 @@ def test_a_record_index_tells_of_the_newest_snapshot_alone() -> None:
     table = HudiTable.open(golden_table("h_record_index_120"))
     first = table.timeline.commits()[0].requested_time
     found, same = table.snapshot().record_locations("k00001"), table.record_locations("k00001")
-    assert found is not None and same is not None
+    assert found is not None
+    assert same is not None
     assert found.equals(same)
     for other in (table.read_optimized(), table.snapshot(first), table.incremental("earliest")):
         assert other.record_locations("k00001") is None

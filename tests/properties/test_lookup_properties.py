@@ -95,7 +95,7 @@ def test_every_type_of_query_finds_its_own_rows(kind: str, steps: list[Step], mo
         commits = [commit.requested_time for commit in table.timeline.commits()]
         queries: list[Callable[[], HudiDataset]] = [table.snapshot, table.read_optimized]
         for commit in {commits[0], commits[len(commits) // 2]}:
-            queries += [partial(query, commit) for query in (table.snapshot, table.read_optimized, table.incremental)]
+            queries += [partial(query, commit) for query in (table.snapshot, table.read_optimized)]
         for query in queries:
             try:
                 everything = query().to_table()

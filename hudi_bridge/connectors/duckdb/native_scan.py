@@ -1,12 +1,13 @@
 """Which base files of a query DuckDB scans itself, and the SQL of the scan."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import duckdb
 
+from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.duckdb.base_files import (
     BaseFileColumns,
     NotByDuckDBError,
@@ -21,7 +22,7 @@ from hudi_bridge.connectors.duckdb.file_system import TableFiles
 from hudi_bridge.connectors.duckdb.sources import Errors
 from hudi_bridge.connectors.duckdb.sql_text import quote_identifier
 from hudi_bridge.dataset import HudiDataset
-from hudi_bridge.engines import identity, slice_delta_in
+from hudi_bridge.engines import context_identity, slice_delta_in
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
@@ -90,7 +91,7 @@ class NativeScanPlanner:
     storage: Storage
     errors: Errors
     _files: TableFiles | None = None
-    _known: dict[tuple[str, str], "BaseFileColumns | str"] = field(default_factory=dict)
+    _known: dict[tuple[str, Hashable], "BaseFileColumns | str"] = field(default_factory=dict)
 
     def plan(self, dataset: HudiDataset) -> NativeScan:
         """The scan of a snapshot or read-optimized query, as far as DuckDB reads base files as Hudi does."""
@@ -173,10 +174,9 @@ class NativeScanPlanner:
 
     def _columns_of(self, dataset: HudiDataset, splits: list[RealtimeFileSplit]) -> "list[BaseFileColumns | str]":
         """The columns of each base file, or the reason why DuckDB cannot read it; opens files that are not known."""
-        context = dataset.context
-        # The snapshot and the read-optimized query have these in common, as a rule.
-        query = identity(dataset.schema, context.schema_ids, context.schema_history, context.path_columns)
-        keys = [(query, split.base_path or "") for split in splits]
+        # What differs between a snapshot and its read-optimized query does not concern base files, as a rule.
+        query = context_identity(replace(dataset.context, query_type=QueryType.READ_OPTIMIZED, merge_rule=None))
+        keys = [(query, (split.base_path, split.base_size_bytes, split.partition_values)) for split in splits]
         known = {key: self._known[key] for key in keys if key in self._known}
         unknown = [(key, split) for key, split in zip(keys, splits, strict=True) if key not in known]
         found = map_in_threads(lambda one: self._look(one[1]), unknown, _THREADS)
