@@ -95,10 +95,10 @@ def moved(folder: Path) -> TableWriter:
     return writer
 
 
-KEYS = {"a": ["k1", "k4"], "b": ["k2"], "a/": ["k3", "k5"]}
+MOVED_KEYS = {"a": ["k1", "k4"], "b": ["k2"], "a/": ["k3", "k5"]}
 
 
-@pytest.mark.parametrize(("value", "keys"), KEYS.items())
+@pytest.mark.parametrize(("value", "keys"), MOVED_KEYS.items())
 def test_rows_are_found_in_other_partitions_than_their_own(tmp_path: Path, value: str, keys: list[str]) -> None:
     table = moved(tmp_path / "t").open()
     condition = pc.field("part") == value

@@ -5,6 +5,7 @@ import re
 import shutil
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -422,3 +423,18 @@ def test_a_database_file_gets_native_views_for_the_connection_alone(tmp_path: Pa
         assert_shows(connection, table.folder)
         attached.detach()
         assert connection.execute("SELECT count(*) FROM duckdb_views() WHERE NOT internal").fetchall() == [(0,)]
+
+
+def test_a_merge_is_that_of_the_files_of_its_slice(tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path / "t").create()
+    writer.base_file(at(1), [{"id": "k", "ts": 1, "value": "old"}])
+    writer.commit(at(1))
+    writer.log_file(at(2), [writer.data_block(at(2), [{"id": "k", "ts": 2, "value": "new"}])], base_instant=at(1))
+    writer.commit(at(2))
+    table = writer.open()
+    (split,) = table.splits()
+    merges = engines.MergedSlices(
+        storage=table.storage, context=split.context, store=engines.MemoryStore(1 << 20), at_once=1
+    )
+    assert len(merges.deleted_positions(split, ["id"])) == 1
+    assert len(merges.deleted_positions(replace(split, base_path=None, base_size_bytes=0), ["id"])) == 0

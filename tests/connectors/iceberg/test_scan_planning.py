@@ -1,6 +1,7 @@
 """Scans that the service plans, with PyIceberg as the client: only slices that a scan needs are built."""
 
 import json
+import shutil
 import time
 import urllib.error
 import urllib.request
@@ -17,8 +18,10 @@ from hudi_bridge.connectors.iceberg import kept_plans, planned_snapshots
 from hudi_bridge.connectors.iceberg.server import IcebergService
 from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options
 from tests.connectors.iceberg.test_iceberg_golden import KEYS, differences_of_rows, golden_service
+from tests.golden_cases import golden_table
 from tests.table_writer import KEY_AND_VALUE, TableWriter, at, sorted_column
 from tests.test_golden import QUERIES, Key, parametrize_keys
+from tests.test_partition_filters import MOVED_KEYS, moved
 
 SLICES = 100
 CASES_PER_GROUP = 2
@@ -386,3 +389,18 @@ def test_everything_is_scanned_if_the_filter_is_always_true(service: IcebergServ
     table = planned(service).load_table("default.many")
     assert rows(table, limit=3).num_rows == 3
     assert built(service) == SLICES
+
+
+def test_read_optimized_scans_find_records_that_logs_delete(tmp_path: Path) -> None:
+    shutil.copytree(golden_table("h_record_index_120"), tmp_path / "root" / "t")
+    with running(service_options(tmp_path / "scratch", [tmp_path / "root"])) as service:
+        for name, expected in (("t__ro", 1), ("t", 0)):
+            assert rows(planned(service).load_table(f"default.{name}"), row_filter="id = 'k00000'").num_rows == expected
+
+
+def test_scans_find_rows_whose_path_spells_another_partition_value(tmp_path: Path) -> None:
+    moved(tmp_path / "root" / "t")
+    with running(service_options(tmp_path / "scratch", [tmp_path / "root"])) as service:
+        table = planned(service).load_table("default.t")
+        for value, keys in MOVED_KEYS.items():
+            assert sorted_column(rows(table, row_filter=f"part = '{value}'"), "id") == keys

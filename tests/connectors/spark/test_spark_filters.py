@@ -1,5 +1,6 @@
 import datetime as dt
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,9 +11,10 @@ from pyspark.sql import datasource as spark_filters
 from hudi_bridge.connectors.spark.data_source import FilteringReader
 from hudi_bridge.connectors.spark.filters import Condition, condition_of, expression_of
 from hudi_bridge.connectors.spark.options import parse_options
-from hudi_bridge.connectors.spark.plan import PinnedQuery
+from hudi_bridge.connectors.spark.plan import PinnedQuery, load_split
 from hudi_bridge.engines import MOST_PARTS
 from tests.golden_cases import golden_table
+from tests.test_partition_filters import MOVED_KEYS, moved
 
 NAN = float("nan")
 ROWS = pa.table(
@@ -142,3 +144,20 @@ def test_a_condition_of_many_parts_chooses_by_some_of_them() -> None:
         conditions=[condition("EqualTo", name, str(number), negated=True) for number in range(12_000)]
     )
     assert len(listing.splits) == len(query.listing().splits)
+
+
+def test_no_condition_on_a_partition_column_leaves_out_a_slice_with_rows(tmp_path: Path) -> None:
+    moved(tmp_path / "t")
+    query = PinnedQuery.of(parse_options({"path": str(tmp_path / "t")}))
+    for value, keys in MOVED_KEYS.items():
+        listing = query.listing(conditions=[condition("EqualTo", "part", value)])
+        paths = {load_split(one.pickled, listing.reading.contexts).slices[0].partition_path for one in listing.splits}
+        expected = {"a" if key in ("k1", "k2", "k3") else "b" for key in keys}
+        assert paths >= expected
+
+
+def test_read_optimized_queries_find_records_that_logs_delete() -> None:
+    path = str(golden_table("h_record_index_120"))
+    for query_type, slices in (("read_optimized", 1), ("snapshot", 0)):
+        query = PinnedQuery.of(parse_options({"path": path, "hoodie.datasource.query.type": query_type}))
+        assert len(query.listing(conditions=[condition("EqualTo", "id", "k00000")]).splits) == slices
