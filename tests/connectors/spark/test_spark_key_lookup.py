@@ -65,6 +65,13 @@ def test_a_record_index_is_asked_instead_of_files(spark: SparkSession, monkeypat
         locate_keys(spark, path, keys)
 
 
+def test_a_read_optimized_query_has_the_keys_that_logs_delete(spark: SparkSession) -> None:
+    path, keys = str(golden_table("h_record_index_120")), spark.createDataFrame([("k00000",)], "k string")
+    for query_type, partitions in (("read_optimized", ["a"]), ("snapshot", [None])):
+        rows = locate_keys(spark, path, keys, options={"hoodie.datasource.query.type": query_type}).collect()
+        assert [row.partition_path for row in rows] == partitions
+
+
 def test_keys_are_looked_for_in_the_partition_given(spark: SparkSession) -> None:
     path = str(golden_table("a_story_v9_120"))
     expected = homes_in_snapshot(path)
