@@ -33,8 +33,8 @@ def delete_bounds(payload: pa.Buffer, delete: AvroRecord, path: str, offset: int
     try:
         head = Cursors(source, np.zeros(1, np.int64), np.full(1, payload.size, np.int64))
         count, first, end = int(head.varints("a count")[0]), int(head.pos[0]), payload.size - 1
-        # One block of all deletes, and the end of the list.
-        if count < _MIN_CHAINS * _DELETES_OF_CHAIN or source.data[end] != 0:
+        # One block of all deletes, and the end of the list. A damaged list may announce more than it has bytes for.
+        if not _MIN_CHAINS * _DELETES_OF_CHAIN <= count <= end - first or source.data[end] != 0:
             return None
         starts = np.unique([first, *_likely_starts(payload.to_pybytes(), source, delete, count, first, end)])
         if starts.size < _MIN_CHAINS:

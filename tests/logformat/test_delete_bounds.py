@@ -96,3 +96,11 @@ def test_damage_is_told_as_it_is_one_by_one(place: float, value: int) -> None:
     content = bytearray(payload(["order-"], ["a=1"], [ORDERINGS[2]]))
     content[int(place * len(content))] = value
     require_same(bytes(content))
+
+
+@pytest.mark.parametrize("count", [512, 513, 10_000, 2**40, 2**62])
+def test_a_list_that_announces_more_than_it_has_bytes_for(count: int) -> None:
+    [_, *rest] = delete_list([("key", "part", wrapped(0))])
+    content = avro_long(count) + bytes(rest)
+    assert not is_chained(content)
+    assert isinstance(outcome(content), str)
