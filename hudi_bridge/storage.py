@@ -387,7 +387,7 @@ class Storage:
             return failure
         try:
             decode(pa.BufferReader(content))
-        except (pa.ArrowException, ValueError, LookupError, OSError):
+        except (pa.ArrowException, UnicodeDecodeError, OSError):
             return None
         return self.failure("read", path, error)
 

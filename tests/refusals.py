@@ -192,6 +192,13 @@ def _incremental_without_meta_columns(folder: Path) -> object:
     return writer.open().incremental("earliest").to_table()
 
 
+def _without_schema(folder: Path) -> object:
+    writer = TableWriter(folder=folder, options={"hoodie.table.base.file.format": "ORC"}).create()
+    (writer.folder / f"f1-0_0-1-1_{at(1)}.orc").write_bytes(b"ORC")
+    (writer.timeline_folder / f"{at(1)}_{at(2)}.deltacommit").write_bytes(b"")
+    return _rows(writer.open())
+
+
 _ORC_TIMES = next(query for query in golden_base_formats() if query.case == "orc_times")
 _BOOTSTRAPPED = next(query for query in golden_bootstrapped() if query.case == "tests_of_hudi")
 _NODE = {
@@ -225,6 +232,16 @@ REFUSALS = (
         what="Timeline layout of another version",
         why="a table that was upgraded or downgraded in part",
         read=_with_properties(hoodie_timeline_layout_version="1"),
+    ),
+    Refusal(
+        what="Copy-on-write table with delta commits or logs",
+        why="Hudi passes over them, and so loses rows",
+        read=_with_properties(hoodie_table_type="COPY_ON_WRITE"),
+    ),
+    Refusal(
+        what="Table without a schema in any commit, in its properties or in a Parquet or log file",
+        why="Hudi reads it as an empty table",
+        read=_without_schema,
     ),
     Refusal(
         what="Several formats of base files in one table",

@@ -3,17 +3,30 @@
 from collections.abc import Iterator
 
 from hudi_bridge.doctor.examined import Examined, Footer
-from hudi_bridge.doctor.findings import Finding, Severity, listed, of_error, quoted
+from hudi_bridge.doctor.findings import Finding, Severity, listed, of_error, quoted, remedy_of
 from hudi_bridge.errors import HudiReadError, UnsupportedTableError
-from hudi_bridge.schema.meta_columns import META_COLUMNS
+from hudi_bridge.readers.footers import is_foreign
+from hudi_bridge.schema.meta_columns import FILE_NAME_COLUMN, META_COLUMNS, PARTITION_PATH_COLUMN
 from hudi_bridge.splits.file_names import stored_path
 from hudi_bridge.splits.file_slice import BaseFile
 from hudi_bridge.timeline.commit_metadata import WriteStat
 
 _FOOTERS, _STATS, _COLUMNS = "base-footers", "base-file-sizes", "meta-columns"
-_BACKUP = "restore the file from a backup, or the table to a savepoint; CALL show_invalid_parquet(path => …) lists all"
+_BACKUP = "restore the file from a backup; CALL show_invalid_parquet(path => …) lists all"
 _ENCRYPTED = "the file is whole; whoever has its keys can write it without encryption"
 _MIN_KEY, _MAX_KEY = "hoodie_min_record_key", "hoodie_max_record_key"
+
+
+def foreign_rows(path: str, column: str, text: str, own: str) -> Finding:
+    """The finding that the rows of a file, or of a slice, say that they were written elsewhere."""
+    return Finding(
+        severity=Severity.WARNING,
+        check=_COLUMNS,
+        path=path,
+        found=f"rows with {column} {quoted(text)}",
+        expected=f"rows of {quoted(own)}, where they are",
+        remedy="find out if the file was put in the place of another one; readers return its rows all the same",
+    )
 
 
 def base_footers(examined: Examined) -> Iterator[Finding]:
@@ -27,7 +40,7 @@ def base_footers(examined: Examined) -> Iterator[Finding]:
                 severity=Severity.ERROR,
                 check=_FOOTERS,
                 path=path,
-                remedy=_BACKUP,
+                remedy=remedy_of(footer, _BACKUP),
             )
         elif _MIN_KEY in footer.entries and footer.entries[_MIN_KEY] > footer.entries.get(_MAX_KEY, ""):
             yield Finding(
@@ -67,7 +80,7 @@ def _stat_finding(base: BaseFile, found: str, expected: str) -> Finding:
 
 
 def meta_columns(examined: Examined) -> Iterator[Finding]:
-    """Files have Hudi's meta columns if the table says so, and no row is newer than its file."""
+    """Files have Hudi's meta columns if the table says so; no row is newer than its file, or of another file."""
     for piece in examined.slices:
         base = piece.base_file
         footer = None if base is None else examined.footers.get(base.path)
@@ -83,6 +96,10 @@ def meta_columns(examined: Examined) -> Iterator[Finding]:
                 expected="the meta columns, as hoodie.populate.meta.fields is true",
                 remedy="set hoodie.populate.meta.fields as the writer does",
             )
+        for column, own in ((PARTITION_PATH_COLUMN, piece.partition_path), (FILE_NAME_COLUMN, piece.file_id)):
+            text = footer.origin.get(column)
+            if examined.config.populates_meta_fields and text is not None and is_foreign(column, text, own):
+                yield foreign_rows(base.path, column, text, own)
         newest = footer.newest_commit
         if newest is not None and newest > base.instant_time and len(newest) == len(base.instant_time):
             yield Finding(

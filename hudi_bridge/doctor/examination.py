@@ -21,7 +21,7 @@ from hudi_bridge.doctor import (
 )
 from hudi_bridge.doctor.archive import archived_timeline
 from hudi_bridge.doctor.examined import Examined, Progress
-from hudi_bridge.doctor.findings import Diagnosis, Finding, Severity, SliceCost, of_error, ordered
+from hudi_bridge.doctor.findings import Diagnosis, Finding, Severity, SliceCost, of_error, ordered, remedy_of
 from hudi_bridge.doctor.limits import Limits, clock
 from hudi_bridge.doctor.logs import LogChecks
 from hudi_bridge.errors import CorruptTableError, HudiReadError, StorageError, TableNotFoundError, UnsupportedTableError
@@ -31,6 +31,7 @@ from hudi_bridge.timeline.instant import InstantLike, parse_query_instant
 from hudi_bridge.timeline.table_state import TableState
 
 _OPEN = "open"
+_BACKUP = "restore the file from a backup"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,16 +186,11 @@ def _costs(examined: Examined) -> tuple[SliceCost, ...]:
 
 def _not_checked(name: str, error: Exception) -> Finding:
     is_unsupported = isinstance(error, UnsupportedTableError)
+    remedy = "this part of the table cannot be examined" if is_unsupported else remedy_of(error, _BACKUP)
     return of_error(
         error,
         severity=Severity.WARNING if is_unsupported else Severity.ERROR,
         check=name,
         path=error.path if isinstance(error, CorruptTableError) else None,
-        remedy="this part of the table cannot be examined" if is_unsupported else _remedy_of(error),
+        remedy=remedy,
     )
-
-
-def _remedy_of(error: Exception) -> str:
-    if isinstance(error, (StorageError, FileNotFoundError)):
-        return "try again; the file system failed, or a writer has changed the table meanwhile"
-    return "restore the file from a backup"

@@ -27,7 +27,7 @@ from hudi_bridge.metadata.record_kinds import FILES
 from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.readers.footers import text_range
 from hudi_bridge.readers.legacy_dates import LegacyDates
-from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
+from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, FILE_NAME_COLUMN, PARTITION_PATH_COLUMN
 from hudi_bridge.splits.external_files import holds_others, registered_files, with_registered
 from hudi_bridge.splits.file_names import (
     BaseFileName,
@@ -111,13 +111,15 @@ class Footer:
     """What the footer of a base file says; ``entries`` are its keys and values, ``ranges`` those of its columns.
 
     The ranges are read for a deep examination only, and so are the columns ``without_ranges``: those of which a row
-    group has no statistics, although it has values.
+    group has no statistics, although it has values. ``origin`` is the partition path and the file name of the first
+    rows, by column, as far as statistics tell.
     """
 
     rows: int
     schema: pa.Schema
     entries: Mapping[str, str]
     newest_commit: str | None
+    origin: Mapping[str, str]
     ranges: Mapping[str, Range]
     without_ranges: Collection[str]
 
@@ -167,9 +169,9 @@ class Examined:
             for info in self.storage.list_directory(folder)
             if not info.is_dir and (instant := parse_instant_file_name(info.name, layout)) is not None
         ]
-        return tuple(self._each("timeline files", self._timeline_file, found))
+        return tuple(filter(None, self._each("timeline files", self._timeline_file, found)))
 
-    def _timeline_file(self, entry: tuple[FileInfo, Instant]) -> TimelineFile:
+    def _timeline_file(self, entry: tuple[FileInfo, Instant]) -> TimelineFile | None:
         info, instant = entry
         record: Record | HudiReadError | None
         try:
@@ -179,7 +181,7 @@ class Examined:
             record = error
         except FileNotFoundError:
             # It was archived since the folder was listed.
-            record = None
+            return None
         return TimelineFile(path=info.path, size_bytes=info.size_bytes, instant=instant, record=record)
 
     def timeline_path(self, instant: Instant) -> str:
@@ -276,6 +278,17 @@ class Examined:
                 if piece is not None:
                     found.append(piece)
         return tuple(found)
+
+    @cached_property
+    def shown_base_files(self) -> frozenset[str]:
+        """The paths of the base files that snapshots show, earlier ones too; raises like ``slices``."""
+        return frozenset(
+            piece.base_file.path
+            for path in self.partitions
+            for group in build_file_groups(path, self.folders[path], self.view)
+            for piece in group.slices
+            if piece.base_file is not None
+        )
 
     @cached_property
     def newest_first(self) -> tuple[FileSlice, ...]:
@@ -411,6 +424,7 @@ def _read_footer(storage: Storage, path: str, size_bytes: int, *, with_ranges: b
                 schema=schema.remove_metadata(),
                 entries=entries,
                 newest_commit=_newest_commit(metadata),
+                origin=_origin(metadata),
                 ranges=_ranges(metadata, LegacyDates.of(metadata, schema, path)) if with_ranges else {},
                 without_ranges=_without_ranges(metadata) if with_ranges else (),
             )
@@ -424,6 +438,13 @@ def _newest_commit(metadata: pq.FileMetaData) -> str | None:
     """The greatest commit time of the rows, as the statistics tell it."""
     ranges = (text_range(metadata, number, COMMIT_TIME_COLUMN) for number in range(metadata.num_row_groups))
     return max((greatest for _, greatest in filter(None, ranges)), default=None)
+
+
+def _origin(metadata: pq.FileMetaData) -> Mapping[str, str]:
+    if not metadata.num_row_groups:
+        return {}
+    ranges = {name: text_range(metadata, 0, name) for name in (PARTITION_PATH_COLUMN, FILE_NAME_COLUMN)}
+    return {name: one[0] for name, one in ranges.items() if one is not None}
 
 
 def _ranges(metadata: pq.FileMetaData, legacy_dates: LegacyDates | None) -> Mapping[str, Range]:

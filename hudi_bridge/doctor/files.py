@@ -67,7 +67,8 @@ def _metafile_finding(path: str, found: str) -> Finding:
         path=path,
         found=found,
         expected="commitTime and partitionDepth; Hudi finds the table's folder by the latter",
-        remedy=f"delete the file, then {_REPAIR}",
+        # Without the file, no reader would list the partition.
+        remedy="write these properties into it, as other partitions have them",
     )
 
 
@@ -89,7 +90,10 @@ def files_of_failed_writes(examined: Examined) -> Iterator[Finding]:
             found=f"{len(files)} data files ({total}) of the instant {quoted(instant)}, "
             + ("which has not completed" if is_pending else "which the timeline does not know"),
             expected=None if is_pending else "files of completed writes",
-            remedy=None if is_pending else "readers leave them out; delete them, when no writer is running",
+            remedy=None
+            if is_pending
+            else "readers leave them out; unless a backup of the timeline knows the instant, "
+            "delete them, when no writer is running",
         )
 
 
@@ -98,6 +102,7 @@ def files_no_commit_names(examined: Examined) -> Iterator[Finding]:
     rolled_back = {one.requested_time for one in examined.timeline.instants if one.action is Action.ROLLBACK}
     # While a bucket index is resized, later writes add log files to the file groups that the clustering will make.
     by_any: frozenset[str] = frozenset().union(*examined.written.values())
+    of_nameless: dict[str, list[DataFile]] = defaultdict(list)
     for file in examined.files:
         if file.base is None and not examined.is_1x_layout:
             continue
@@ -105,13 +110,26 @@ def files_no_commit_names(examined: Examined) -> Iterator[Finding]:
         # A rollback writes its own log files, and so does a commit whose metadata cannot be read.
         if named is None or file.path in by_any or file.is_cdc or file.instant_time in rolled_back:
             continue
+        if not named:
+            of_nameless[file.instant_time].append(file)
+            continue
         yield Finding(
             severity=Severity.ERROR,
             check=_UNNAMED,
             path=file.path,
             found=f"a file of the instant {file.instant_time}, which does not name it",
             expected=f"the {len(named)} files that the commit names",
-            remedy="readers take it for committed, so rows may be there twice; delete it, when no writer is running",
+            remedy="readers show its rows, and some may be there twice: compare them with those of the named files",
+        )
+    for time, files in sorted(of_nameless.items()):
+        yield Finding(
+            severity=Severity.ERROR,
+            check=_UNNAMED,
+            path=files[0].path,
+            found=f"{len(files)} files of the instant {time}, which names no file at all",
+            expected="the files that the commit has written",
+            remedy="readers show their rows, as Hudi does, and incremental queries do not: restore the commit's file "
+            "from a backup",
         )
 
 
@@ -146,8 +164,18 @@ def base_file_twice(examined: Examined) -> Iterator[Finding]:
                 path=files[-1].path,
                 found=f"{len(files)} base files of the instant {instant}: {listed(file.path for file in files)}",
                 expected="one; which of them a reader takes depends on their names",
-                remedy="keep the file that the commit names, and delete the others",
+                remedy=_remedy_of_twins(examined, instant, [file.path for file in files]),
             )
+
+
+def _remedy_of_twins(examined: Examined, instant: str, paths: list[str]) -> str:
+    """What to do about several base files of a slice; only such as no reader shows may go."""
+    named = examined.written.get(instant, frozenset()).intersection(paths)
+    shown = examined.shown_base_files.intersection(paths)
+    if len(named) == 1 and named == shown:
+        others = [path for path in paths if path not in named]
+        return f"keep the file that the commit names, and delete the others: {listed(others, len(others))}"
+    return f"readers show {listed(sorted(shown)) or 'none'}: compare the rows with those of the others"
 
 
 def missing_files(examined: Examined) -> Iterator[Finding]:
@@ -163,7 +191,7 @@ def missing_files(examined: Examined) -> Iterator[Finding]:
                 path=stored_path(stat.path),
                 found="no such file",
                 expected=f"a file of the newest slice of {quoted(group[1])}, which the commit {time} names",
-                remedy="restore it from a backup, or the table to a savepoint; reads lack its rows",
+                remedy="restore it from a backup; reads lack its rows",
             )
 
 

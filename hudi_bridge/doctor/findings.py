@@ -74,6 +74,15 @@ def of_error(error: Exception, *, severity: Severity, check: str, path: str | No
     return Finding(severity=severity, check=check, path=path, found=str(error), remedy=remedy)
 
 
+def remedy_of(error: Exception, of_damage: str) -> str | None:
+    """What to do about an error that a check has met: ``of_damage`` only if it says that a file is damaged."""
+    if isinstance(error, CorruptTableError):
+        return of_damage
+    if isinstance(error, OSError):
+        return "try again; the file system failed, or a writer has changed the table meanwhile"
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceCost:
     """What the newest slice of a file group costs a reader.

@@ -8,7 +8,7 @@ from pyroaring import BitMap64
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.doctor.examined import Examined, Footer
-from hudi_bridge.doctor.findings import Finding, Severity, of_error, quoted
+from hudi_bridge.doctor.findings import Finding, Severity, of_error, quoted, remedy_of
 from hudi_bridge.errors import CorruptTableError, HudiReadError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType, HeaderKey
@@ -243,7 +243,7 @@ class LogChecks:
 
 
 def _of_error(error: HudiReadError, path: str) -> Finding:
-    remedy = "restore the file from a backup; no reader can read it"
+    remedy = remedy_of(error, "restore the file from a backup; no reader can read it")
     return of_error(error, severity=Severity.ERROR, check=_BLOCKS, path=path, remedy=remedy)
 
 

@@ -10,7 +10,7 @@ from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge import rules
 from hudi_bridge.merge.payloads import merge_rule
 from hudi_bridge.splits.query_schema import read_query_schema
-from hudi_bridge.timeline.instant import parse_instant_file_name
+from hudi_bridge.timeline.instant import Action, parse_instant_file_name
 
 _CHECK = "properties"
 _PATH = f"{HOODIE_FOLDER}/hoodie.properties"
@@ -127,4 +127,11 @@ def _folders(examined: Examined) -> Iterator[Finding]:
         if logs:
             yield _ERROR(
                 found=f"the type COPY_ON_WRITE, but {len(logs)} log files ({listed(logs)})", expected="no logs"
+            )
+        deltas = {one.requested_time for one in examined.timeline.commits() if one.action is Action.DELTA_COMMIT}
+        bases = [one.base_file.path for one in examined.slices if one.base_file and one.base_instant_time in deltas]
+        if bases:
+            yield _ERROR(
+                found=f"the type COPY_ON_WRITE, but {len(bases)} base files of delta commits ({listed(bases)})",
+                expected="base files of commits; Hudi passes over delta commits here",
             )

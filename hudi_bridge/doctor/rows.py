@@ -7,12 +7,15 @@ import pyarrow.compute as pc
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.dispatch import open_reader_in
+from hudi_bridge.doctor.base_files import foreign_rows
 from hudi_bridge.doctor.examined import Examined
-from hudi_bridge.doctor.findings import Finding, Severity, listed, of_error
-from hudi_bridge.errors import HudiReadError, MergeError, UnsupportedTableError
+from hudi_bridge.doctor.findings import Finding, Severity, listed, of_error, remedy_of
+from hudi_bridge.errors import HudiReadError, UnsupportedTableError
 from hudi_bridge.metadata.record_index import LOCATIONS, locations_of
 from hudi_bridge.metadata.record_kinds import RECORD_INDEX
 from hudi_bridge.metadata.table import METADATA_FOLDER, MetadataTable
+from hudi_bridge.readers.footers import is_foreign
+from hudi_bridge.schema.meta_columns import FILE_NAME_COLUMN, PARTITION_PATH_COLUMN
 from hudi_bridge.splits.file_slice import FileSlice
 
 _ROWS, _TWICE, _ACROSS, _INDEX = "rows", "keys-twice", "keys-across-partitions", "record-index"
@@ -31,8 +34,12 @@ def rows(examined: Examined) -> Iterator[Finding]:
         examined.progress("file slices", number, len(examined.slices))
         try:
             split = examined.planner.split(piece, context)
-            batches = open_reader_in(examined.storage, split).batches()
-            found += [_keys(batch, piece) for batch in batches]
+            foreign: dict[str, Finding] = {}
+            for batch in open_reader_in(examined.storage, split).batches():
+                found.append(_keys(batch, piece))
+                foreign |= {one.found: one for one in _foreign(batch, piece)}
+            if examined.config.populates_meta_fields:
+                yield from foreign.values()
         except (HudiReadError, FileNotFoundError) as error:
             yield _unreadable(error, piece)
     if not examined.config.populates_meta_fields:
@@ -57,6 +64,16 @@ def _keys(batch: pa.RecordBatch, piece: FileSlice) -> pa.Table:
     return pa.table(columns, schema=_KEYS)
 
 
+def _foreign(batch: pa.RecordBatch, piece: FileSlice) -> Iterator[Finding]:
+    """Rows that say that they were written into another partition or file group."""
+    path = piece.log_files[-1].path if piece.base_file is None else piece.base_file.path
+    for column, own in ((PARTITION_PATH_COLUMN, piece.partition_path), (FILE_NAME_COLUMN, piece.file_id)):
+        if column in batch.schema.names:
+            for text in pc.unique(batch.column(column)).to_pylist():
+                if text is not None and is_foreign(column, text, own):
+                    yield foreign_rows(path, column, text, own)
+
+
 def _unreadable(error: Exception, piece: FileSlice) -> Finding:
     cannot_merge = isinstance(error, UnsupportedTableError)
     return of_error(
@@ -64,7 +81,7 @@ def _unreadable(error: Exception, piece: FileSlice) -> Finding:
         severity=Severity.INFO if cannot_merge else Severity.ERROR,
         check=_ROWS,
         path=getattr(error, "path", None) or f"{piece.partition_path}/{piece.file_id}",
-        remedy=None if cannot_merge or isinstance(error, MergeError) else "restore the file from a backup",
+        remedy=remedy_of(error, "restore the file from a backup"),
     )
 
 
@@ -78,7 +95,8 @@ def _twice(keys: pa.Table) -> Iterator[Finding]:
             path=_group(twice, "file_id_min"),
             found=f"{len(twice)} record keys more than once in a partition: {listed(_texts(twice, 'key'))}",
             expected="each once, unless the table is written with insert or bulk_insert alone",
-            remedy="CALL repair_deduplicate(table => …, duplicated_partition_path => …, repaired_output_path => …)",
+            remedy="compare the rows of each key, all of which readers show; once it is clear which are right, CALL "
+            "repair_deduplicate(table => …, duplicated_partition_path => …, repaired_output_path => …)",
         )
 
 
@@ -93,7 +111,7 @@ def _against_index(table: MetadataTable, keys: pa.Table) -> Iterator[Finding]:
                 check=_ACROSS,
                 found=f"{len(across)} record keys in several partitions: {listed(_texts(across, 'key'))}",
                 expected="each in one partition, since the record index is global",
-                remedy="delete the row in the wrong partition: an upsert changes only one of them",
+                remedy="find out at the source which of the rows is right: readers show all, an upsert changes one",
             )
     parts = (locations_of(part) for part in table.all(RECORD_INDEX))
     located = pa.concat_tables([LOCATIONS.empty_table(), *parts])

@@ -34,6 +34,15 @@ def schema_history(examined: Examined) -> Iterator[Finding]:
                     remedy="restore the commit's file from a backup",
                 )
     query = read_query_schema(examined.state)
+    if query.source is not None:
+        yield Finding(
+            severity=Severity.WARNING,
+            check=_HISTORY,
+            path=examined.config.timeline_path,
+            found=f"no commit with a schema; the columns are those of {query.source}",
+            expected="the writer's schema in a commit, or hoodie.table.create.schema",
+            remedy="the next commit with rows has it; until then, Hudi may read the table as empty, or fail",
+        )
     if query.history is not None and query.ids is not None:
         versions = {schema.version_id for schema in parse_schema_history(query.history, SCHEMA_FOLDER)}
         latest = parse_internal_schema(query.ids, SCHEMA_FOLDER).version_id

@@ -30,6 +30,10 @@ _SERVICES = {
 _ROLLBACK = (
     "CALL rollback_to_instant(table => …, instant_time => '{time}'), or start a writer, which rolls failed writes back"
 )
+_EMPTY_WRITE = (
+    "readers show the rows of its files, as Hudi does; incremental queries do not, and what it replaced is there"
+    " again: restore the file from a backup"
+)
 _SPECIAL = "0000000000000"
 """How the instants of bootstraps and of new indexes begin, which are no times."""
 
@@ -56,13 +60,14 @@ def _content(file: TimelineFile) -> Iterator[Finding]:
     instant, record = file.instant, file.record
     if record is None:
         if instant.is_completed and instant.action is not Action.SAVEPOINT:
+            is_write = instant.action in COMMIT_ACTIONS
             yield Finding(
-                severity=Severity.WARNING,
+                severity=Severity.ERROR if is_write else Severity.WARNING,
                 check=_FILES,
                 path=file.path,
                 found="an empty file of a completed action",
                 expected="what the action has done",
-                remedy="if the writer's machine crashed then, restore to the savepoint or instant before",
+                remedy=_EMPTY_WRITE if is_write else "restore the file from a backup",
             )
         elif instant.action in _PLANNED and instant.state is InstantState.REQUESTED:
             yield Finding(
@@ -71,7 +76,7 @@ def _content(file: TimelineFile) -> Iterator[Finding]:
                 path=file.path,
                 found="an empty plan",
                 expected=f"the plan of a {instant.action}",
-                remedy="in hudi-cli: compaction unschedule, or delete the file if no other state of it exists",
+                remedy="restore the file from a backup; in hudi-cli, compaction unschedule takes the plan back",
             )
         return
     error = record if isinstance(record, HudiReadError) else _error_in(record, file)
@@ -120,7 +125,7 @@ def timeline_order(examined: Examined) -> Iterator[Finding]:
                 path=completed[1].path,
                 found=f"the {action} {time} completed twice: {listed(file.path for file in completed)}",
                 expected="one completed file",
-                remedy="compare the two files, and keep the one whose data files exist",
+                remedy="find out which completion is right: the order of file slices depends on its time",
             )
         for file in completed:
             yield from _order_of(file, examined)
@@ -183,7 +188,7 @@ def _unknown_instants(examined: Examined) -> Iterator[Finding]:
             path=examined.config.archived_path,
             found=f"no instant {listed(missing)}, although there are data files of it",
             expected="the archived timeline to know every write before the active one",
-            remedy="all readers take these files for committed; if their writes had failed, delete the files",
+            remedy="all readers take these files for committed; a backup of the archived timeline tells if they are",
         )
 
 
@@ -257,5 +262,17 @@ def rollbacks(examined: Examined) -> Iterator[Finding]:
                     path=examined.timeline_path(target),
                     found=f"the {target.action} {time}, which the rollback {file.instant.requested_time} has undone",
                     expected="no file of it on the timeline",
-                    remedy="delete its files from the timeline: its data files are gone",
+                    remedy=_remedy_of_undone(examined, time),
                 )
+
+
+def _remedy_of_undone(examined: Examined, time: str) -> str:
+    """What to do about a write that is there although a rollback has undone it; readers show files that are left."""
+    named = examined.written.get(time)
+    left = sorted(
+        file.path for file in examined.files if file.instant_time == time or (named is not None and file.path in named)
+    )
+    if named and not left:
+        return "delete its files from the timeline: its data files are gone"
+    shown = f"its data files {listed(left)}" if left else "data files of it, if there are any"
+    return f"readers show {shown}: compare the rows with a backup"

@@ -13,14 +13,26 @@ from hudi_bridge.logformat.parquet_dictionaries import DictionaryValues
 # take far more space.
 _MAX_ROWS_PER_BYTE = 64
 _MOST_BYTES = (1 << 31) - 1
-# What pyarrow raises for damaged files: a UnicodeDecodeError for names that are not text, a KeyError for a missing
-# column.
 _ENCRYPTED_MAGIC = b"PARE"
 _SIGNATURE_BYTES = 28
 """What follows a footer in plain text of a file with encrypted columns: a nonce and a tag."""
 END_BYTES = 8
 """The length of the footer and the magic, which end a Parquet file."""
-PARQUET_ERRORS = (ValueError, LookupError, OSError, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+PARQUET_ERRORS = (
+    pa.ArrowInvalid,
+    pa.ArrowTypeError,
+    pa.ArrowNotImplementedError,
+    pa.ArrowKeyError,
+    pa.ArrowIndexError,
+    pa.ArrowCapacityError,
+    UnicodeDecodeError,
+    OSError,
+)
+"""What pyarrow raises for damaged files; a UnicodeDecodeError for names that are not text.
+
+A plain KeyError, IndexError or ValueError is a mistake of this package, such as a column that a whole file lacks. It is
+never told as damage.
+"""
 
 
 def parquet_block_schema(content: pa.Buffer, path: str, offset: int) -> pa.Schema:

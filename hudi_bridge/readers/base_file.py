@@ -21,6 +21,8 @@ from hudi_bridge.readers.filter_ranges import Range, may_pass
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.split_columns import plan_file_evolution, with_path_columns, without_path_columns
 from hudi_bridge.schema.evolve import Evolution, StoredAs
+from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, META_COLUMNS, RECORD_KEY_COLUMN
+from hudi_bridge.splits.plan_warnings import warn_of_missing_meta_columns
 from hudi_bridge.splits.split import RealtimeFileSplit
 
 ROWS_PER_BATCH = 131_072
@@ -142,6 +144,7 @@ class BaseFileColumns:
         self._following: dict[int, int] = {}
         self._batch_bytes = _HELD_BATCH_BYTES if are_held else _BATCH_BYTES
         self._plain = PlainColumns()
+        require_meta_columns(base, split, columns)
         self._evolution: Evolution = plan_file_evolution(
             base.arrow_schema,
             without_path_columns(self.schema, split),
@@ -265,6 +268,29 @@ class BaseFileColumns:
         """Converts stored rows to the query's columns."""
         rows = self._plain.without_dictionaries(stored.select(list(self._evolution.file_columns)))
         return with_path_columns(self._evolution.apply(rows), self.schema, self._split)
+
+
+def require_meta_columns(base: OpenBaseFile, split: RealtimeFileSplit, columns: Iterable[str]) -> None:
+    """Checks that a file has the meta columns that tell which rows are returned; warns of others, which are null.
+
+    Hudi fails without keys to merge by. Of ranges, 1.x returns the rows that logs alone tell, and 0.x fails.
+
+    Raises:
+        CorruptBaseFileError: a column is missing that decides on rows.
+    """
+    context = split.context
+    missing = set(META_COLUMNS).difference(base.arrow_schema.names) if context.populates_meta_fields else None
+    if not missing:
+        return
+    merges = context.merge_rule is not None and bool(split.log_paths)
+    deciding = {RECORD_KEY_COLUMN} if merges else set()
+    if context.commit_times is not None:
+        deciding.add(COMMIT_TIME_COLUMN)
+    if lost := sorted(missing & deciding):
+        expected = "the meta columns, as hoodie.populate.meta.fields is true"
+        raise CorruptBaseFileError(base.path, None, f"no column {', '.join(lost)}", expected)
+    if nulls := sorted(missing.intersection(columns)):
+        warn_of_missing_meta_columns(context.table_path, base.path, nulls)
 
 
 def _may_hold_nan(kind: pa.DataType) -> bool:

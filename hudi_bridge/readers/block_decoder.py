@@ -26,10 +26,19 @@ from hudi_bridge.merge.ordering_fields import ordering_type
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.block_runs import runs
 from hudi_bridge.readers.decoded_size import bytes_of_row
+from hudi_bridge.readers.footers import is_foreign
 from hudi_bridge.readers.split_columns import plan_file_evolution, record_keys, with_path_columns, without_path_columns
 from hudi_bridge.schema.avro import AvroRecord, arrow_schema, parse_avro_schema
 from hudi_bridge.schema.evolve import Evolution, StoredAs
-from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, OPERATION_COLUMN
+from hudi_bridge.schema.meta_columns import (
+    COMMIT_TIME_COLUMN,
+    FILE_NAME_COLUMN,
+    META_COLUMNS,
+    OPERATION_COLUMN,
+    PARTITION_PATH_COLUMN,
+)
+from hudi_bridge.splits.file_names import file_id_of
+from hudi_bridge.splits.plan_warnings import warn_of_foreign_rows, warn_of_missing_meta_columns
 from hudi_bridge.splits.split import RealtimeFileSplit
 
 _PARQUET = ".parquet"
@@ -232,6 +241,7 @@ class BlockDecoder:
     ) -> LogRecords:
         """The given rows of a block; ``wanted`` tells which of those that have the positions are given."""
         rows = with_path_columns(stored, self.schema, self._split)
+        self._check_origin(block, stored)
         return data_records(
             rows,
             self._keys_of(block, rows),
@@ -239,6 +249,20 @@ class BlockDecoder:
             absent=self._absent(block),
             base_positions=positions if positions is None or wanted is None else positions[wanted],
         )
+
+    def _check_origin(self, block: LogBlock, stored: pa.RecordBatch) -> None:
+        """Warn if the first row of a block says that it was written into another file or partition.
+
+        Nothing is decoded for that. Blocks of several slices may be decoded together, so that the file tells the slice.
+        """
+        if not stored.num_rows or not self._split.context.populates_meta_fields:
+            return
+        folder, _, name = block.path.rpartition("/")
+        for column, own in ((PARTITION_PATH_COLUMN, folder), (FILE_NAME_COLUMN, file_id_of(name))):
+            position = stored.schema.get_field_index(column)
+            text = None if position < 0 else stored.column(position)[0].as_py()
+            if text is not None and is_foreign(column, text, own):
+                warn_of_foreign_rows(self._split.context.table_path, block.path, column, text)
 
     def _absent(self, block: LogBlock) -> frozenset[str]:
         """The columns that a partial update left out."""
@@ -339,6 +363,7 @@ class BlockDecoder:
         if known not in self._evolutions:
             self._require_known_operations(block, file_schema)
             self._require_one_kind_of_merging(block)
+            self._require_meta_columns(block, file_schema)
             self._evolutions[known] = plan_file_evolution(
                 file_schema,
                 without_path_columns(self._key_schema, self._split) if of_keys else self._block_schema,
@@ -349,6 +374,21 @@ class BlockDecoder:
                 defaults=self._split.context.field_defaults if block.has_defaults else (),
             )
         return self._evolutions[known]
+
+    def _require_meta_columns(self, block: LogBlock, file_schema: pa.Schema) -> None:
+        """Checks that a block has the meta columns that tell which rows are returned; warns of others, which are null.
+
+        A block without record keys is refused when they are decoded.
+        """
+        context = self._split.context
+        missing = set(META_COLUMNS).difference(file_schema.names) if context.populates_meta_fields else None
+        if not missing:
+            return
+        if context.commit_times is not None and COMMIT_TIME_COLUMN in missing:
+            expected = "the meta columns, as hoodie.populate.meta.fields is true"
+            raise CorruptLogFileError(block.path, block.offset, f"no column {COMMIT_TIME_COLUMN}", expected)
+        if nulls := sorted(missing.intersection(self.schema.names)):
+            warn_of_missing_meta_columns(context.table_path, block.path, nulls)
 
     def _require_one_kind_of_merging(self, block: LogBlock) -> None:
         """Refuses partial updates in a table with a partial update mode.

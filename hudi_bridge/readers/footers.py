@@ -15,7 +15,9 @@ from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.imported_later import ds
 from hudi_bridge.logformat.parquet import END_BYTES, PARQUET_ERRORS, footer_mismatch, require_not_encrypted
 from hudi_bridge.ranges import FileOfRanges
+from hudi_bridge.schema.meta_columns import FILE_NAME_COLUMN, META_COLUMNS, PARTITION_PATH_COLUMN
 from hudi_bridge.splits.partition_pruning import partition_guarantee
+from hudi_bridge.splits.plan_warnings import warn_of_foreign_rows
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
@@ -107,6 +109,38 @@ def text_range(footer: pq.FileMetaData, row_group: int, column: str) -> tuple[st
         return None
     least, greatest = statistics.min, statistics.max
     return (least, greatest) if isinstance(least, str) and isinstance(greatest, str) else None
+
+
+def check_origin(footer: pq.FileMetaData, split: RealtimeFileSplit, path: str) -> None:
+    """Warn if the statistics of the first row group say that the rows were written into another file or partition."""
+    context = split.context
+    if not context.populates_meta_fields or not footer.num_row_groups:
+        return
+    group = footer.row_group(0)
+    for column, own in ((PARTITION_PATH_COLUMN, split.partition_path), (FILE_NAME_COLUMN, split.file_id)):
+        # In files of Hudi, the column is where it is among the meta columns. Elsewhere it is not looked for.
+        position = META_COLUMNS.index(column)
+        chunk = group.column(position) if position < group.num_columns else None
+        if chunk is None or chunk.path_in_schema != column:
+            continue
+        statistics = chunk.statistics
+        try:
+            text = statistics.min if statistics is not None and statistics.has_min_max else None
+        except UnicodeDecodeError:
+            # Damaged statistics of a column that may not be read are not in the way.
+            continue
+        if isinstance(text, str) and is_foreign(column, text, own):
+            warn_of_foreign_rows(context.table_path, path, column, text)
+
+
+def is_foreign(column: str, text: str, own: str) -> bool:
+    """Whether a row with that partition path, or file name, is not of the partition, or the file id, ``own``.
+
+    Rows in logs have the file id alone as their file name. File systems drop slashes of partition paths.
+    """
+    if column == FILE_NAME_COLUMN:
+        return bool(text) and text.partition("_")[0] != own
+    return text != own and [part for part in text.split("/") if part] != [part for part in own.split("/") if part]
 
 
 def chunks_of(footer: pq.FileMetaData, row_group: int, columns: Iterable[str]) -> Iterator[pq.ColumnChunkMetaData]:

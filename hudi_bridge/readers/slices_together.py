@@ -23,7 +23,7 @@ from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, selected
 from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns
+from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, require_meta_columns
 from hudi_bridge.readers.base_formats.small_parquet import SmallParquetFile
 from hudi_bridge.readers.block_decoder import BlockDecoder, ToldPositions
 from hudi_bridge.readers.block_runs import runs
@@ -44,7 +44,7 @@ _MOST_BYTES = 1 << 22
 """The bytes of base rows and log records that are merged at once, about."""
 _BATCH_BYTES = 1 << 17
 """The bytes of a batch that is not joined with the next one: a copy of larger ones costs more than it gains."""
-_ERRORS = (HudiReadError, pa.ArrowException, *PARQUET_ERRORS)
+_ERRORS = (HudiReadError, pa.ArrowException, ValueError, *PARQUET_ERRORS)
 """What is wrong with one of the slices; it is read alone to say what."""
 
 _PARQUET = ".parquet"
@@ -160,6 +160,8 @@ class SlicesTogether:
         """The slice with its files read; None if it has to be read alone."""
         try:
             base = None if split.base_path is None else SmallParquetFile(self._storage, split, split.base_path)
+            if base is not None:
+                require_meta_columns(base, split, ())
             has_logs = self._context.merge_rule is not None and split.log_paths
             blocks = read_live_blocks(self._storage, split).blocks if has_logs else ()
         except _ERRORS:

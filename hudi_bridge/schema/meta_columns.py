@@ -9,4 +9,6 @@ META_COLUMNS = (
 )
 COMMIT_TIME_COLUMN = "_hoodie_commit_time"
 RECORD_KEY_COLUMN = "_hoodie_record_key"
+PARTITION_PATH_COLUMN = "_hoodie_partition_path"
+FILE_NAME_COLUMN = "_hoodie_file_name"
 OPERATION_COLUMN = "_hoodie_operation"

@@ -9,15 +9,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-import pyarrow.parquet as pq
-
 from hudi_bridge.config import TableConfig
-from hudi_bridge.errors import CorruptTableError, DataFileGoneError, HudiReadError, StorageError
-from hudi_bridge.logformat.parquet import PARQUET_ERRORS
-from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
+from hudi_bridge.errors import CorruptTableError, DataFileGoneError, HudiReadError
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
-from hudi_bridge.splits.file_names import parse_base_file_name, parse_log_file_name, stored_path
-from hudi_bridge.splits.log_heads import newest_schema
+from hudi_bridge.splits.stored_schema import stored_schema
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat, read_commit_metadata
 from hudi_bridge.timeline.instant import Instant
@@ -29,11 +24,11 @@ _BYTES_OF_ANSWER = 128
 _KEY = "rows have operations"
 
 
-def with_operations(state: TableState, known: tuple[Instant, CommitMetadata]) -> TableConfig:
+def with_operations(state: TableState, known: tuple[Instant, CommitMetadata] | None) -> TableConfig:
     """The configuration of the table; if it does not tell of operations, the files of the newest commit do.
 
-    ``known`` is a commit of which the metadata has been read already. The answer is kept: writers of one table do not
-    change it, and where they did, rows with an operation are refused.
+    ``known`` is a commit of which the metadata has been read already, if any has. The answer is kept: writers of one
+    table do not change it, and where they did, rows with an operation are refused.
     """
     config, kept = state.config, state.storage.kept
     if config.allow_operation_field is not None or not config.populates_meta_fields:
@@ -48,11 +43,11 @@ def with_operations(state: TableState, known: tuple[Instant, CommitMetadata]) ->
     return replace(config, allow_operation_field=answer)
 
 
-def _newest_files(state: TableState, known: tuple[Instant, CommitMetadata]) -> Iterator[WriteStat]:
+def _newest_files(state: TableState, known: tuple[Instant, CommitMetadata] | None) -> Iterator[WriteStat]:
     """What the newest commit has written that has written anything."""
     for commit in islice(reversed(state.timeline.commits()), _MOST_COMMITS):
         try:
-            metadata = known[1] if commit == known[0] else read_commit_metadata(state, commit)
+            metadata = known[1] if known is not None and commit == known[0] else read_commit_metadata(state, commit)
         except (CorruptTableError, DataFileGoneError):
             # A commit that is read for rows, too, is an error then.
             continue
@@ -67,27 +62,9 @@ def _column_names(storage: Storage, stat: WriteStat) -> list[str] | None:
     Raises:
         StorageError: the file cannot be read.
     """
+    stored = stored_schema(storage, stat.path)
     try:
-        return _stored_names(storage, stat)
-    except StorageError:
-        raise
-    except (FileNotFoundError, HudiReadError):
+        return None if stored is None else stored.names
+    except HudiReadError:
         # Whether it matters is found out when rows are read.
         return None
-    except PARQUET_ERRORS as error:
-        failure = storage.failure_of(stat.path, error, pq.ParquetFile)
-        if isinstance(failure, StorageError):
-            raise failure from error
-        return None
-
-
-def _stored_names(storage: Storage, stat: WriteStat) -> list[str] | None:
-    name = stat.path.rpartition("/")[2]
-    base = parse_base_file_name(name)
-    if base is not None and base.extension == "parquet":
-        with storage.open_input(stored_path(stat.path)) as file:
-            return pq.read_schema(file).names
-    if base is not None or parse_log_file_name(name) is None:
-        return None
-    text = newest_schema(storage, stat.path)
-    return arrow_schema(parse_avro_schema(text, stat.path)).names if text else None

@@ -1,8 +1,10 @@
 """Warnings of a plan, each logged once per process."""
 
 import logging
+from collections.abc import Iterable
 
 from hudi_bridge.config import FIRST_VERSION_OF_1X, TableConfig
+from hudi_bridge.masking import masked
 from hudi_bridge.options import READ_AS_RELEASE_KEY
 
 _LOG = logging.getLogger(__name__)
@@ -49,6 +51,24 @@ def warn_of_short_log(path: str, size_bytes: int, named_bytes: int, commit: str)
     _warn_once(
         f"{path} has {size_bytes:,} bytes, and had at least {named_bytes:,} when the commit {commit} completed: what "
         "it lacks is not read, as in Hudi"
+    )
+
+
+def warn_of_schema_beside_commits(table_path: str, source: str) -> None:
+    """Warn that no commit on the active timeline, nor the properties, have a schema, which is taken from elsewhere."""
+    _warn_once(f"{table_path}: no commit on the active timeline has a schema; the columns are those of {source}")
+
+
+def warn_of_missing_meta_columns(table_path: str, path: str, names: Iterable[str]) -> None:
+    """Warn that a file has no such columns, although hoodie.populate.meta.fields is true: they are null, as in Hudi."""
+    _warn_once(f"{masked(table_path)}: meta columns that {path} lacks are null: {', '.join(names)}")
+
+
+def warn_of_foreign_rows(table_path: str, path: str, column: str, text: str) -> None:
+    """Warn that the rows of a file say that they are of another file or partition; they are returned, as by Hudi."""
+    _warn_once(
+        f"{masked(table_path)}: the rows of {path} are those of another file, as their {column} {text!r} says; was it "
+        "put in the place of this one?"
     )
 
 

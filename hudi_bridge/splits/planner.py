@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.config import QueryType
-from hudi_bridge.errors import CorruptTableError
+from hudi_bridge.config import QueryType, TableType
+from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
 from hudi_bridge.splits.bootstrap import BootstrapSources
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import ViewFiles
@@ -23,6 +23,7 @@ from hudi_bridge.splits.query_schema import QuerySchema, columns_of_query, read_
 from hudi_bridge.splits.read_context import build_read_context
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.splits.table_files import FolderListings, TableFiles
+from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.table_state import TableState
 
@@ -114,7 +115,7 @@ class SplitPlanner:
             return iter(self._kept[query_type])
         context = self.context(query_type)
         slices = self._chosen_slices(query_type, row_filter, context, notes, within)
-        splits = self._splits(_read(slices, context), context)
+        splits = self._splits(self._read(slices, context), context)
         return self._keeping(splits, query_type) if are_all else splits
 
     def splits_of_groups(
@@ -133,7 +134,8 @@ class SplitPlanner:
             return (split for split in self._kept[query_type] if (split.partition_path, split.file_id) in groups)
         context, paths = self.context(query_type), {path for path, _ in groups}
         slices = self.files.file_slices(query_type, self.columns(query_type), row_filter, notes=notes, within=paths)
-        listed = _read(slices, context) if notes is None else notes.counting(_read(slices, context))
+        listed = self._read(slices, context)
+        listed = listed if notes is None else notes.counting(listed)
         return self._splits((piece for piece in listed if (piece.partition_path, piece.file_id) in groups), context)
 
     def kept_splits(self, query_type: QueryType) -> tuple[RealtimeFileSplit, ...] | None:
@@ -199,11 +201,42 @@ class SplitPlanner:
             for piece in pieces:
                 yield self._split(piece, context, values)
 
+    def _read(self, slices: Iterable[FileSlice], context: ReadContext) -> Iterator[FileSlice]:
+        """The slices of which a query reads a file."""
+        for piece in slices:
+            if piece.base_file is not None or _has_logs_to_merge(piece, context):
+                yield piece
+            else:
+                self._require_type_of(piece)
+
+    @cached_property
+    def _delta_commits(self) -> frozenset[str] | None:
+        """The delta commits of a table that is to have none, None of any other table."""
+        if self.state.config.table_type is not TableType.COPY_ON_WRITE:
+            return None
+        commits = self.state.timeline.commits()
+        return frozenset(one.requested_time for one in commits if one.action is Action.DELTA_COMMIT)
+
+    def _require_type_of(self, piece: FileSlice) -> None:
+        """Refuses what a copy-on-write table does not have.
+
+        Hudi passes over delta commits and logs there, and so loses rows without a word. Where the type of a table was
+        changed after all of it had been compacted, neither is left in a slice that is read.
+        """
+        deltas = self._delta_commits
+        if deltas is None or not (piece.log_files or piece.base_instant_time in deltas):
+            return
+        path = piece.log_files[0].path if piece.base_file is None or piece.log_files else piece.base_file.path
+        kind = "the log file" if piece.log_files else "the file of a delta commit,"
+        found = f"COPY_ON_WRITE, and {kind} {path}"
+        raise UnsupportedTableError("table type", found, "hoodie.table.type as the writer has it, MERGE_ON_READ")
+
     @cached_property
     def _sources(self) -> BootstrapSources:
         return BootstrapSources(self.state)
 
     def _split(self, piece: FileSlice, context: ReadContext, values: PartitionValues) -> RealtimeFileSplit:
+        self._require_type_of(piece)
         source = self._sources.of(piece)
         merged = _has_logs_to_merge(piece, context)
         return RealtimeFileSplit(
@@ -235,11 +268,6 @@ class SplitPlanner:
             )
             raise CorruptTableError(path, None, "a partition path", expected)
         return values or ()
-
-
-def _read(slices: Iterable[FileSlice], context: ReadContext) -> Iterator[FileSlice]:
-    """The slices of which a query reads a file."""
-    return (piece for piece in slices if piece.base_file is not None or _has_logs_to_merge(piece, context))
 
 
 def _is_encoded(context: ReadContext) -> bool:

@@ -19,6 +19,8 @@ from hudi_bridge.schema.internal import SCHEMA_FOLDER, parse_internal_schema, to
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.splits.changelog import with_operations
 from hudi_bridge.splits.partition_values import QueryColumns, columns_from_path
+from hudi_bridge.splits.plan_warnings import warn_of_schema_beside_commits
+from hudi_bridge.splits.stored_schema import schema_beside_commits
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_metadata, read_timeline_file
 from hudi_bridge.timeline.instant import Instant
@@ -35,7 +37,8 @@ class QuerySchema:
     ``defaults`` holds the schema's defaults of missing fields that are not null. If the table keeps a schema history
     with column ids, ``ids`` is the query's version and ``history`` all versions, both as Hudi's JSON. ``written_by_1x``
     is that of the schema's commit, as in ``CommitMetadata``. ``has_ids`` is whether the schema has column ids, also if
-    the query finds columns by name.
+    the query finds columns by name. ``source`` says where the columns are from if no commit on the active timeline, nor
+    the properties, have a schema.
     """
 
     arrow: pa.Schema
@@ -44,6 +47,7 @@ class QuerySchema:
     history: str | None = None
     written_by_1x: bool | None = None
     has_ids: bool = False
+    source: str | None = None
 
 
 def read_query_schema(state: TableState) -> QuerySchema:
@@ -55,6 +59,7 @@ def read_query_schema(state: TableState) -> QuerySchema:
 
     Raises:
         CorruptTableError: a commit or its schema cannot be parsed.
+        UnsupportedTableError: nothing tells the columns of the data files.
     """
     commits = state.timeline.commits()
     past = tuple(one for one in commits if one.requested_time <= state.instant)
@@ -65,7 +70,19 @@ def read_query_schema(state: TableState) -> QuerySchema:
         return _of_text(state.config.create_schema, None, None, state.config, ".hoodie/hoodie.properties")
     # Hudi takes the columns of a file of the newest commit, which are those of the commit.
     found = _newest_with_schema(state, commits, of_services=True)
-    return QuerySchema(arrow=pa.schema([])) if found is None else _of_commit(state, *found, with_ids=False)
+    return _beside_commits(state, past or commits) if found is None else _of_commit(state, *found, with_ids=False)
+
+
+def _beside_commits(state: TableState, commits: Sequence[Instant]) -> QuerySchema:
+    """The columns of a table without a schema in its commits; none if nothing has been written to it."""
+    stored = schema_beside_commits(state, commits)
+    if stored is None:
+        return QuerySchema(arrow=pa.schema([]))
+    warn_of_schema_beside_commits(state.config.table_path, stored.source)
+    config = with_operations(state, None)
+    if stored.avro_text is not None:
+        return replace(_of_text(stored.avro_text, None, None, config, stored.source), source=stored.source)
+    return QuerySchema(arrow=_complete(stored.arrow or pa.schema([]), config), source=stored.source)
 
 
 def _newest_with_schema(

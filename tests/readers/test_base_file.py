@@ -23,7 +23,8 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
     iter_batches = pq.ParquetFile.iter_batches
 
     def recorded(file: pq.ParquetFile, *arguments: Any, **options: Any) -> Iterator[pa.RecordBatch]:
-        found.extend((group, frozenset(options["columns"])) for group in options["row_groups"])
+        groups = options.get("row_groups", range(file.num_row_groups))
+        found.extend((group, frozenset(options["columns"])) for group in groups)
         return iter_batches(file, *arguments, **options)
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", recorded)

@@ -20,7 +20,7 @@ from hudi_bridge.readers.column_chunks import ColumnChunks
 from hudi_bridge.readers.column_ranges import ranges_of_row_groups
 from hudi_bridge.readers.dictionaries import DICTIONARY_COLUMNS, decoded_schema
 from hudi_bridge.readers.filter_ranges import Range
-from hudi_bridge.readers.footers import BaseFooter, base_fragment, chunks_of, kept_footer, text_range
+from hudi_bridge.readers.footers import BaseFooter, base_fragment, check_origin, chunks_of, kept_footer, text_range
 from hudi_bridge.readers.legacy_dates import LegacyDates
 from hudi_bridge.readers.request import referenced_columns
 from hudi_bridge.splits.split import RealtimeFileSplit
@@ -80,6 +80,7 @@ class ParquetBaseFile(OpenBaseFile):
             fragment = base_fragment(storage, split, path, opened)
             file = _parquet_file(opened, fragment, dictionaries, by_pieces=storage.is_local)
             footer = BaseFooter(fragment, file.schema_arrow)
+            check_origin(fragment.metadata, split, path)
             if keep_footer:
                 footer.keep(storage, split, path)
         except PARQUET_ERRORS as error:
@@ -184,23 +185,26 @@ class ParquetBaseFile(OpenBaseFile):
         def batches(file: pq.ParquetFile, rows: int) -> Iterator[pa.RecordBatch]:
             return file.iter_batches(rows, row_groups=[row_group], columns=names, use_threads=self._use_threads)
 
-        file = self._reader(rows_per_batch, row_group, names)
-        try:
-            with self._fetched(row_group, names, then):
-                most = self._most_rows(row_group, names, rows_per_batch)
-                if most < rows_per_batch:
-                    file = self._reader(most, row_group, names)
-                found = batches(file, most)
-                yield from found if legacy_dates is None else map(legacy_dates.rebased, found)
-        except PARQUET_ERRORS as error:
-            raise cause_of(
-                self._storage,
-                self._split,
-                self.path,
-                error,
-                lambda file: deque(batches(pq.ParquetFile(file), 1), 0),
-                _KIND,
-            ) from error
+        def stored() -> Iterator[pa.RecordBatch]:
+            file = self._reader(rows_per_batch, row_group, names)
+            try:
+                with self._fetched(row_group, names, then):
+                    most = self._most_rows(row_group, names, rows_per_batch)
+                    if most < rows_per_batch:
+                        file = self._reader(most, row_group, names)
+                    yield from batches(file, most)
+            except PARQUET_ERRORS as error:
+                raise cause_of(
+                    self._storage,
+                    self._split,
+                    self.path,
+                    error,
+                    lambda file: deque(batches(pq.ParquetFile(file), 1), 0),
+                    _KIND,
+                ) from error
+
+        # What converts values is not in the way of damage: its errors are not those of the file.
+        yield from stored() if legacy_dates is None else map(legacy_dates.rebased, stored())
 
     def _most_rows(self, row_group: int, columns: Sequence[str], rows: int) -> int:
         """How many rows are decoded at a time, at most ``rows``, whatever the dictionaries of the columns hold."""
@@ -230,9 +234,10 @@ def _parquet_file(
 ) -> pq.ParquetFile:
     """The file with a known footer, whose column chunks are read by pieces or as a whole.
 
-    Other writers' files have no meta columns, and pyarrow refuses dictionaries of columns that are not there.
+    Of ``dictionaries``, those that the file lacks are passed over: in a table without meta columns, Hudi's Avro writer
+    writes them all the same, and its row writer does not.
     """
-    stored = fragment.metadata.schema.names
+    names = fragment.physical_schema.names if dictionaries else ()
     return pq.ParquetFile(
         opened,
         metadata=fragment.metadata,
@@ -240,6 +245,6 @@ def _parquet_file(
         # Pages are read on demand from a local disk, where seeks are cheap. Elsewhere, columns are fetched before.
         pre_buffer=False,
         buffer_size=_PIECE_BYTES if by_pieces else 0,
-        read_dictionary=[name for name in dictionaries if name in stored],
+        read_dictionary=[name for name in dictionaries if name in names],
         page_checksum_verification=True,
     )

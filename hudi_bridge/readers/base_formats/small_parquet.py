@@ -13,7 +13,7 @@ from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.logformat.parquet import END_BYTES, footer_mismatch, require_not_encrypted
 from hudi_bridge.logformat.parquet_dictionaries import BATCH_BYTES, DictionaryValues
 from hudi_bridge.readers.base_file import OpenBaseFile
-from hudi_bridge.readers.footers import chunks_of
+from hudi_bridge.readers.footers import check_origin, chunks_of
 from hudi_bridge.readers.legacy_dates import LegacyDates
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
@@ -54,6 +54,7 @@ class SmallParquetFile(OpenBaseFile):
         require_not_encrypted(content[-END_BYTES:], path, self.footer)
         if wrong := footer_mismatch(self.footer):
             raise CorruptBaseFileError(path, None, *wrong)
+        check_origin(self.footer, split, path)
         groups = [self.footer.row_group(number) for number in range(self.footer.num_row_groups)]
         super().__init__(split, path, self._file.schema_arrow, [group.num_rows for group in groups])
         self._legacy_dates = LegacyDates.of(self.footer, self.arrow_schema, path)
