@@ -56,7 +56,7 @@ class DictionaryValues:
             UnsupportedTableError: the values of 256 rows, which have lists, do not fit into a batch.
         """
         rows = min(rows, self.footer.row_group(self.row_group).num_rows)
-        suspects = [chunk for chunk in chunks if _may_expand(chunk)]
+        suspects = [chunk for chunk in chunks if self._leaf(chunk) and _may_expand(chunk)]
         if sum(rows * chunk.total_uncompressed_size for chunk in suspects if chunk.num_values <= rows) <= BATCH_BYTES:
             suspects = [chunk for chunk in suspects if chunk.num_values > rows]
         row_bytes = sum(self._bytes_of_row(chunk, rows) for chunk in suspects)
@@ -71,7 +71,7 @@ class DictionaryValues:
 
     def _bytes_of_row(self, chunk: pq.ColumnChunkMetaData, rows: int) -> int:
         """The most bytes of a row; an upper bound where rows cannot take much."""
-        is_repeated = bool(self._leaves[chunk.path_in_schema].max_repetition_level)
+        is_repeated = bool(self._leaf(chunk).max_repetition_level)
         values = chunk.num_values if is_repeated else rows
         if values * chunk.total_uncompressed_size <= BATCH_BYTES // _HARMLESS_SHARE:
             return chunk.total_uncompressed_size * values // rows
@@ -92,7 +92,7 @@ class DictionaryValues:
     def _read_longest(self, chunk: pq.ColumnChunkMetaData) -> int:
         """The bytes of the longest value of a dictionary, or a bound of it."""
         if chunk.physical_type == "FIXED_LEN_BYTE_ARRAY":
-            return int(self._leaves[chunk.path_in_schema].length)
+            return int(self._leaf(chunk).length)
         stored = self._stored_bytes(chunk)
         texts = [
             pc.binary_length(values.dictionary)
@@ -118,6 +118,13 @@ class DictionaryValues:
             if not byte & _CONTINUATION_BIT:
                 return number >> 1
         return 0
+
+    def _leaf(self, chunk: pq.ColumnChunkMetaData) -> Any:  # noqa: ANN401 - the stubs lack the class
+        """The leaf of a column chunk; raises as Arrow does for a damaged footer, which names none."""
+        leaf = self._leaves.get(chunk.path_in_schema)
+        if leaf is None:
+            raise pa.ArrowInvalid(f"a column chunk of {chunk.path_in_schema!r}, which is no column")
+        return leaf
 
     @cached_property
     def _leaves(self) -> dict[str, Any]:
