@@ -138,14 +138,15 @@ def explained(
         HudiReadError: a footer cannot be read.
     """
     extents = map_in_threads(partial(read_extent, storage, request=request), splits, _FOOTERS_AT_ONCE)
+    found_by = notes.files_found_by or plan.found_by
     return Explanation(
         query_type=plan.query_type,
         instant=plan.instant,
         filter=None if request.row_filter is None else str(request.row_filter),
         columns=request.columns,
         record_keys=None if request.record_keys is None else len(request.record_keys),
-        files_found_by=plan.found_by.name,
-        why_not_metadata_table=plan.found_by.why_not_metadata_table,
+        files_found_by=found_by.name,
+        why_not_metadata_table=found_by.why_not_metadata_table,
         steps=notes.steps,
         slices_listed=notes.listed,
         slices=tuple(_slice(split, extent) for split, extent in zip(splits, extents, strict=True)),

@@ -23,9 +23,9 @@ class RecordIndexOfTable:
         """The index of a state, whose metadata table is opened when it is first needed."""
         self._state = state
         self._metadata = metadata
-        self._is_reported = False
-        self.why_not: str | None = None
-        """Why the index could not tell when it was asked last."""
+        self._why_not_there = why_not_there(state, RECORD_INDEX)
+        self.why_not: str | None = self._why_not_there
+        """Why the index could not tell, the last time that it could not; threads that it could tell leave it."""
 
     def file_groups(self, record_keys: Sequence[str]) -> AbstractSet[GroupId] | None:
         """The partition path and file id of all groups that hold one of the keys; None if the index cannot tell."""
@@ -34,20 +34,19 @@ class RecordIndexOfTable:
 
     def locations(self, record_keys: Sequence[str]) -> pa.Table | None:
         """Where records are, one row for each that there is, as ``LOCATIONS``; None if the index cannot tell."""
-        self.why_not = why_not_there(self._state, RECORD_INDEX)
-        if self.why_not is not None:
+        if self._why_not_there is not None:
             return None
         try:
-            self.why_not = self._metadata().why_not(RECORD_INDEX)
-            if self.why_not is None:
+            why_not = self._metadata().why_not(RECORD_INDEX)
+            if why_not is None:
                 found = record_locations(self._metadata(), record_keys)
                 for path in found.column("partition").unique().to_pylist():
                     # Whoever asks will list it.
                     self._state.storage.resolve(str(path))
                 return found
         except HudiReadError as error:
-            self.why_not = str(error)
-        if not self._is_reported:
-            _LOG.warning("the record index is not used: %s", self.why_not)
-            self._is_reported = True
+            why_not = str(error)
+        if self.why_not is None:
+            _LOG.warning("the record index is not used: %s", why_not)
+        self.why_not = why_not
         return None

@@ -49,6 +49,8 @@ class PlanNotes:
         self._steps: dict[str, PruningStep] = {}
         self.listed = 0
         """The number of splits that were listed, before any index was asked."""
+        self.files_found_by: FileSource | None = None
+        """How the names of files were found, if not as in other queries of the table."""
 
     @property
     def steps(self) -> tuple[PruningStep, ...]:

@@ -289,9 +289,7 @@ class TableFiles:
         self._listings = FolderListings(state) if listings is None else listings
         self._slices: dict[tuple[bool, str], Sequence[FileSlice]] = {}
         self._made = 0
-        self._lists_named = False
         self._checked_listings = -1
-        self._are_partitions_listed = False
         self._committed = CommittedFiles(state)
 
     @property
@@ -301,12 +299,10 @@ class TableFiles:
 
     @property
     def found_by(self) -> FileSource:
-        """How the names of files are found."""
+        """How the names of files are found where all partitions are asked for."""
         index = self._listings.index
         if index is None:
             return FileSource(name=LISTING, why_not_metadata_table=self._listings.why_no_index)
-        if self._lists_named:
-            return FileSource(name=LISTING, why_not_metadata_table=_FEW_NAMED)
         if self._index is None:
             return FileSource(name=LISTING, why_not_metadata_table=_LISTED_SOONER)
         if index.why_not is not None:
@@ -327,23 +323,33 @@ class TableFiles:
         Raises:
             StorageError: a folder cannot be listed.
         """
+        return self._partitions(columns, row_filter, notes, within)[0]
+
+    def _partitions(
+        self,
+        columns: QueryColumns,
+        row_filter: pc.Expression | None,
+        notes: PlanNotes | None,
+        within: Collection[str] | None,
+    ) -> tuple[list[str], bool]:
+        """The partitions, and whether they were found by listing folders."""
         config = self._state.config
         schema, path_columns = columns
         indexed = within
         if indexed is None and self._index is not None:
             indexed = self._index.partitions()
-        self._are_partitions_listed = indexed is None
+        are_listed = indexed is None
         listed: list[str] = []
         if indexed is None:
             listed = self._listed_partitions(columns, row_filter, notes)
             indexed = set(self._listings.registered).difference(listed)
             if not indexed:
-                return listed
+                return listed, are_listed
         values = {path: certain_values(path, config, schema, path_columns) for path in sorted(indexed)}
         found = matching_partitions(self._state.storage, schema, row_filter, values)
         if notes is not None:
             notes.counted(PARTITION_CONDITION, len(values), len(found), PARTITIONS)
-        return sorted([*listed, *found]) if listed else found
+        return (sorted([*listed, *found]) if listed else found), are_listed
 
     def _listed_partitions(
         self, columns: QueryColumns, row_filter: pc.Expression | None, notes: PlanNotes | None
@@ -396,12 +402,15 @@ class TableFiles:
             StorageError: a folder cannot be listed.
             UnsupportedTableError: a base file is not Parquet, or a log file is of a later Hudi.
         """
-        paths: Sequence[str] = self.partitions(columns, row_filter, notes, within)
+        paths, are_listed = self._partitions(columns, row_filter, notes, within)
         chosen = paths if choose is None else choose(paths)
         of_base_files = query_type is QueryType.READ_OPTIMIZED
-        if within is None and self._are_partitions_listed:
+        if are_listed:
             self._require_partitions(paths, columns, row_filter, of_base_files=of_base_files)
-        for _, pieces in self._slices_in(chosen, of_base_files=of_base_files, are_named=within is not None):
+        are_named = within is not None
+        if notes is not None and are_named and self._lists_named(len(chosen)):
+            notes.files_found_by = FileSource(name=LISTING, why_not_metadata_table=_FEW_NAMED)
+        for _, pieces in self._slices_in(chosen, of_base_files=of_base_files, are_named=are_named):
             yield from pieces
 
     def slices_of(self, groups: Iterable[GroupId]) -> Mapping[GroupId, FileSlice]:
@@ -444,7 +453,6 @@ class TableFiles:
         If ``are_named``, no other partitions have been asked for, and some of them need not exist.
         """
         index = self._listings.index_of(len(paths)) if are_named else self._index
-        self._lists_named = are_named and index is None
         must_exist = not are_named
         if not paths and not are_named and self._listings.count != self._checked_listings:
             self._require_nothing_removed(by_index=False)
@@ -473,6 +481,10 @@ class TableFiles:
                             pieces.sort(key=lambda piece: piece.file_id)
                     self._keep((of_base_files, path), pieces)
                 yield path, pieces
+
+    def _lists_named(self, folders: int) -> bool:
+        """Whether there is an index, and yet so few folders whose names are known are listed."""
+        return self._listings.index is not None and self._listings.index_of(folders) is None
 
     def _require_nothing_removed(self, *, by_index: bool) -> None:
         """Raises if files that have just been listed may lack some that the state needs.

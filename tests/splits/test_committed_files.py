@@ -2,7 +2,7 @@
 
 import logging
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_bridge import CorruptTableError, HudiReadError, HudiTable, InstantNotReadableError
+from hudi_bridge.config import QueryType
 from hudi_bridge.splits import plan_warnings, table_files
 from tests.golden_cases import golden_table
 from tests.table_writer import TableWriter, at, completion_of, sorted_column
@@ -155,6 +156,22 @@ def test_a_partition_that_lost_its_metadata_or_its_folder(tmp_path: Path) -> Non
     with pytest.raises(CorruptTableError, match=r"part=b/.*: found no such file"):
         rows(OFF, "a", "b")
     assert rows(OFF, "a") == of_a
+
+
+def test_a_lost_partition_is_noticed_while_other_queries_name_theirs(tmp_path: Path) -> None:
+    """As two threads do with one table: what one of them has found must not be taken for what the other has."""
+    folder = tmp_path / "t"
+    shutil.copytree(golden_table("e_hive_style_120"), folder)
+    planner = HudiTable.open(folder, options=OFF)._latest
+    columns = planner.columns(QueryType.SNAPSHOT)
+    shutil.rmtree(folder / "part=b")
+
+    def meanwhile(paths: Sequence[str]) -> Sequence[str]:
+        assert list(planner.files.file_slices(QueryType.SNAPSHOT, columns, None, within=["part=a"]))
+        return paths
+
+    with pytest.raises(CorruptTableError, match="no such file"):
+        list(planner.files.file_slices(QueryType.SNAPSHOT, columns, None, meanwhile))
 
 
 def test_a_log_file_that_ends_early_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
