@@ -118,9 +118,8 @@ def said_to_be(format_name: str, folder: Path) -> HudiTable:
 
 
 def test_lance_needs_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    table = said_to_be("LANCE", tmp_path / "table")
-    for path in (tmp_path / "table").rglob("*.hfile"):
-        path.rename(path.with_suffix(".lance"))
+    shutil.copytree(QUERIES[FORMATS["lance"]].table, tmp_path / "table")
+    table = HudiTable.open(tmp_path / "table")
     monkeypatch.setitem(sys.modules, "lance.file", None)
     with pytest.raises(UnsupportedTableError, match=r"pip install 'hudi-bridge\[lance\]'"):
         table.snapshot().to_table()

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.errors import CorruptTableError, DataFileGoneError, InstantNotReadableError, StorageError
+from hudi_bridge.errors import CorruptTableError, DataFileGoneError, InstantNotReadableError
 from hudi_bridge.splits.file_names import file_id_of, is_external
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import (
@@ -32,6 +32,10 @@ from hudi_bridge.timeline.table_state import TableState
 _READING_THREADS = 16
 _MOST_COMMITS = 200
 """Of a timeline that is not archived, the newest commits are read: Hudi keeps 30 or so."""
+
+
+# How the instants begin by which the partitions of a metadata table are made.
+_FIRST_INSTANT = "00000000000000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +65,17 @@ class CommittedFiles:
             if state.timeline_start <= commit.requested_time <= state.instant
         ][-_MOST_COMMITS:]
         files: dict[str, dict[str, NamedFile]] = defaultdict(dict)
+        begun: dict[str, str] = {}
         is_local = state.storage.is_local
         writes = map(self._written, commits) if is_local else map_in_threads(self._written, commits, _READING_THREADS)
-        for commit, written in zip(commits, writes, strict=True):
+        for commit, written in sorted(zip(commits, writes, strict=True), key=lambda pair: _completion(pair[0])):
             for path, size in written:
-                folder = files[path.rpartition("/")[0]]
+                name = path.rpartition("/")[0]
+                if commit.requested_time.startswith(_FIRST_INSTANT) and begun.get(name) != commit.requested_time:
+                    # An index that was dropped and made anew has nothing of what it was before.
+                    files.pop(name, None)
+                    begun[name] = commit.requested_time
+                folder = files[name]
                 earlier = folder.get(path)
                 folder[path] = NamedFile(max(size, earlier.size_bytes if earlier else 0), commit.requested_time)
         return dict(files)
@@ -74,7 +84,7 @@ class CommittedFiles:
         state = self._state
         try:
             stats = read_commit_metadata(state, commit).write_stats
-        except (CorruptTableError, DataFileGoneError, StorageError) as error:
+        except (CorruptTableError, DataFileGoneError) as error:
             # Reading the rows does not need it; it may have been archived meanwhile.
             if not isinstance(error, DataFileGoneError):
                 warn_of_unread_commit(state.config.table_path, str(error))
@@ -125,6 +135,10 @@ class CommittedFiles:
                 if path in lacking:
                     reads_cut_logs = self._reads_cut_logs
                     refuse_lacking(self._state, path, lacking[path], there.get(path), reads_cut_logs=reads_cut_logs)
+
+
+def _completion(commit: Instant) -> str:
+    return commit.completion_time or commit.requested_time
 
 
 def refuse_lacking(

@@ -62,7 +62,10 @@ INSTANTS = "yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS], yyyyMMddHHmmss, yyyyMMddHHmms
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["info", "{table}", "--option", "a=b"], "--option: found a, expected hoodie.payload.delete.field, "),
+        (
+            ["info", "{table}", "--option", "a=b"],
+            "--option: found a, expected a read option; docs/options.md lists them",
+        ),
         (
             ["info", "{table}", "--option", "hoodie.metadata.enable=no"],
             "--option: hoodie.metadata.enable: found 'no', expected true or false\n",
@@ -135,7 +138,7 @@ def test_debug_shows_where(damaged_table: Path) -> None:
     ("words", "expected"),
     [
         (["hudi-bridge", "publish", ""], "iceberg log-records"),
-        (["hudi-bridge", "read", "T", "--format", ""], "table csv json parquet arrow"),
+        (["hudi-bridge", "read", "T", "--format", ""], "table csv spreadsheet json parquet arrow"),
     ],
 )
 def test_the_shell_completes_commands_options_and_values(words: list[str], expected: str) -> None:

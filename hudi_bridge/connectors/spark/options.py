@@ -141,6 +141,10 @@ def _refuse(options: Mapping[str, str]) -> None:
     own = {name.lower(): name for name in (*_OWN_OPTIONS, *names_of(Effect.OF_QUERY))}
     named = {own.get(name.lower(), spelled(name)): value for name, value in options.items()}
     of_table = {name: value for name, value in named.items() if not name.lower().startswith(STORAGE)}
+    for name in of_table:
+        if "." not in name and name not in own.values():
+            expected = f"an option of this format; those of a store are {STORAGE}NAME"
+            raise QueryError("options", name, expected)
     require_read_options(of_table, own.values())
 
 

@@ -14,7 +14,13 @@ from tests.golden_cases import golden_queries
 from tests.table_writer import KEY_AND_VALUE, TableWriter, at
 
 REASONS = {
-    "its value is only in the path": ("e_drop_part_cols_", "e_null_part_", "e_slash_dates_", "n_merge_every_"),
+    "its value is only in the path": (
+        "e_drop_part_cols_",
+        "e_null_part_",
+        "e_slash_dates_",
+        "n_merge_every_",
+        "o_custom_",
+    ),
     "cast long to string": ("e_ts_keygen_",),
     "cast timestamp_millis to timestamp": ("f_millis_",),
     "another column (dropped and added again)": ("g_logs_drop_readd_",),
