@@ -32,6 +32,7 @@ HOLLOW_COMMITS_KEY = "hoodie.read.timeline.holes.resolution.policy"
 READ_AS_RELEASE_KEY = "hudi_bridge.read.as.release"
 BOOTSTRAP_SOURCE_KEY = "hudi_bridge.bootstrap.source"
 BLOB_SOURCE_KEY = "hudi_bridge.blob.source"
+BLOB_MODE_KEY = "hoodie.read.blob.inline.mode"
 READ_UNRELEASED_KEY = "hudi_bridge.read.unreleased"
 PATHS_TELL_VALUES_KEY = "hudi_bridge.paths.tell.values"
 METADATA_TABLE_KEY = "hoodie.metadata.enable"
@@ -72,9 +73,10 @@ class ReadOptions:
     bucket index, None if there is none or if it is not known; ``bucket_fields`` are the fields that it hashes, by
     default the record key fields. ``query_type`` is that of queries that do not say theirs. ``bootstrap_source`` is the
     folder of the files that a table was bootstrapped from, which may be read; None if they may not. ``blob_sources``
-    are the folders of files that BLOB columns refer to, whose bytes are read. ``range_version`` is the table version
-    by whose rules commits lie in a range, None for the table's own; with ``end_schema`` a range has the columns of its
-    end, where Hudi gives them; without ``column_ids``, columns are found by name.
+    are the folders of files that BLOB columns refer to, whose bytes are read; with ``blob_content``, BLOBs in Lance
+    files are their bytes instead of references into the files. ``range_version`` is the table version by whose rules
+    commits lie in a range, None for the table's own; with ``end_schema`` a range has the columns of its end, where
+    Hudi gives them; without ``column_ids``, columns are found by name.
     """
 
     payloads: Mapping[str, RecordPayload] = field(default_factory=dict)
@@ -89,6 +91,7 @@ class ReadOptions:
     query_type: QueryType = QueryType.SNAPSHOT
     bootstrap_source: str | None = None
     blob_sources: tuple[str, ...] = ()
+    blob_content: bool = False
     range_version: int | None = None
     end_schema: bool = False
     column_ids: bool = True
@@ -123,6 +126,7 @@ class ReadOptions:
             query_type=_query_type(options),
             bootstrap_source=options.get(BOOTSTRAP_SOURCE_KEY) or None,
             blob_sources=comma_separated(options.get(BLOB_SOURCE_KEY)),
+            blob_content=_blob_content(options),
             range_version=range_version(options),
             end_schema=_flag(options, END_SCHEMA_KEY) is True,
             column_ids=_flag(options, COLUMN_IDS_KEY) is not False,
@@ -184,6 +188,14 @@ def range_version(options: Mapping[str, str]) -> int | None:
     if text is not None and not re.fullmatch("[0-9]{1,3}", text):
         raise QueryError(f"options: {RANGE_VERSION_KEY}", repr(text), "a table version")
     return None if text is None else int(text)
+
+
+def _blob_content(options: Mapping[str, str]) -> bool:
+    """Whether BLOBs in Lance files are their bytes; references into the files by default, as in Hudi."""
+    text = options.get(BLOB_MODE_KEY, "DESCRIPTOR")
+    if text.upper() not in ("CONTENT", "DESCRIPTOR"):
+        raise QueryError(f"options: {BLOB_MODE_KEY}", repr(text), "CONTENT or DESCRIPTOR")
+    return text.upper() == "CONTENT"
 
 
 def _bucket_count(options: Mapping[str, str]) -> int | None:

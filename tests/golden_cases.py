@@ -219,7 +219,7 @@ def golden_random_tables() -> list[Path]:
 
 
 def golden_blobs() -> Path:
-    """The folder of a table with references, and of the files that they are to (see golden/blobs.py)."""
+    """The folder of tables with BLOBs, and of the files that references are to (see golden/blobs.py)."""
     return _unpacked(ARCHIVES / "blobs.tar.xz")
 
 

@@ -19,13 +19,13 @@ import pyarrow.parquet as pq
 from hudi_bridge import HudiTable, UnsupportedTableError
 from hudi_bridge.logformat.layout import MAGIC, BlockType, HeaderKey
 from hudi_bridge.options import BLOB_SOURCE_KEY
-from tests.golden_cases import GoldenQuery, golden_base_formats, golden_bootstrapped
+from tests.golden_cases import GoldenQuery, golden_base_formats, golden_blobs, golden_bootstrapped
 from tests.logformat.log_writer import log_block
 from tests.table_writer import KEY_AND_VALUE, TableWriter, at
 
 BEGIN = "<!-- refusals made by tests/compatibility_page.py: begin -->"
 END = "<!-- end of refusals -->"
-_FILE = re.compile(r"(?:[\w=.-]*/)*\.?[\w-]+_[\w.-]+\.(?:parquet|orc|log\.[\w-]+)")
+_FILE = re.compile(r"(?:[\w=.-]*/)*\.?[\w-]+_[\w.-]+\.(?:parquet|orc|lance|log\.[\w-]+)")
 _FOLDER = re.compile(r"/var/[^\s,]+")
 _MOST_CHARACTERS = 200
 
@@ -272,6 +272,11 @@ REFUSALS = (
         what="Reference of a BLOB to another folder",
         why="a row could name any file; [read by option](#types-of-hudi-12)",
         read=_blob_elsewhere,
+    ),
+    Refusal(
+        what="BLOB column of Lance base files, without leave to give the bytes",
+        why="`pylance` does not say where the bytes are; [read by option](#types-of-hudi-12)",
+        read=lambda _: _rows(HudiTable.open(golden_blobs() / "lance_120" / "table")),
     ),
     Refusal(
         what="Times in ORC",

@@ -23,9 +23,16 @@ from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery
 from hudi_bridge.connectors.spark.stream import stream_options
 from hudi_bridge.option_table import READ_OPTIONS, Effect, names_of
-from hudi_bridge.options import COLUMN_IDS_KEY, END_SCHEMA_KEY, QUERY_TYPE_KEY, RANGE_VERSION_KEY, VIEW_TYPE_KEY
+from hudi_bridge.options import (
+    BLOB_MODE_KEY,
+    COLUMN_IDS_KEY,
+    END_SCHEMA_KEY,
+    QUERY_TYPE_KEY,
+    RANGE_VERSION_KEY,
+    VIEW_TYPE_KEY,
+)
 from tests.compare import differences
-from tests.golden_cases import GoldenQuery, golden_read_options, golden_table
+from tests.golden_cases import GoldenQuery, golden_blobs, golden_read_options, golden_table
 
 QUERIES = {query.name: query for query in golden_read_options()}
 
@@ -120,6 +127,7 @@ VALUES: Mapping[str, str] = {
     "hoodie.datasource.write.record.merger.impls": "org.apache.hudi.HoodieSparkRecordMerger",
     "hudi_bridge.read.as.release": "1.2",
     "hoodie.read.timeline.holes.resolution.policy": "BLOCK",
+    BLOB_MODE_KEY: "CONTENT",
     "hoodie.index.type": "BUCKET",
     "hoodie.index.bucket.engine": "SIMPLE",
     "hoodie.bucket.index.num.buckets": "4",
@@ -222,6 +230,22 @@ def test_an_option_that_is_honoured_counts_everywhere(entrance: Entrance, tmp_pa
         if query.table == EVOLVED and query.answer and query.options == {COLUMN_IDS_KEY: enabled}
     )
     assert differences(answer, entrance(EVOLVED, tmp_path, {COLUMN_IDS_KEY: enabled})) == []
+
+
+@PER_ENTRANCE
+@pytest.mark.parametrize("mode", [None, "DESCRIPTOR", "CONTENT", "both"])
+def test_blobs_of_lance_are_bytes_everywhere_or_refused_by_name(
+    entrance: Entrance, mode: str | None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    table = golden_blobs() / "lance_120" / "table"
+    options = {} if mode is None else {BLOB_MODE_KEY: mode}
+    if mode == "CONTENT":
+        assert entrance(table, tmp_path, options).num_rows == 5
+        return
+    # Engines have errors of their own, which show ours.
+    with pytest.raises(Exception, match=r".") as caught:
+        entrance(table, tmp_path, options)
+    assert BLOB_MODE_KEY in f"{caught.value} {capfd.readouterr().err}"
 
 
 def test_columns_are_found_by_id_unless_an_option_says_otherwise() -> None:

@@ -73,6 +73,7 @@ def build_read_context(
         bucket_fields=options.bucket_fields,
         bootstrap_source=options.bootstrap_source,
         blob_sources=options.blob_sources,
+        blob_content=options.blob_content,
         storage_options=state.storage.options,
     )
     if rule is not None and config.record_key_fields:

@@ -57,7 +57,8 @@ class ReadContext:
     commits are not merged, otherwise those of row groups without any of these; with ``filters_parquet_blocks``, nor are
     Parquet log blocks without a row of these commits. ``fields_spell_keys`` is whether record keys are made of nothing
     but the values of the record key fields, as texts. ``skips_slices`` says whether indexes may be used;
-    ``bucket_count`` and ``bucket_fields`` are as in ``ReadOptions``, as are ``bootstrap_source`` and ``blob_sources``.
+    ``bucket_count`` and ``bucket_fields`` are as in ``ReadOptions``, as are ``bootstrap_source``, ``blob_sources`` and
+    ``blob_content``.
 
     Part of a ``Split``. Its fields are for the readers of this package and may change with any release.
     """
@@ -87,6 +88,7 @@ class ReadContext:
     bucket_fields: tuple[str, ...] = ()
     bootstrap_source: str | None = field(default=None, repr=False)
     blob_sources: tuple[str, ...] = field(default=(), repr=False)
+    blob_content: bool = False
     storage_options: StorageOptions = field(default_factory=dict, repr=False, hash=False)
 
     def open_storage(self, filesystem: Any = None) -> Storage:  # noqa: ANN401 - of any library

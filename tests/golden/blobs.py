@@ -1,4 +1,4 @@
-"""Writes blobs.tar.xz: a table with a BLOB column of bytes and of references, Hudi's rows, and the bytes it reads.
+"""Writes blobs.tar.xz: tables with a BLOB column of bytes and of references, Hudi's rows, and the bytes it reads.
 
     .venv-spark35/bin/python -m tests.golden.blobs work-folder
     tar -C work-folder --sort=name -cf - . | xz -9e > tests/golden/blobs.tar.xz
@@ -10,6 +10,9 @@ blobs                          the files that the references are to
 references_120/table           the table
 references_120/rows.parquet    the snapshot
 references_120/bytes.parquet   the column ``id`` and what Hudi's function ``read_blob`` gives
+lance_120/table                a table of Lance base files
+lance_120/base.parquet         its snapshot after the first write, with the bytes of BLOBs (``CONTENT``)
+lance_120/content.parquet      its snapshot with the bytes of BLOBs; Hudi loses those after an empty value
 """
 
 import shutil
@@ -20,6 +23,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
+from tests.golden.base_formats import _SPARK_MERGER, LANCE
 from tests.golden.generate.answers import save_rows
 from tests.golden.generate.releases import NEWEST, RELEASES
 from tests.golden.generate.session import spark_session
@@ -66,14 +70,43 @@ INSERTS = [
 UPDATES = [(0, 2, reference("first.bin", 10239, 1)), (2, 2, inline(b"no longer there")), (9, 2, reference("first.bin"))]
 
 
-def write_table(spark: SparkSession, folder: Path) -> None:
-    path = folder / "table"
+LANCE_INSERTS = [
+    (0, 1, inline(b"in the row")),
+    (2, 1, reference("first.bin", 0, 16)),
+    (3, 1, inline(b"")),
+    (4, 1, inline(b"second " * 100)),
+    (5, 1, inline(b"x")),
+]
+LANCE_UPDATES = [(0, 2, inline(b"of the log")), (2, 2, inline(b"now here"))]
+_OF_LANCE = {"hoodie.table.base.file.format": "LANCE", "hoodie.base.file.format": "LANCE", **_SPARK_MERGER}
+
+
+def create(spark: SparkSession, path: Path, more: str = "") -> t.StructType:
+    """Creates a table; its columns."""
     spark.sql(
         f"create table blobs (id int, ts bigint, b blob) using hudi location '{path}' "
-        "tblproperties (type='mor', primaryKey='id', preCombineField='ts', 'hoodie.metadata.enable'='false')"
+        f"tblproperties (type='mor', primaryKey='id', preCombineField='ts', 'hoodie.metadata.enable'='false'{more})"
     )
     blob = t.StructField("b", spark.table("blobs").schema["b"].dataType, True, {"hudi_type": "BLOB"})
-    schema = t.StructType([t.StructField("id", t.IntegerType()), t.StructField("ts", t.LongType()), blob])
+    return t.StructType([t.StructField("id", t.IntegerType()), t.StructField("ts", t.LongType()), blob])
+
+
+def write_lance_table(spark: SparkSession, folder: Path) -> None:
+    path = folder / "table"
+    spark.sql("drop table if exists blobs")
+    schema = create(spark, path, ", 'hoodie.table.base.file.format'='LANCE'")
+    options = OPTIONS | _OF_LANCE | {"hoodie.table.name": "blobs"}
+    for operation, rows, answer in (("insert", LANCE_INSERTS, "base"), ("upsert", LANCE_UPDATES, "content")):
+        writer = spark.createDataFrame(rows, schema).coalesce(1).write.format("hudi").options(**options)
+        writer.option("hoodie.datasource.write.operation", operation).mode("append").save(str(path))
+        spark.catalog.clearCache()
+        found = spark.read.format("hudi").option("hoodie.read.blob.inline.mode", "CONTENT").load(str(path))
+        save_rows(spark, found, folder / f"{answer}.parquet")
+
+
+def write_table(spark: SparkSession, folder: Path) -> None:
+    path = folder / "table"
+    schema = create(spark, path)
     options = OPTIONS | {"hoodie.table.name": "blobs"}
     for operation, rows in (("insert", INSERTS), ("upsert", UPDATES)):
         writer = spark.createDataFrame(rows, schema).coalesce(1).write.format("hudi").options(**options)
@@ -87,16 +120,18 @@ def write_table(spark: SparkSession, folder: Path) -> None:
 def main() -> None:
     """Writes the files and the table."""
     to = Path(sys.argv[1]).resolve()
-    files, folder = to / "blobs", to / "references_120"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    files, folder, of_lance = to / "blobs", to / "references_120", to / "lance_120"
+    for each in (folder, of_lance):
+        shutil.rmtree(each, ignore_errors=True)
+        each.mkdir(parents=True)
     for name, content in FILES.items():
         (files / name).parent.mkdir(parents=True, exist_ok=True)
         (files / name).write_bytes(content)
     LINK.symlink_to(files)
     try:
-        with spark_session(NEWEST, RELEASES[NEWEST].bundle.fetched()) as spark:
+        with spark_session(NEWEST, RELEASES[NEWEST].bundle.fetched(), LANCE) as spark:
             write_table(spark, folder)
+            write_lance_table(spark, of_lance)
     finally:
         LINK.unlink()
     for crc in to.rglob("*.crc"):

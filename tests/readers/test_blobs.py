@@ -13,14 +13,22 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable
 
-from hudi_bridge import CorruptTableError, HudiTable, RealtimeFileSplit, UnsupportedTableError, open_reader, slice_delta
+from hudi_bridge import (
+    CorruptTableError,
+    HudiTable,
+    QueryType,
+    RealtimeFileSplit,
+    UnsupportedTableError,
+    open_reader,
+    slice_delta,
+)
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.lakes.merge_settings import MergeSettings
 from hudi_bridge.connectors.polars import scan
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.options import BLOB_SOURCE_KEY
+from hudi_bridge.options import BLOB_MODE_KEY, BLOB_SOURCE_KEY, QUERY_TYPE_KEY
 from hudi_bridge.readers import blobs
 from hudi_bridge.storage import Storage
 from tests.compare import differences
@@ -32,6 +40,9 @@ MOVED = {BLOB_SOURCE_KEY: f"/blobs=>{golden_blobs() / 'blobs'}"}
 READ_BY_HUDI = {
     row["id"]: row["content"] for row in pq.read_table(golden_blobs() / "references_120" / "bytes.parquet").to_pylist()
 }
+LANCE = golden_blobs() / "lance_120" / "table"
+LOST_BY_HUDI = {4: b"second " * 100, 5: b"x"}
+"""The bytes after an empty value, by key."""
 BLOB = {
     "type": "record",
     "name": "Blob",
@@ -241,3 +252,43 @@ def test_links_out_of_an_allowed_folder_are_not_followed(tmp_path: Path, link: s
     assert [read("whole"), read("inside")] == [b"whole", b"whole"]
     with pytest.raises(UnsupportedTableError, match="a link that leads elsewhere"):
         read(link)
+
+
+@pytest.mark.parametrize(
+    ("query_type", "answer"), [(QueryType.SNAPSHOT, "content"), (QueryType.READ_OPTIMIZED, "base")]
+)
+def test_bytes_in_lance_files_are_given_if_asked_for(query_type: QueryType, answer: str) -> None:
+    options = {BLOB_MODE_KEY: "content", QUERY_TYPE_KEY: query_type.value}
+    rows = HudiTable.open(LANCE, options=options).query().to_table()
+    by_hudi = pq.read_table(LANCE.with_name(f"{answer}.parquet"))
+    of_both = ~pc.field("id").isin(list(LOST_BY_HUDI))
+    assert differences(by_hudi.filter(of_both), rows.filter(of_both)) == []
+    assert differences(by_hudi.drop_columns("b"), rows.drop_columns("b")) == []
+    ours, lost = contents(rows), contents(by_hudi)
+    assert {key: (ours[key], lost[key]) for key in LOST_BY_HUDI} == {
+        key: (content, b"") for key, content in LOST_BY_HUDI.items()
+    }
+
+
+@pytest.mark.parametrize("options", [{}, {BLOB_MODE_KEY: "DESCRIPTOR"}, {BLOB_SOURCE_KEY: "/blobs"}], ids=str)
+def test_references_into_lance_files_are_refused_where_they_are_read(options: Mapping[str, str]) -> None:
+    rows = HudiTable.open(LANCE, options=options).snapshot()
+    asked: list[tuple[list[str] | None, pc.Expression | None]] = [
+        (None, None),
+        (["b"], None),
+        (["id"], pc.is_valid(pc.field("b"))),
+    ]
+    for columns, row_filter in asked:
+        with pytest.raises(UnsupportedTableError, match=rf"column b of .*\.lance.*{BLOB_MODE_KEY}=CONTENT"):
+            rows.to_table(columns=columns, filter=row_filter)
+    by_hudi = pq.read_table(LANCE.with_name("content.parquet")).drop_columns("b")
+    assert differences(by_hudi, rows.to_table(columns=by_hudi.column_names)) == []
+    assert rows.count_rows() == 5
+
+
+def test_splits_say_whether_blobs_of_lance_are_bytes() -> None:
+    for split in HudiTable.open(LANCE, options={BLOB_MODE_KEY: "CONTENT"}).snapshot().splits():
+        assert isinstance(split, RealtimeFileSplit)
+        for same in (pickle.loads(pickle.dumps(split)), RealtimeFileSplit.from_json(split.to_json())):
+            assert same == split
+            assert LOST_BY_HUDI.items() <= contents(open_reader(same).to_table()).items()

@@ -14,12 +14,15 @@ import pyarrow as pa
 
 from hudi_bridge.errors import CorruptBaseFileError, UnsupportedTableError
 from hudi_bridge.logformat.parquet import first_line
-from hudi_bridge.readers.base_file import OpenBaseFile
+from hudi_bridge.options import BLOB_MODE_KEY
+from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile
 from hudi_bridge.readers.missing_files import data_file_gone
 from hudi_bridge.schema.evolve import StoredAs
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
+_IS_BLOB = ((b"hudi_type", b"BLOB"), (b"lance-encoding:blob", b"true"))
+"""Facts about a field whose bytes are outside of the pages of its column."""
 _LANCE_ERRORS = (ValueError, OSError, pa.ArrowException)
 
 
@@ -59,6 +62,21 @@ class LanceBaseFile(OpenBaseFile):
         """Remove the copy, if there is one."""
         self._copy.close()
 
+    def view(self, columns: Iterable[str], *, are_held: bool = False) -> BaseFileColumns:
+        """Some of the query's columns of the file; ``are_held`` if all rows that pass are held in the end.
+
+        Raises:
+            UnsupportedTableError: a BLOB is to be a reference into the file, as it is by default in Hudi. The package
+                does not say where its bytes are.
+        """
+        view = super().view(columns, are_held=are_held)
+        for name in () if self._split.context.blob_content else view.file_columns:
+            if _has_blobs(self.arrow_schema.field(name)):
+                found = f"the column {name} of {self.path}, in Hudi by default a reference into the file"
+                supported = f"the bytes, with the option {BLOB_MODE_KEY}=CONTENT"
+                raise UnsupportedTableError("BLOB in a Lance file", found, supported)
+        return view
+
     def batches(
         self,
         row_group: int,
@@ -86,6 +104,13 @@ class LanceBaseFile(OpenBaseFile):
         """About the size of each of some top-level columns, of which nothing but their number is known."""
         each = self._split.base_size_bytes // max(1, len(self.arrow_schema.names))
         return [each for _ in columns]
+
+
+def _has_blobs(field: "pa.Field[Any]") -> bool:
+    """Whether a column of a file, or a field within it, is a BLOB."""
+    if any((field.metadata or {}).get(key) == value for key, value in _IS_BLOB):
+        return True
+    return any(_has_blobs(field.type.field(position)) for position in range(field.type.num_fields))
 
 
 def _reader() -> Any:  # noqa: ANN401 - a class of a package without types
