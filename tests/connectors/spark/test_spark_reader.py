@@ -187,7 +187,9 @@ def test_a_damaged_log_reaches_the_driver_with_its_facts(spark: SparkSession, tm
 
 
 @pytest.mark.parametrize("open_frame", BOTH, ids=["format", "read"])
-def test_a_file_of_the_newest_commit_that_is_gone_is_said_to_be_lost(spark: SparkSession, tmp_path: Path, open_frame: Load) -> None:
+def test_a_file_of_the_newest_commit_that_is_gone_is_said_to_be_lost(
+    spark: SparkSession, tmp_path: Path, open_frame: Load
+) -> None:
     writer = two_partitions(tmp_path)
     frame = open_frame(spark, str(writer.folder))
     assert frame.count() == 2
