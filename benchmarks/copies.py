@@ -24,13 +24,13 @@ _MERGE_MODE = "hoodie.record.merge.mode="
 
 
 def multiply_slices(table: Path, times: int) -> Path:
-    """A table of ``times`` file slices, all copies of the only one under file ids of their own.
+    """A table of ``times`` file slices, all copies of the only one under file ids of their own; its commits name all.
 
     Keys are then in several file groups, which no reader looks at: file groups are merged one by one.
     """
     copy, is_made = _copy_of(table, f"{times}-slices")
     if not is_made:
-        _copy_files(table, copy, lambda _, number: f"{uuid.uuid5(uuid.NAMESPACE_URL, str(number))}-0", times)
+        _copy_all(table, copy, lambda _, number: f"{uuid.uuid5(uuid.NAMESPACE_URL, str(number))}-0", times)
         _finish(copy, table)
     return copy
 
@@ -43,15 +43,18 @@ def multiply_file_groups(table: Path, times: int) -> Path:
     """
     copy, is_made = _copy_of(table, f"{times}-times-all")
     if not is_made:
-        _copy_files(table, copy, _id_of_copy, times)
-        for instant in (copy / ".hoodie" / "timeline").glob("*commit"):
-            _name_copies(instant, times)
+        _copy_all(table, copy, _id_of_copy, times)
         _finish(copy, table)
     return copy
 
 
-def _copy_files(table: Path, copy: Path, id_of_copy: Callable[[str, int], str], times: int) -> None:
-    """Copy all data files ``times`` times; ``id_of_copy`` makes a file id out of the original's and a number."""
+def _copy_all(table: Path, copy: Path, id_of_copy: Callable[[str, int], str], times: int) -> None:
+    """Copy all data files ``times`` times, and let the commits name the copies.
+
+    ``id_of_copy`` makes a file id out of the original's and a number.
+    """
+    for instant in (copy / ".hoodie" / "timeline").glob("*commit"):
+        _name_copies(instant, id_of_copy, times)
     for file in _data_files(table):
         found = _FILE_ID.match(file.name)
         assert found is not None
@@ -65,14 +68,14 @@ def _id_of_copy(file_id: str, number: int) -> str:
     return f"{uuid.uuid5(uuid.NAMESPACE_URL, f'{file_id} {number}')}{file_id[36:]}" if number else file_id
 
 
-def _name_copies(instant: Path, times: int) -> None:
+def _name_copies(instant: Path, id_of_copy: Callable[[str, int], str], times: int) -> None:
     """Let a completed commit name the files of all copies."""
     with instant.open("rb") as file:
         reader: Any = fastavro.reader(file)
         schema, codec, (document,) = reader.writer_schema, reader.codec, tuple(reader)
     for path, stats in (document["partitionToWriteStats"] or {}).items():
         document["partitionToWriteStats"][path] = [
-            _replaced(stat, stat["fileId"], _id_of_copy(stat["fileId"], number))
+            _replaced(stat, stat["fileId"], id_of_copy(stat["fileId"], number))
             for stat in stats
             for number in range(times)
         ]
