@@ -111,7 +111,8 @@ def _against_index(table: MetadataTable, keys: pa.Table) -> Iterator[Finding]:
                 check=_ACROSS,
                 found=f"{len(across)} record keys in several partitions: {listed(_texts(across, 'key'))}",
                 expected="each in one partition, since the record index is global",
-                remedy="find out at the source which of the rows is right: readers show all, an upsert changes one",
+                remedy="find out at the source which of the rows is right: readers show all, an upsert changes one, "
+                "and look-ups by the index find one",
             )
     parts = (locations_of(part) for part in table.all(RECORD_INDEX))
     located = pa.concat_tables([LOCATIONS.empty_table(), *parts])
@@ -119,7 +120,10 @@ def _against_index(table: MetadataTable, keys: pa.Table) -> Iterator[Finding]:
     index = located.select(on).append_column("indexed_id", located.column("file_id"))
     both = keys.join(index, keys=on, join_type="left outer")
     missing = both.filter(pc.is_null(both.column("indexed_id")))
-    wrong = both.filter(pc.not_equal(both.column("indexed_id"), both.column("file_id")))
+    is_there = pc.equal(both.column("indexed_id"), both.column("file_id"))
+    # Of a key with several rows, which is told above, the index has one location: another row of it is no error.
+    elsewhere = both.filter(pc.invert(is_there))
+    wrong = elsewhere.join(both.filter(is_there).select(on).group_by(on).aggregate([]), keys=on, join_type="left anti")
     for found, what in ((missing, "that the record index lacks"), (wrong, "that the record index has elsewhere")):
         if len(found):
             yield Finding(

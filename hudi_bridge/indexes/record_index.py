@@ -1,4 +1,11 @@
-"""Uses the record index of the metadata table, as long as it is complete for the state of the table that is read."""
+"""Uses the record index of the metadata table, as long as it is complete for the state of the table that is read.
+
+A global index has one location for a key. ``insert_overwrite`` looks no keys up: a record of the overwritten partition
+may be in another one as well, where an upsert left it although its partition column had changed. The index then has the
+newer location alone, and Hudi loses the other row. While such a write is on the active timeline, the index is not used.
+
+Source: ``SparkInsertOverwriteCommitActionExecutor``, ``HoodieBackedTableMetadataWriter``.
+"""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -6,14 +13,18 @@ from collections.abc import Set as AbstractSet
 
 import pyarrow as pa
 
+from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.metadata.record_index import record_locations
 from hudi_bridge.metadata.record_kinds import RECORD_INDEX
 from hudi_bridge.metadata.table import MetadataTable, why_not_there
+from hudi_bridge.timeline.commit_metadata import read_all_commit_metadata
+from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.table_state import TableState
 
 _LOG = logging.getLogger(__name__)
+_OVERWRITES_PARTITIONS = "INSERT_OVERWRITE"
 
 
 class RecordIndexOfTable:
@@ -37,7 +48,7 @@ class RecordIndexOfTable:
         if self._why_not_there is not None:
             return None
         try:
-            why_not = self._metadata().why_not(RECORD_INDEX)
+            why_not = self._metadata().why_not(RECORD_INDEX) or self._may_lack_rows
             if why_not is None:
                 found = record_locations(self._metadata(), record_keys)
                 for path in found.column("partition").unique().to_pylist():
@@ -50,3 +61,19 @@ class RecordIndexOfTable:
             _LOG.warning("the record index is not used: %s", why_not)
         self.why_not = why_not
         return None
+
+    @cached_property
+    def _may_lack_rows(self) -> str | None:
+        """Why a key may have rows that the index lacks; planning reads the same commits for what they replaced."""
+        state = self._state
+        replacing = [one for one in state.timeline.commits() if one.action is Action.REPLACE_COMMIT]
+        if not state.config.partition_fields or not replacing:
+            return None
+        for commit, metadata in zip(replacing, read_all_commit_metadata(state, replacing), strict=True):
+            if metadata.operation_type == _OVERWRITES_PARTITIONS and self._is_global:
+                return f"{metadata.operation_type} at {commit.requested_time} may have put keys into a second partition"
+        return None
+
+    @property
+    def _is_global(self) -> bool:
+        return set(self._metadata().file_groups(RECORD_INDEX)) == {""}

@@ -516,7 +516,8 @@ def test_the_record_index_is_compared_with_the_rows(tmp_path: Path) -> None:
 
 def test_a_key_in_two_partitions_is_found_if_the_index_is_global(tmp_path: Path) -> None:
     for name, checks in (
-        ("h_record_index_120", {"keys-across-partitions", "record-index"}),
+        # The index has one of the two rows, as it has one location for a key.
+        ("h_record_index_120", {"keys-across-partitions"}),
         ("h_partitioned_record_index_120", {"record-index"}),
     ):
         (tmp_path / name).mkdir()

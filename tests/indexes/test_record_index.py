@@ -11,7 +11,7 @@ from hudi_bridge import HudiTable, QueryError
 from hudi_bridge.indexes import record_index
 from hudi_bridge.metadata.record_index import LOCATIONS
 from hudi_bridge.splits import table_files
-from tests.golden_cases import golden_table
+from tests.golden_cases import golden_random_tables, golden_table
 
 FEW = pytest.mark.parametrize("few_folders", [0, 8])
 
@@ -95,3 +95,19 @@ def test_the_number_of_a_key_is_located_by_its_text() -> None:
     found = HudiTable.open(golden_table("h_record_index_0150")).record_locations([1])
     assert found is not None
     assert found.num_rows == 0
+
+
+def test_an_overwrite_of_partitions_may_put_a_key_into_a_second_one(caplog: pytest.LogCaptureFixture) -> None:
+    (folder,) = (folder for folder in golden_random_tables() if folder.name == "key_in_two_partitions_0150")
+    path, is_twice = str(folder / "table"), pc.field("id") == "k0015"
+    rows = HudiTable.open(path).snapshot().to_table().filter(is_twice)
+    assert sorted(rows["_hoodie_partition_path"].to_pylist()) == ["a/2020/2024-02-28", "a/2021/2024-02-29"]
+    with caplog.at_level(logging.WARNING):
+        table = HudiTable.open(path)
+        assert table.get("k0015").num_rows == 2
+        assert table.snapshot().to_table(filter=is_twice).num_rows == 2
+        assert table.record_locations("k0015") is None
+    (message,) = [one.message for one in caplog.records if "record index" in one.message]
+    assert "INSERT_OVERWRITE at 20261127030924330 may have put keys into a second partition" in message
+    (step,) = [step for step in table.snapshot().explain(is_twice).steps if step.name == "record index"]
+    assert "INSERT_OVERWRITE" in str(step.why_not)
