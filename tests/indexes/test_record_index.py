@@ -101,7 +101,7 @@ def test_an_overwrite_of_partitions_may_put_a_key_into_a_second_one(caplog: pyte
     (folder,) = (folder for folder in golden_random_tables() if folder.name == "key_in_two_partitions_0150")
     path, is_twice = str(folder / "table"), pc.field("id") == "k0015"
     rows = HudiTable.open(path).snapshot().to_table().filter(is_twice)
-    assert sorted(rows["_hoodie_partition_path"].to_pylist()) == ["a/2020/2024-02-28", "a/2021/2024-02-29"]
+    assert set(rows["_hoodie_partition_path"].to_pylist()) == {"a/2020/2024-02-28", "a/2021/2024-02-29"}
     with caplog.at_level(logging.WARNING):
         table = HudiTable.open(path)
         assert table.get("k0015").num_rows == 2

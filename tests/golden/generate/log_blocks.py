@@ -36,8 +36,13 @@ def inventory(table: Path) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for path in table.rglob(".*.log.*"):
         if ".hoodie" not in path.relative_to(table).parts and path.suffix != ".crc":
-            counts.update(_labels(path.read_bytes()))
+            counts.update(labels_of(path))
     return dict(sorted(counts.items()))
+
+
+def labels_of(path: Path) -> list[str]:
+    """The labels of the blocks of a log file, in their order."""
+    return list(_labels(path.read_bytes()))
 
 
 def _labels(data: bytes) -> Iterator[str]:
