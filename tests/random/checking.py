@@ -88,8 +88,8 @@ class Case:
         """The options that the table is opened with."""
         options = {name: value for name, value in self.document["reader_options"].items() if name in READER_OPTIONS}
         began, ends = number(self.table.first_release), number(self.table.release)
-        if began < (1, 0) <= ends and self.document["table_version"] == 6:
-            # The properties are those of 0.x.
+        if (began < (1, 0) <= ends or began < (1, 1) <= ends) and self.document["table_version"] in (6, 8):
+            # The properties are those of the release that began, or of 1.0 after an upgrade to version 8.
             options[READ_AS_RELEASE_KEY] = self.table.release.rpartition(".")[0]
         return options
 
