@@ -11,7 +11,7 @@ Source: ``HoodieCDCExtractor``.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -33,6 +33,7 @@ from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 from hudi_bridge.timeline.instant_range import InstantRange, archived_commits
 from hudi_bridge.timeline.plans import GroupId
+from hudi_bridge.timeline.table_state import TableState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +102,7 @@ def plan_changes(planner: SplitPlanner, instants: InstantRange, change_format: C
         CorruptTableError: a file of the timeline is missing or damaged.
     """
     state = planner.state
-    image = planner.context(QueryType.CHANGES)
+    image = _as_images(planner.context(QueryType.CHANGES), state, change_format)
     if not image.populates_meta_fields and not image.record_key_fields:
         # Rows are compared by record key; this raises.
         _ = image.key_columns
@@ -219,9 +220,9 @@ class _Planning:
         """The context with which slices of a state are read; images of all states have the newest columns."""
         context = self.contexts.get(planner)
         if context is None:
-            context = self.contexts[planner] = build_read_context(
-                self.newest.state, self.newest.query_schema, QueryType.CHANGES, visible=planner.state
-            )
+            state = self.newest.state
+            context = build_read_context(state, self.newest.query_schema, QueryType.CHANGES, visible=planner.state)
+            context = self.contexts[planner] = _as_images(context, state, self.change_format)
         return context
 
     def _by_partition(self, groups: Iterable[GroupChange], commit_times: frozenset[str]) -> Iterator[ChangeSplit]:
@@ -240,6 +241,18 @@ class _Planning:
             digits=not self.newest.state.config.cdc_enabled,
             groups=groups,
         )
+
+
+def _as_images(context: ReadContext, state: TableState, change_format: ChangeFormat) -> ReadContext:
+    """The context for images in JSON: Hudi reads partition columns from the files, of which inserts may drop them.
+
+    Files that a table was bootstrapped from need not have them, and Hudi has no images of tables without change data.
+
+    Source: ``CDCFileGroupIterator``, which opens files without partition values.
+    """
+    config = state.config
+    reads_files = change_format is ChangeFormat.CDC and config.cdc_enabled and config.bootstrap_base_path is None
+    return replace(context, path_columns=()) if reads_files else context
 
 
 def _touched_groups(writes: tuple[CommitWrites, ...]) -> set[GroupId]:
