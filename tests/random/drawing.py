@@ -12,6 +12,7 @@ from tests.golden.generate.options import (
     SCHEMA_ON_READ,
     URL_ENCODED,
 )
+from tests.golden.generate.releases import number
 from tests.random.draw import COPY_ON_WRITE, DEFAULT_PAYLOAD, DMS, FILLS_UNSET, MERGE_ON_READ, MYSQL, POSTGRES, Draw
 from tests.random.drawn_services import draw_files, draw_index, draw_services, draw_steps
 from tests.random.kinds import ORDERING_TYPES, column_types, pick
@@ -157,7 +158,7 @@ def _draw_keys(table: Draw, chance: Random) -> list[tuple[str, str]]:
     table.key = pick(chance, kinds)
     table.key_fields = [name for name, _ in _KEYS[table.key]]
     table.set_options({"hoodie.populate.meta.fields": table.has_meta_fields})
-    if table.writer >= (1, 1):
+    if number(table.release) >= (1, 1):
         table.set_options({"hoodie.write.complex.keygen.validation.enable": False})
     return list(_KEYS[table.key])
 
