@@ -27,7 +27,6 @@ from tests.golden.generate.questions import AS_OF, BEGIN, COLUMNS, END
 from tests.golden.generate.releases import number
 from tests.golden.generate.timeline import table_version
 from tests.random.checking import DIFFERENT, ERROR, Case, Outcome, dataset_of, filtered, rows_of
-from tests.random.draw import NON_BLOCKING
 
 Image = Mapping[str, Any]
 """A row of a change, empty for none."""
@@ -349,7 +348,7 @@ KNOWN = (
     ),
     KnownDifference(
         "Hudi leaves the rows of a slow writer out until the compaction that was planned beside it has run",
-        lambda case, outcome: case.table.concurrency == NON_BLOCKING and _lacks_a_slow_writer(case, outcome),
+        _lacks_a_slow_writer,
     ),
 )
 """What is documented or Hudi's own contradiction, the first that applies is the reason."""

@@ -32,7 +32,7 @@ from tests.random.checking import (
     type_differences,
 )
 from tests.random.conditions import condition, leaves, literal, projection
-from tests.random.draw import NON_BLOCKING, Draw, read_draw
+from tests.random.draw import Draw, read_draw
 from tests.random.drawing import RELEASES, draw
 from tests.random.kinds import COLUMN_TYPES, ORDERING_TYPES, arrow_type, ordering_value, sql_literal, value
 from tests.random.known import KNOWN, with_reasons
@@ -259,7 +259,7 @@ def test_a_filter_that_contradicts_hudis_snapshot_is_known(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("name", "count"), [("k_min_nbcc_pending_120", 3), ("k_nbcc_pending_120", 1)])
 def test_what_a_slow_writer_wrote_beside_a_pending_compaction_is_known(name: str, count: int, tmp_path: Path) -> None:
-    case = a_case(tmp_path, name, concurrency=NON_BLOCKING, table_version=9)
+    case = a_case(tmp_path, name, table_version=9)
     outcomes = [outcome for outcome in with_reasons(case, check(case)) if outcome.status == DIFFERENT]
     assert [outcome.reason for outcome in outcomes] == [
         known.reason for known in KNOWN if "slow" in known.reason
