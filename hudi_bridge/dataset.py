@@ -279,7 +279,7 @@ class HudiDataset(ds.FileSystemDataset):
         return BatchScanner(schema, read, self._replanning).to_table()
 
     def record_locations(self, keys: RecordKey | Iterable[RecordKey]) -> pa.Table | None:
-        """As ``HudiTable.record_locations``; None if the record index does not serve this query.
+        """As ``HudiTable.record_locations``; None if the record index does not serve this query, or may lack a key.
 
         Raises:
             QueryError: a key does not fit the record key fields.

@@ -32,10 +32,10 @@ class SplitChoice:
     indexes: IndexesOfQuery
 
     def record_locations(self, record_keys: Sequence[str]) -> pa.Table | None:
-        """Where the record index says that records are, as ``LOCATIONS``; None if it does not serve the query."""
+        """Where records are, as ``LOCATIONS``; None if the record index does not serve the query, or cannot tell."""
         record_index = self.indexes.record_index
         uses_indexes = self.plan.context.skips_slices
-        return record_index.locations(record_keys) if record_index is not None and uses_indexes else None
+        return record_index.complete_locations(record_keys) if record_index is not None and uses_indexes else None
 
     def lazily(self, request: RowRequest) -> Iterator[Split]:
         """The splits, generated as they are needed if they are not those of record keys."""

@@ -4,6 +4,10 @@ A global index has one location for a key. ``insert_overwrite`` looks no keys up
 may be in another one as well, where an upsert left it although its partition column had changed. The index then has the
 newer location alone, and Hudi loses the other row. While such a write is on the active timeline, the index is not used.
 
+A delete in a log takes its key out of the index when it is written. If it comes late, by its ordering value, the row
+stays, and Hudi's look-ups lose it. So where late deletes lose, the index is not believed about a key that it has lost,
+as far as its own logs tell: its compaction forgets that the key was there.
+
 Source: ``SparkInsertOverwriteCommitActionExecutor``, ``HoodieBackedTableMetadataWriter``.
 """
 
@@ -14,7 +18,9 @@ from collections.abc import Set as AbstractSet
 import pyarrow as pa
 
 from hudi_bridge.caching import cached_property
+from hudi_bridge.config import TableType
 from hudi_bridge.errors import HudiReadError
+from hudi_bridge.merge.payloads import merge_rule
 from hudi_bridge.metadata.record_index import record_locations
 from hudi_bridge.metadata.record_kinds import RECORD_INDEX
 from hudi_bridge.metadata.table import MetadataTable, why_not_there
@@ -40,8 +46,22 @@ class RecordIndexOfTable:
 
     def file_groups(self, record_keys: Sequence[str]) -> AbstractSet[GroupId] | None:
         """The partition path and file id of all groups that hold one of the keys; None if the index cannot tell."""
-        found = self.locations(record_keys)
+        found = self.complete_locations(record_keys)
         return None if found is None else {(str(row["partition"]), str(row["file_id"])) for row in found.to_pylist()}
+
+    def complete_locations(self, record_keys: Sequence[str]) -> pa.Table | None:
+        """Where records are; None if the index cannot tell, or may lack a record that there is."""
+        found = self.locations(record_keys)
+        if found is None:
+            return None
+        missing = set(record_keys).difference(found.column("key").to_pylist())
+        if not missing or not self._lacks_late_deletes:
+            return found
+        lost = self._metadata().keys_in_logs(RECORD_INDEX, sorted(missing))
+        if not len(lost):
+            return found
+        self.why_not = f"it has lost {len(lost):,} of the keys, whose rows stay if they were deleted late"
+        return None
 
     def locations(self, record_keys: Sequence[str]) -> pa.Table | None:
         """Where records are, one row for each that there is, as ``LOCATIONS``; None if the index cannot tell."""
@@ -73,6 +93,15 @@ class RecordIndexOfTable:
             if metadata.operation_type == _OVERWRITES_PARTITIONS and self._is_global:
                 return f"{metadata.operation_type} at {commit.requested_time} may have put keys into a second partition"
         return None
+
+    @cached_property
+    def _lacks_late_deletes(self) -> bool:
+        """Whether a delete in a log may lose, by its ordering value, after the index has lost its key."""
+        config = self._state.config
+        return (
+            config.table_type is not TableType.COPY_ON_WRITE
+            and merge_rule(config, self._state.options.payloads).keeps_rows_of_late_deletes
+        )
 
     @property
     def _is_global(self) -> bool:

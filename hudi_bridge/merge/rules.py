@@ -86,6 +86,7 @@ class Precedence:
 
 
 # Outcomes are for: a row, a delete, a delete without an ordering value.
+_OF_DELETE = 1
 COMMIT_TIME = Precedence(
     name="commit time",
     after_row=(LATER, LATER, LATER),
@@ -227,6 +228,13 @@ class MergeRule:
     def uses_ordering(self) -> bool:
         """Whether ordering values decide anything."""
         return self.orders_base or any(HIGHER in outcomes for outcomes in self.precedence.in_logs)
+
+    @property
+    def keeps_rows_of_late_deletes(self) -> bool:
+        """Whether a delete with a lower ordering value may lose to an earlier row."""
+        precedence = self.precedence
+        outcomes = {precedence.after_row[_OF_DELETE], precedence.over_base_row[_OF_DELETE]}
+        return HIGHER in outcomes or precedence.asks_about_deletes
 
     @property
     def orders_base(self) -> bool:

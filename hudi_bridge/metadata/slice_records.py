@@ -82,13 +82,17 @@ class SliceRecords:
     def of_keys(self, keys: Sequence[bytes]) -> pa.Table:
         """The records of some keys, which are in order, each once; those that there are."""
         wanted = pa.array(keys, pa.binary()).cast(pa.string())
-        if len(keys) > FEW_KEYS or self._are_logs_searched_through:
-            logs = self.logs.filter(pc.is_in(self.logs.column(KEY), wanted))
-        else:
-            logs = pa.concat_tables([self.kind.schema.empty_table(), *self._in_logs(keys, wanted)])
+        logs = self.of_keys_in_logs(keys)
         base = () if self.base is None else self.base.cells_of_keys(keys)
         found = [self._decoded(cells, pc.is_in(cells.keys, wanted)) for cells in base]
         return self._merged(found, logs)
+
+    def of_keys_in_logs(self, keys: Sequence[bytes]) -> pa.Table:
+        """The versions in the logs of some keys, which are in order, each once; also those that remove records."""
+        wanted = pa.array(keys, pa.binary()).cast(pa.string())
+        if len(keys) > FEW_KEYS or self._are_logs_searched_through:
+            return self.logs.filter(pc.is_in(self.logs.column(KEY), wanted))
+        return pa.concat_tables([self.kind.schema.empty_table(), *self._in_logs(keys, wanted)])
 
     @property
     def _are_logs_searched_through(self) -> bool:

@@ -17,11 +17,13 @@ import pyarrow.compute as pc
 from hudi_bridge.caching import BoundedCache, cached_property
 from hudi_bridge.config import HOODIE_FOLDER, config_of_metadata_table
 from hudi_bridge.errors import CorruptTableError, QueryError, UnsupportedTableError
+from hudi_bridge.merge.arrays import Column
 from hudi_bridge.metadata.index_definitions import INDEX_DEFINITIONS, IndexDefinition, read_index_definitions
 from hudi_bridge.metadata.indexed_hfile import KeyRange
 from hudi_bridge.metadata.record_kinds import (
     DELETED,
     EXPRESSION_INDEX,
+    KEY,
     RecordKind,
     file_id_prefix,
     is_of_one_state,
@@ -150,19 +152,33 @@ class MetadataTable:
             CorruptTableError: a file is damaged or missing.
             StorageError: a file cannot be read.
         """
+        reads = [partial(group.of_keys, own) for group, own in self._by_group(partition, keys, within)]
+        return self._joined(partition, self._all_read(reads))
+
+    def keys_in_logs(self, partition: str, keys: Sequence[str]) -> Column:
+        """Some keys that the logs have, whether they add the record or remove it.
+
+        Raises:
+            CorruptTableError: a file is damaged or missing.
+            StorageError: a file cannot be read.
+        """
+        reads = [partial(group.of_keys_in_logs, own) for group, own in self._by_group(partition, keys)]
+        return pc.unique(self._joined(partition, self._all_read(reads)).column(KEY).combine_chunks())
+
+    def _by_group(
+        self, partition: str, keys: Sequence[str], within: Iterable[str] | None = None
+    ) -> Iterator[tuple[SliceRecords, list[bytes]]]:
+        """The file groups that some keys may be in, each with its keys in order."""
         scopes = self.file_groups(partition)
         if within is not None and "" not in scopes:
             scopes = {name: scopes[name] for name in within if name in scopes}
         wanted = pc.unique(pa.array(keys, pa.string()))
-        reads: list[Callable[[], pa.Table]] = []
         for groups in scopes.values():
             numbers = group_numbers(wanted, len(groups))
             for number, group in enumerate(groups):
                 own = wanted.filter(pa.array(numbers == number))
                 if len(own):
-                    sought = sorted(key.encode() for key in own.to_pylist() if key is not None)
-                    reads.append(partial(group.of_keys, sought))
-        return self._joined(partition, self._all_read(reads))
+                    yield group, sorted(key.encode() for key in own.to_pylist() if key is not None)
 
     def of_prefix(self, partition: str, prefix: str) -> pa.Table:
         """The records whose keys begin with a prefix, of all file groups; raises like ``of_keys``."""

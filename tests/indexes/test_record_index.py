@@ -97,6 +97,25 @@ def test_the_number_of_a_key_is_located_by_its_text() -> None:
     assert found.num_rows == 0
 
 
+def test_a_late_delete_takes_a_key_out_of_the_index_whose_row_stays() -> None:
+    (folder,) = (folder for folder in golden_random_tables() if folder.name == "late_delete_in_index_102")
+    path, key = str(folder / "table"), "id:k011,k2:2"
+    is_late = pc.field("_hoodie_record_key") == key
+    assert HudiTable.open(path).snapshot().to_table().filter(is_late).num_rows == 1
+    table = HudiTable.open(path)
+    assert table.record_locations(key) == LOCATIONS.empty_table()
+    assert table.get(key).num_rows == 1
+    assert table.snapshot().to_table(filter=is_late).num_rows == 1
+    # Spark looks keys up otherwise, too.
+    assert table.snapshot().record_locations([key]) is None
+    (step,) = [step for step in table.snapshot().explain(is_late).steps if step.name == "record index"]
+    assert step.why_not == "it has lost 1 of the keys, whose rows stay if they were deleted late"
+    # A key that the index has never had is absent.
+    found = table.snapshot().record_locations(["id:absent,k2:1"])
+    assert found is not None
+    assert found.num_rows == 0
+
+
 def test_an_overwrite_of_partitions_may_put_a_key_into_a_second_one(caplog: pytest.LogCaptureFixture) -> None:
     (folder,) = (folder for folder in golden_random_tables() if folder.name == "key_in_two_partitions_0150")
     path, is_twice = str(folder / "table"), pc.field("id") == "k0015"

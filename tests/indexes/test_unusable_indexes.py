@@ -21,7 +21,8 @@ from tests.golden_cases import golden_table
 Query = Callable[[HudiTable], pa.Table]
 OF_CITY = pc.field("city") == "Moved"
 OF_TS = pc.field("ts") < 1
-ALL_KEYS = [f"k{number:05}" for number in range(1_000)]
+# Without those that were deleted: where a delete may come late, the record index is not asked about keys that it lost.
+ALL_KEYS = [f"k{number:05}" for number in range(1_000) if number % 45]
 OF_FILES = {"bloom_filters", "column_stats", "expr_index_idx_low"}
 """Indexes of files, which serve queries of earlier states too."""
 

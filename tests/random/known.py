@@ -427,6 +427,15 @@ REFUSED_BY_NAME = (
         ),
     ),
     KnownDifference(
+        "late deletes take keys out of Hudi's indexes whose rows stay, which the doctor tells",
+        lambda case, outcome: (
+            outcome.kind == "doctor"
+            and outcome.way in ("record-index", "secondary-index")
+            and bool(keys := _lacking_keys(outcome.detail))
+            and all(any(version.delete for version in _versions(case, key, None)) for key in keys)
+        ),
+    ),
+    KnownDifference(
         "an upgrade that failed has upgraded the metadata table alone, which the doctor tells",
         lambda case, outcome: (
             (outcome.kind, outcome.way) == ("doctor", "metadata-table")
@@ -435,6 +444,13 @@ REFUSED_BY_NAME = (
     ),
 )
 """Why it is no fault that Hudi Bridge refuses what Hudi answers, or that the doctor tells an error."""
+
+
+def _lacking_keys(detail: str) -> list[str]:
+    """The record keys that an index lacks, as the doctor says; none if it says anything else, or leaves keys out."""
+    match = re.search("found ([0-9]+) record keys that the (?:record )?index lacks.*?: (.*), expected", detail)
+    keys = re.findall("'([^']*)'", match[2].rpartition("': ")[2]) if match else []
+    return keys if match and len(keys) == int(match[1]) else []
 
 
 def with_reasons(case: Case, outcomes: Iterable[Outcome]) -> list[Outcome]:
