@@ -129,7 +129,7 @@ def require_not_encrypted(end: bytes, path: str, footer: pq.FileMetaData | None 
         raise UnsupportedTableError("Parquet encryption", f"{path}, which {what}", "files that are not encrypted")
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """The first line of an error's message; some of pyarrow's go on for pages."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 

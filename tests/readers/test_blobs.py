@@ -1,6 +1,9 @@
 """The bytes that BLOB columns refer to, beside those that Hudi's ``read_blob`` gives."""
 
 import pickle
+import random
+import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,10 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from lance.file import LanceFileWriter
 from pyiceberg.table import StaticTable
 
 from hudi_bridge import (
+    CorruptBaseFileError,
     CorruptTableError,
+    HudiReadError,
     HudiTable,
     QueryType,
     RealtimeFileSplit,
@@ -30,10 +36,12 @@ from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.options import BLOB_MODE_KEY, BLOB_SOURCE_KEY, QUERY_TYPE_KEY
 from hudi_bridge.readers import blobs
+from hudi_bridge.readers.base_formats.lance import LanceBaseFile
 from hudi_bridge.storage import Storage
 from tests.compare import differences
 from tests.golden_cases import golden_blobs
 from tests.table_writer import TableWriter, at
+from tests.test_golden import parsed
 
 TABLE = golden_blobs() / "references_120" / "table"
 MOVED = {BLOB_SOURCE_KEY: f"/blobs=>{golden_blobs() / 'blobs'}"}
@@ -41,6 +49,7 @@ READ_BY_HUDI = {
     row["id"]: row["content"] for row in pq.read_table(golden_blobs() / "references_120" / "bytes.parquet").to_pylist()
 }
 LANCE = golden_blobs() / "lance_120" / "table"
+CHANGED = golden_blobs() / "lance_changes_120" / "table"
 LOST_BY_HUDI = {4: b"second " * 100, 5: b"x"}
 """The bytes after an empty value, by key."""
 BLOB = {
@@ -260,30 +269,183 @@ def test_links_out_of_an_allowed_folder_are_not_followed(tmp_path: Path, link: s
 def test_bytes_in_lance_files_are_given_if_asked_for(query_type: QueryType, answer: str) -> None:
     options = {BLOB_MODE_KEY: "content", QUERY_TYPE_KEY: query_type.value}
     rows = HudiTable.open(LANCE, options=options).query().to_table()
-    by_hudi = pq.read_table(LANCE.with_name(f"{answer}.parquet"))
+    answered = pq.read_table(LANCE.with_name(f"{answer}.parquet"))
     of_both = ~pc.field("id").isin(list(LOST_BY_HUDI))
-    assert differences(by_hudi.filter(of_both), rows.filter(of_both)) == []
-    assert differences(by_hudi.drop_columns("b"), rows.drop_columns("b")) == []
-    ours, lost = contents(rows), contents(by_hudi)
+    assert differences(answered.filter(of_both), rows.filter(of_both)) == []
+    assert differences(answered.drop_columns("b"), rows.drop_columns("b")) == []
+    ours, lost = contents(rows), contents(answered)
     assert {key: (ours[key], lost[key]) for key in LOST_BY_HUDI} == {
         key: (content, b"") for key, content in LOST_BY_HUDI.items()
     }
 
 
-@pytest.mark.parametrize("options", [{}, {BLOB_MODE_KEY: "DESCRIPTOR"}, {BLOB_SOURCE_KEY: "/blobs"}], ids=str)
-def test_references_into_lance_files_are_refused_where_they_are_read(options: Mapping[str, str]) -> None:
-    rows = HudiTable.open(LANCE, options=options).snapshot()
-    asked: list[tuple[list[str] | None, pc.Expression | None]] = [
-        (None, None),
-        (["b"], None),
-        (["id"], pc.is_valid(pc.field("b"))),
-    ]
-    for columns, row_filter in asked:
-        with pytest.raises(UnsupportedTableError, match=rf"column b of .*\.lance.*{BLOB_MODE_KEY}=CONTENT"):
-            rows.to_table(columns=columns, filter=row_filter)
-    by_hudi = pq.read_table(LANCE.with_name("content.parquet")).drop_columns("b")
-    assert differences(by_hudi, rows.to_table(columns=by_hudi.column_names)) == []
-    assert rows.count_rows() == 5
+def by_hudi(table: Path, answer: str) -> pa.Table:
+    """What Hudi gives, with references into the files of the table here, spelled in one way."""
+    rows = pq.read_table(table.with_name(f"{answer}.parquet"))
+    blobs_of_rows = rows["b"].to_pylist()
+    for blob in blobs_of_rows:
+        if blob["reference"] and blob["reference"]["managed"]:
+            path = blob["reference"]["external_path"]
+            assert re.match("file:(///)?/?", path)
+            blob["reference"]["external_path"] = f"file://{table}{path.partition('/table')[2]}"
+    position = rows.schema.get_field_index("b")
+    return rows.set_column(position, rows.schema.field(position), pa.array(blobs_of_rows, rows.schema.field("b").type))
+
+
+@pytest.mark.parametrize("options", [{}, {BLOB_MODE_KEY: "descriptor"}], ids=str)
+@pytest.mark.parametrize(
+    ("table", "query_type", "answer"),
+    [
+        (LANCE, QueryType.SNAPSHOT, "default"),
+        (LANCE, QueryType.READ_OPTIMIZED, "base_default"),
+        (CHANGED, QueryType.SNAPSHOT, "default"),
+    ],
+)
+def test_blobs_in_lance_files_are_references_by_default(
+    table: Path, query_type: QueryType, answer: str, options: Mapping[str, str]
+) -> None:
+    dataset = HudiTable.open(table, options={**options, QUERY_TYPE_KEY: query_type.value}).query()
+    expected = by_hudi(table, answer)
+    assert differences(expected, dataset.to_table()) == []
+    for columns in (["b"], ["id", "b"], ["ts", "b", "id"]):
+        assert differences(expected.select(columns), dataset.to_table(columns=columns)) == []
+    is_into_file = pc.equal(pc.struct_field(expected["b"], [2, 3]), pa.scalar(value=True))
+    row_filter = pc.field("b", "reference", "managed") == pa.scalar(value=True)
+    assert dataset.count_rows(filter=row_filter) == pc.sum(is_into_file).as_py() > 0
+    assert dataset.to_table(columns=["id"]).num_rows == expected.num_rows
+
+
+@pytest.mark.parametrize("mode", ["default", "content"])
+def test_changes_of_lance_files_have_references_too(mode: str) -> None:
+    options = {} if mode == "default" else {BLOB_MODE_KEY: mode}
+    changes = HudiTable.open(CHANGED, options=options).changes("0").to_table()
+    answer = pq.read_table(CHANGED.with_name(f"changes_{mode}.parquet"))
+    assert sorted(map(change_of, changes.to_pylist())) == sorted(map(change_of, answer.to_pylist()))
+
+
+def change_of(change: Mapping[str, Any]) -> tuple[str, ...]:
+    """A change, with the names of files alone, as references into them are spelled otherwise by Hudi."""
+    images = (re.sub(r'"file:/[^"]*/', '"', parsed(change[name]) or "") for name in ("before", "after"))
+    return (change["op"], change["ts_ms"], *images)
+
+
+def test_files_with_references_alone_are_read_with_the_bytes_of_these() -> None:
+    rows = HudiTable.open(LANCE, options={**MOVED, QUERY_TYPE_KEY: "read_optimized"}).query().to_table()
+    first = (golden_blobs() / "blobs" / "first.bin").read_bytes()
+    assert contents(rows) == {0: None, 2: first[:16], 3: None, 4: None, 5: None}
+
+
+NO_REFERENCE = dict.fromkeys(("external_path", "offset", "length", "managed"))
+LANCE_BLOB = pa.field(
+    "b",
+    pa.struct(
+        [
+            pa.field("type", pa.string()),
+            pa.field("data", pa.large_binary(), metadata={"lance-encoding:blob": "true"}),
+            blobs.BLOB_TYPE.field("reference"),
+        ]
+    ),
+    metadata={"hudi_type": "BLOB"},
+)
+
+
+def lance_rows(count: int) -> pa.Table:
+    """Rows with BLOBs of all kinds, among columns of other types that take several columns of the file."""
+
+    def blob(number: int) -> Mapping[str, Any]:
+        content = [bytes([number % 251]) * (number % 300), None, b""][number % 3]
+        if number % 5:
+            return {"type": "INLINE", "data": content, "reference": NO_REFERENCE}
+        reference = {"external_path": f"/x/{number}", "offset": number, "length": 2, "managed": False}
+        return {"type": "OUT_OF_LINE", "data": None, "reference": reference}
+
+    numbers = range(count)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(range(3 * count), pa.float32()), 3)
+    lists = pa.array([[{"x": number, "y": "y"}] * (number % 3) for number in numbers])
+    columns = {"select": pa.array(numbers, pa.int32()), "vector": vectors, "lists": lists}
+    schema = pa.schema([*(pa.field(name, column.type) for name, column in columns.items()), LANCE_BLOB])
+    rows = [*columns.values(), pa.array(map(blob, numbers), LANCE_BLOB.type)]
+    return pa.table(rows, schema=schema)
+
+
+def lance_file(folder: Path, rows: pa.Table) -> LanceBaseFile:
+    """A Lance file as Hudi writes it, opened in a split that asks for references."""
+    file = folder / "f.lance"
+    with LanceFileWriter(str(file), rows.schema, version="2.0") as writer:
+        writer.write_batch(rows)
+    (split,) = HudiTable.open(CHANGED).snapshot().splits()
+    assert isinstance(split, RealtimeFileSplit)
+    return LanceBaseFile.open(Storage.open(folder), split, "f.lance")
+
+
+@pytest.mark.parametrize("folder", ["plain", "a b", "p=x%20y", "#?é", "back[s]*"])
+def test_references_are_to_the_bytes_of_each_row(tmp_path: Path, folder: str) -> None:
+    (tmp_path / folder).mkdir()
+    # More rows than Lance writes into one page of a column of BLOBs.
+    rows = lance_rows(1300)
+    with lance_file(tmp_path / folder, rows) as base:
+        stored = pa.Table.from_batches(base.batches(0, ["b", "vector", "lists", "select"], 500))
+    content = (tmp_path / folder / "f.lance").read_bytes()
+    assert stored.drop_columns("b").equals(rows.select(["vector", "lists", "select"]))
+    for blob, written in zip(stored["b"].to_pylist(), rows["b"].to_pylist(), strict=True):
+        assert (blob["type"], blob["data"]) == (written["type"], None)
+        start, size = blob["reference"]["offset"], blob["reference"]["length"]
+        if written["type"] == "OUT_OF_LINE":
+            assert blob["reference"] == written["reference"]
+            continue
+        assert blob["reference"]["external_path"] == f"file://{tmp_path}/{folder}/f.lance"
+        assert blob["reference"]["managed"]
+        # Null is at 1, as Lance has it and Hudi gives it.
+        expected = (1, b"") if written["data"] is None else (start, written["data"])
+        assert (start, content[start : start + size]) == expected
+
+
+def test_null_blobs_have_null_fields(tmp_path: Path) -> None:
+    rows = pa.table([pa.array([None, None], LANCE_BLOB.type)], schema=pa.schema([LANCE_BLOB]))
+    with lance_file(tmp_path, rows) as base:
+        (batch,) = base.batches(0, ["b"], 10)
+    assert batch["b"].to_pylist() == [{"type": None, "data": None, "reference": NO_REFERENCE}] * 2
+
+
+def test_a_blob_of_no_known_type_is_damage(tmp_path: Path) -> None:
+    blob = {"type": "ELSEWHERE", "data": b"x", "reference": NO_REFERENCE}
+    rows = pa.table([pa.array([blob], LANCE_BLOB.type)], schema=pa.schema([LANCE_BLOB]))
+    with (
+        lance_file(tmp_path, rows) as base,
+        pytest.raises(CorruptBaseFileError, match=r"f\.lance.*type ELSEWHERE.*INLINE or OUT_OF_LINE"),
+    ):
+        list(base.batches(0, ["b"], 10))
+
+
+def test_damage_of_lance_files_is_an_error_that_names_them(tmp_path: Path) -> None:
+    shutil.copytree(LANCE, tmp_path / "table")
+    (file,) = (tmp_path / "table").glob("*.lance")
+    content, errors = file.read_bytes(), []
+    generator = random.Random(7)
+    for _ in range(40):
+        damaged = bytearray(content)
+        for position in generator.sample(range(len(content)), 3):
+            damaged[position] ^= 1 << generator.randrange(8)
+        file.write_bytes(damaged)
+        try:
+            HudiTable.open(tmp_path / "table").snapshot().to_table(columns=["b"])
+        except HudiReadError as error:
+            errors.append(error)
+    assert {type(error) for error in errors} >= {CorruptBaseFileError}
+    assert all(file.name in str(error) for error in errors)
+
+
+def test_a_panic_of_the_package_is_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    class PanicException(BaseException):
+        """As the package raises it, which is no ``Exception``."""
+
+    def panics(*_: object, **__: object) -> None:
+        raise PanicException("range start must not be greater than end")
+
+    rows = HudiTable.open(LANCE).snapshot()
+    monkeypatch.setattr("lance.file.LanceFileReader", panics)
+    with pytest.raises(CorruptBaseFileError, match=r"\.lance.*range start"):
+        rows.to_table()
 
 
 def test_splits_say_whether_blobs_of_lance_are_bytes() -> None:

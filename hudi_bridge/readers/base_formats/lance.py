@@ -2,8 +2,9 @@
 
 The metadata of the schema are the facts that Hudi's writer adds.
 
-Bytes of BLOBs lie outside of the pages of their column. By default they are not read, as in Hudi: rows have references
-to them. Package ``pylance`` says where they are of datasets alone, so the file becomes one, whose manifest is in memory.
+The bytes of BLOBs lie outside of the pages of their column. By default they are not read, as in Hudi: rows have
+references to them. ``pylance`` says only for datasets where they are, so the file becomes one, whose manifest is in
+memory.
 
 Source: ``HoodieSparkLanceWriter`` and ``BlobDescriptorTransform`` of Hudi.
 """
@@ -11,7 +12,7 @@ Source: ``HoodieSparkLanceWriter`` and ``BlobDescriptorTransform`` of Hudi.
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
@@ -21,6 +22,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.errors import CorruptBaseFileError, UnsupportedTableError
 from hudi_bridge.logformat.parquet import first_line
+from hudi_bridge.merge.arrays import as_booleans
 from hudi_bridge.options import BLOB_MODE_KEY
 from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile
 from hudi_bridge.readers.blobs import BLOB_TYPE
@@ -29,9 +31,9 @@ from hudi_bridge.schema.evolve import StoredAs
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
-_IS_BLOB = ((b"hudi_type", b"BLOB"), (b"lance-encoding:blob", b"true"))
+_IS_ENCODED = (b"lance-encoding:blob", b"true")
+_IS_BLOB = ((b"hudi_type", b"BLOB"), _IS_ENCODED)
 """Facts about a field whose bytes are outside of the pages of its column."""
-_BLOB_ENCODING = b"lance-encoding:blob"
 _BLOB_FIELDS = ("type", "data", "reference")
 _INLINE = "INLINE"
 _OUT_OF_LINE = "OUT_OF_LINE"
@@ -69,10 +71,8 @@ class LanceBaseFile(OpenBaseFile):
                 file = _local_file(storage, path, copy)
             except FileNotFoundError as error:
                 raise data_file_gone(storage, split, path) from error
-            try:
+            with _decoding(path):
                 metadata = reader(file).metadata()
-            except _LANCE_ERRORS as error:
-                raise _corrupt(path, error) from error
             location = storage.location(path)
             uri = f"file://{location}" if storage.is_local and "://" not in location else location
             base = cls(split, path, file, uri, metadata)
@@ -111,15 +111,17 @@ class LanceBaseFile(OpenBaseFile):
         references = self._reference_columns(names)
         # Without a column, there would be no rows.
         read = names or self.arrow_schema.names[:1]
-        try:
+        with _decoding(self.path):
             if references:
                 batches = self._with_positions(read, rows_per_batch)
             else:
                 batches = _reader()(self._file, columns=read).read_all(batch_size=rows_per_batch).to_batches()
-            for batch in batches:
-                yield self._with_references(batch.select(names), references)
-        except _LANCE_ERRORS as error:
-            raise _corrupt(self.path, error) from error
+        while True:
+            with _decoding(self.path):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield self._with_references(batch.select(names), references)
 
     def _reference_columns(self, columns: Iterable[str]) -> Sequence[str]:
         """The BLOB columns among some of the file, if the option does not ask for their bytes."""
@@ -155,13 +157,13 @@ class LanceBaseFile(OpenBaseFile):
     def _references(self, blobs: "pa.Array[Any]", field: "pa.Field[Any]") -> "pa.StructArray":
         """BLOBs as Hudi gives them. Without a type a BLOB is null; Lance does not store that of structs."""
         kind, data, reference = (pc.struct_field(blobs, name) for name in _BLOB_FIELDS)
-        is_inline = pc.fill_null(pc.equal(kind, _INLINE), fill_value=False)
+        is_inline = pa.array(as_booleans(pc.equal(kind, pa.scalar(_INLINE))))
         for unknown in set(kind.unique().to_pylist()) - {_INLINE, _OUT_OF_LINE, None}:
             raise CorruptBaseFileError(self.path, None, f"a BLOB of the type {unknown}", f"{_INLINE} or {_OUT_OF_LINE}")
         into_file = {
             "external_path": pa.scalar(self._location),
-            "offset": pc.struct_field(data, "position").cast(pa.int64()),
-            "length": pc.struct_field(data, "size").cast(pa.int64()),
+            "offset": pc.struct_field(data, "position").cast(pa.int64(), safe=False),
+            "length": pc.struct_field(data, "size").cast(pa.int64(), safe=False),
             "managed": pa.scalar(value=True),
         }
         reference_fields = list(field.type.field("reference").type)
@@ -194,9 +196,9 @@ def _has_blobs(field: "pa.Field[Any]") -> bool:
 def _is_blob(field: "pa.Field[Any]") -> bool:
     """Whether a column is a BLOB as Hudi stores it: a struct whose data alone are encoded as Lance's blob."""
     parts = {part.name: part for part in field.type} if pa.types.is_struct(field.type) else {}
-    if tuple(parts) != _BLOB_FIELDS or (parts["data"].metadata or {}).get(_BLOB_ENCODING) != b"true":
+    if tuple(parts) != _BLOB_FIELDS or _IS_ENCODED not in (parts["data"].metadata or {}).items():
         return False
-    return parts["reference"].type.equals(BLOB_TYPE.field("reference").type)
+    return bool(parts["reference"].type.equals(BLOB_TYPE.field("reference").type))
 
 
 def _reader() -> Any:  # noqa: ANN401 - a class of a package without types
@@ -220,5 +222,13 @@ def _local_file(storage: Storage, path: str, copies: ExitStack) -> str:
     return copy.name
 
 
-def _corrupt(path: str, error: Exception) -> CorruptBaseFileError:
-    return CorruptBaseFileError(path, None, first_line(error), "a readable Lance file")
+@contextmanager
+def _decoding(path: str) -> Iterator[None]:
+    """Raises what the package raises as an error of the file."""
+    try:
+        yield
+    except BaseException as error:
+        # A panic of Rust is no Exception, and its class cannot be imported.
+        if not isinstance(error, _LANCE_ERRORS) and type(error).__name__ != "PanicException":
+            raise
+        raise CorruptBaseFileError(path, None, first_line(error), "a readable Lance file") from error
