@@ -13,10 +13,11 @@ references_120/bytes.parquet   the column ``id`` and what Hudi's function ``read
 lance_120/table                a table of Lance base files
 lance_120/base.parquet         its snapshot after the first write, with the bytes of BLOBs (``CONTENT``)
 lance_120/content.parquet      its snapshot with the bytes of BLOBs; Hudi loses those after an empty value
-lance_120/base_default.parquet, default.parquet  the read-optimized rows and the snapshot without the option
+lance_120/base_default.parquet  its read-optimized rows without the option
+lance_120/default.parquet      its snapshot without the option
 lance_changes_120/table        a table of Lance base files with change data
-lance_changes_120/default.parquet, content.parquet                  its snapshot without the option, and with the bytes
-lance_changes_120/changes_default.parquet, changes_content.parquet  its changes likewise
+lance_changes_120/default.parquet  its snapshot without the option
+lance_changes_120/changes.parquet  its changes without the option
 """
 
 import shutil
@@ -143,9 +144,8 @@ def write_lance_table(spark: SparkSession, folder: Path) -> None:
 def write_lance_changes(spark: SparkSession, folder: Path) -> None:
     more = {_TYPE: "COPY_ON_WRITE", "hoodie.table.cdc.enabled": "true"}
     write_lance(spark, folder / "table", (CHANGES_INSERTS, CHANGES_UPDATES), more)
-    for name, options in (("default", {}), ("content", _CONTENT)):
-        save_lance(spark, folder, name, options)
-        save_lance(spark, folder, f"changes_{name}", _CHANGES | options)
+    save_lance(spark, folder, "default", {})
+    save_lance(spark, folder, "changes", _CHANGES)
 
 
 def write_table(spark: SparkSession, folder: Path) -> None:
