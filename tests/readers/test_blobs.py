@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import fsspec
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -282,7 +283,7 @@ def test_bytes_in_lance_files_are_given_if_asked_for(query_type: QueryType, answ
 def by_hudi(table: Path, answer: str) -> pa.Table:
     """What Hudi gives, with references into the files of the table here, spelled in one way."""
     rows = pq.read_table(table.with_name(f"{answer}.parquet"))
-    blobs_of_rows = rows["b"].to_pylist()
+    blobs_of_rows: list[Any] = rows["b"].to_pylist()
     for blob in blobs_of_rows:
         if blob["reference"] and blob["reference"]["managed"]:
             path = blob["reference"]["external_path"]
@@ -333,7 +334,34 @@ def without_nulls(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def test_files_with_references_alone_are_read_with_the_bytes_of_these() -> None:
+def test_references_into_lance_files_of_a_store_name_these_and_no_copy() -> None:
+    store = fsspec.filesystem("memory")
+    store.put(str(LANCE), "/references/table", recursive=True)
+    options = {QUERY_TYPE_KEY: "read_optimized"}
+    rows = HudiTable.open("memory://references/table", filesystem=store, options=options).query().to_table()
+    local = HudiTable.open(LANCE, options=options).query().to_table()
+    moved = pa.array(
+        json.loads(json.dumps(local["b"].to_pylist()).replace(f"file://{LANCE}/", "memory://references/table/")),
+        rows.schema.field("b").type,
+    )
+    assert rows["b"].combine_chunks().equals(moved)
+
+
+def test_tables_that_are_published_have_references_into_lance_files(tmp_path: Path) -> None:
+    published = publish_table(
+        Storage.open(str(LANCE)),
+        Scratch.open(str(tmp_path)),
+        locations=Locations(),
+        builds=1,
+        merging=MergeSettings(options={}, payloads={}),
+    )
+    rows = StaticTable.from_metadata(published.metadata_location).scan().to_arrow()
+    expected = by_hudi(LANCE, "default")
+    references = {row["id"]: row["b"]["reference"] for row in rows.to_pylist()}
+    assert references == {row["id"]: row["b"]["reference"] for row in expected.to_pylist()}
+
+
+def test_the_option_for_files_reads_the_references_to_these_alone() -> None:
     rows = HudiTable.open(LANCE, options={**MOVED, QUERY_TYPE_KEY: "read_optimized"}).query().to_table()
     first = (golden_blobs() / "blobs" / "first.bin").read_bytes()
     assert contents(rows) == {0: None, 2: first[:16], 3: None, 4: None, 5: None}
@@ -391,7 +419,9 @@ def test_references_are_to_the_bytes_of_each_row(tmp_path: Path, folder: str) ->
         stored = pa.Table.from_batches(base.batches(0, ["b", "vector", "lists", "select"], 500))
     content = (tmp_path / folder / "f.lance").read_bytes()
     assert stored.drop_columns("b").equals(rows.select(["vector", "lists", "select"]))
-    for blob, written in zip(stored["b"].to_pylist(), rows["b"].to_pylist(), strict=True):
+    stored_blobs: list[Any] = stored["b"].to_pylist()
+    written_blobs: list[Any] = rows["b"].to_pylist()
+    for blob, written in zip(stored_blobs, written_blobs, strict=True):
         assert (blob["type"], blob["data"]) == (written["type"], None)
         start, size = blob["reference"]["offset"], blob["reference"]["length"]
         if written["type"] == "OUT_OF_LINE":
