@@ -246,7 +246,7 @@ class DictionaryValues:
 def _may_expand(chunk: pq.ColumnChunkMetaData) -> bool:
     """Whether values of a column chunk could be those of a dictionary that take bytes of their own.
 
-    Parquet for Java does not say before 1.12 where dictionaries are: only encodings tell that there is one.
+    Footers of Parquet for Java before 1.12 do not say where dictionaries are: only encodings tell that there is one.
     """
     if chunk.physical_type not in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
         return False
