@@ -69,6 +69,8 @@ def _files_of(table: MetadataTable, name: str) -> Iterator[Finding]:
             path = f"{METADATA_FOLDER}/{log.path}"
             try:
                 scan = scan_heads(table.own.storage, log.path, log.size_bytes)
+                if not scan.corrupt:
+                    group.require_committed(log.path, scan)
             except HudiReadError as error:
                 yield _unreadable(error, path)
                 continue

@@ -4,7 +4,7 @@ The log files are read as a whole, and decoded as far as is needed for few keys.
 read that may hold what is asked for.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -21,7 +21,7 @@ from hudi_bridge.logformat.delete_records import parse_delete_block
 from hudi_bridge.logformat.hfile import HFileCells, read_hfile
 from hudi_bridge.logformat.hfile_blocks import HFileSource
 from hudi_bridge.logformat.layout import BlockType
-from hudi_bridge.logformat.scan import live_blocks, scan_blocks
+from hudi_bridge.logformat.scan import ScanResult, live_blocks, scan_blocks
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.metadata.base_file import MetadataBaseFile
 from hudi_bridge.metadata.indexed_hfile import FEW_KEYS, HFileInMemory, KeyRange
@@ -36,12 +36,16 @@ _READING_THREADS = 16
 
 @dataclass(frozen=True)
 class SliceRecords:
-    """The records of a slice; ``is_valid`` says whether the log blocks of an instant count."""
+    """The records of a slice.
+
+    ``is_valid`` says whether the log blocks of an instant count, ``commits`` by their paths which commits name files.
+    """
 
     storage: Storage
     piece: FileSlice
     kind: RecordKind
     is_valid: Callable[[str], bool]
+    commits: Mapping[str, str]
 
     @cached_property
     def base(self) -> MetadataBaseFile | None:
@@ -72,7 +76,21 @@ class SliceRecords:
         damaged = next((corrupt for scan in scans for corrupt in scan.corrupt), None)
         if damaged is not None:
             raise CorruptLogFileError(damaged.path, damaged.offset, damaged.reason, "a whole log block")
+        for path, scan in zip(paths, scans, strict=True):
+            self.require_committed(path, scan)
         return live_blocks(scans, latest_instant=None, is_valid=self.is_valid).blocks
+
+    def require_committed(self, path: str, scan: ScanResult) -> None:
+        """Raises unless a log file has a block of the commit that names it; that of another table has none.
+
+        Raises:
+            CorruptLogFileError: it has none.
+        """
+        commit = self.commits.get(path)
+        if commit is not None and not any(block.instant_time == commit for block in scan.blocks):
+            instants = sorted({str(block.instant_time) for block in scan.blocks})
+            found = f"blocks of {', '.join(instants)}" if instants else "no blocks"
+            raise CorruptLogFileError(path, 0, found, f"a block of the commit {commit}, which names the file")
 
     @cached_property
     def _parts(self) -> "tuple[pa.Table | _DataBlock, ...]":

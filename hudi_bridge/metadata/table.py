@@ -221,11 +221,13 @@ class MetadataTable:
         kind, storage, valid = self.kind(partition), self.own.storage, self.validity.counts
         scopes: dict[str, dict[int, SliceRecords]] = defaultdict(dict)
         prefix = file_id_prefix(partition)
-        for piece in self._slices(partition):
+        slices = self._slices(partition)
+        commits = {path: file.commit for path, file in self._committed.by_folder.get(partition, {}).items()}
+        for piece in slices:
             name = _GROUP.fullmatch(piece.file_id.removeprefix(prefix))
             if name is None or not piece.file_id.startswith(prefix):
                 raise self._corrupt(partition, f"the file group {piece.file_id}", f"{prefix}0000 …")
-            records = SliceRecords(storage, piece, kind, valid)
+            records = SliceRecords(storage, piece, kind, valid, commits)
             scopes[unquote(name["scope"] or "")][int(name["number"])] = records
         for numbered in scopes.values():
             if sorted(numbered) != list(range(len(numbered))):
@@ -255,7 +257,7 @@ class MetadataTable:
 
     @cached_property
     def _committed(self) -> CommittedFiles:
-        return CommittedFiles(self.own, reads_cut_logs=False)
+        return CommittedFiles(self.own, is_strict=True)
 
 
 def _is_known(name: str) -> bool:
