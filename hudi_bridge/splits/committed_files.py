@@ -122,7 +122,8 @@ class CommittedFiles:
         ``of_base_files`` is for a read-optimized query; ``file_ids`` are the file groups that are read, None for all.
 
         Raises:
-            CorruptTableError: a file is missing, or of another size than the commit that wrote it says; a commit is damaged.
+            CorruptTableError: a file is missing, or of another size than the commit that wrote it says, or the table is
+                read strictly and a commit is damaged.
             InstantNotReadableError: it is a file of an earlier state, and may have been cleaned.
         """
         named = self.by_folder.get(folder)
