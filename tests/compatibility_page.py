@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tests import refusals
+from tests import hudi_failures, refusals
 from tests.connectors.trino import test_unmerged
 from tests.golden_cases import GoldenQuery, golden_base_formats, golden_bootstrapped, golden_case, golden_external
 from tests.other_golden import ORC_WITH_TIMES
@@ -168,6 +168,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 def with_sections(page: str) -> str:
     """The page with what is between its marks made anew."""
     page = _between(page, BEGIN, END, sections())
+    page = _between(page, hudi_failures.BEGIN, hudi_failures.END, hudi_failures.section())
     return _between(page, refusals.BEGIN, refusals.END, refusals.section())
 
 

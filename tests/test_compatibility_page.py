@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import hudi_bridge
-from tests import refusals
+from tests import hudi_failures, refusals
 from tests.compatibility_page import BEGIN, END, FEATURES, PAGE, golden_tables, with_sections
 from tests.refusals import ELSEWHERE, REFUSALS, Refusal, error_of
 
@@ -32,7 +32,7 @@ hoodie.timeline.layout.version hoodie.timeline.path
 
 def test_the_page_is_up_to_date() -> None:
     page = PAGE.read_text()
-    marks = (BEGIN, END, refusals.BEGIN, refusals.END)
+    marks = (BEGIN, END, hudi_failures.BEGIN, hudi_failures.END, refusals.BEGIN, refusals.END)
     assert [page.count(mark) for mark in marks] == [1] * len(marks)
     assert page == with_sections(page), "python -m tests.compatibility_page writes it anew"
 

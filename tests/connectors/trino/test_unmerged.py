@@ -23,7 +23,7 @@ from tests.table_writer import TableWriter, at
 from tests.test_golden import QUERIES
 
 SNAPSHOTS = [key for key in KEYS if QUERIES[key].kind == "snapshot"]
-SUPPORTED = 238
+SUPPORTED = 239
 REFUSED = {
     "b_mysql_debezium_0150": "ordering values of a file number, a dot and a position",
     "b_nondefaults_payload_120": "merging of fields, identical defaults taken from the row that loses",
