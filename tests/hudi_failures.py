@@ -40,9 +40,9 @@ _MOST_TABLES = 3
 class HudiFailure:
     """A kind of query at which Hudi fails.
 
-    ``cause`` and ``answer`` are texts of the page. ``error`` is a pattern that Hudi's message matches. ``refused_as`` is
-    the error that is raised here, None if rows are returned. ``cases`` limits the kind to some tables, and ``option``
-    to queries whose value of an option matches a pattern.
+    ``cause`` and ``answer`` are texts of the page. ``error`` is a pattern that Hudi's message matches. ``refused_as``
+    is the error that is raised here, None if rows are returned. ``cases`` limits the kind to some tables, and
+    ``option`` to queries whose value of an option matches a pattern.
     """
 
     cause: str
@@ -246,10 +246,10 @@ def section() -> str:
 
 
 def _row(failure: HudiFailure, failed: list[FailedQuery]) -> str:
-    releases = sorted({query.release.rpartition(".")[0] for query in failed}, key=lambda text: text.split("."))
-    counts = Counter(_KINDS[query.query.kind] for query in failed)
+    releases = sorted({asked.release.rpartition(".")[0] for asked in failed}, key=lambda text: text.split("."))
+    counts = Counter(_KINDS[asked.query.kind] for asked in failed)
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-    tables = sorted({query.query.case for query in failed})
+    tables = sorted({asked.query.case for asked in failed})
     shown = ", ".join(f"`{table}`" for table in tables[:_MOST_TABLES])
     more = f" and {len(tables) - _MOST_TABLES} others" if len(tables) > _MOST_TABLES else ""
     return f"| {failure.cause} | {', '.join(releases)} | {kinds} | {failure.answer} | {shown}{more} |"

@@ -332,13 +332,14 @@ def test_partition_columns_that_hudi_10_loses_are_those_of_the_files(key: Key) -
     expected, rows = answer_of(query), dataset_of(query).to_table()
     assert expected["part"].null_count > rows["part"].null_count == 0
     assert differences(expected.drop_columns("part"), rows.drop_columns("part")) == []
-    millis = pc.cast(rows["part"], pa.int64()).cast(pa.timestamp("ms"))
-    assert pc.strftime(millis, "%Y/%m/%d").equals(rows["_hoodie_partition_path"])
+    days = [dt.datetime.fromtimestamp(int(value) / 1000, dt.UTC) for value in rows["part"].to_pylist()]
+    assert [f"{day:%Y/%m/%d}" for day in days] == rows["_hoodie_partition_path"].to_pylist()
 
 
 @pytest.mark.parametrize("key", [key for key in sorted(DEVIATING) if key[0] == FILTERED_LOGS], ids=query_id)
 def test_filters_on_key_fields_give_rows_of_the_snapshot_where_hudi_11_repeats_keys(key: Key) -> None:
     query = QUERIES[key]
+    assert query.expression is not None
     keys = answer_of(query)["_hoodie_record_key"]
     assert len(keys) > pc.count_distinct(keys).as_py()
     expected = answer_of(QUERIES[FILTERED_LOGS, 0]).filter(query.expression)
@@ -348,14 +349,11 @@ def test_filters_on_key_fields_give_rows_of_the_snapshot_where_hudi_11_repeats_k
 @pytest.mark.parametrize("key", [key for key in sorted(DEVIATING) if key[0] == REQUIRED_COLUMNS], ids=query_id)
 def test_zeros_of_columns_that_a_file_lacks_are_nulls(key: Key) -> None:
     query = QUERIES[key]
-    names = ("must", "num")
     expected = answer_of(query)
-    assert pc.any(pc.equal(expected["num"], 0)).as_py()
-    for index, name in enumerate(expected.column_names):
-        if name in names:
-            zero = pc.equal(expected[name], pa.scalar(0, expected.schema.field(name).type))
-            values = pc.if_else(zero, pa.scalar(None, expected.schema.field(name).type), expected[name])
-            expected = expected.set_column(index, name, values)
+    assert 0 in expected["num"].to_pylist()
+    for name in ("must", "num"):
+        values = pa.array([value or None for value in expected[name].to_pylist()], expected.schema.field(name).type)
+        expected = expected.set_column(expected.column_names.index(name), name, values)
     if query.expression is not None:
         expected = expected.filter(query.expression)
     assert differences(expected, rows_through_arrow(dataset_of(query), query)) == []

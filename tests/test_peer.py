@@ -36,6 +36,7 @@ PEER_REFUSES = {
     "c_data_and_delete_block_0122": "table version 6, 8, and 9",
     "e_drop_part_cols_0150": "drop.partition.columns",
     "e_drop_part_cols_120": "drop.partition.columns",
+    "e_ts_keygen_partial_102": "CUSTOM record merge mode",
 }
 """Tables that the peer does not read, with what it says."""
 
