@@ -332,7 +332,7 @@ def test_partition_columns_that_hudi_10_loses_are_those_of_the_files(key: Key) -
     expected, rows = answer_of(query), dataset_of(query).to_table()
     assert expected["part"].null_count > rows["part"].null_count == 0
     assert differences(expected.drop_columns("part"), rows.drop_columns("part")) == []
-    days = [dt.datetime.fromtimestamp(int(value) / 1000, dt.UTC) for value in rows["part"].to_pylist()]
+    days = [dt.datetime.fromtimestamp(int(row["part"]) / 1000, dt.UTC) for row in rows.to_pylist()]
     assert [f"{day:%Y/%m/%d}" for day in days] == rows["_hoodie_partition_path"].to_pylist()
 
 
