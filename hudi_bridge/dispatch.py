@@ -147,8 +147,12 @@ def reading_error(storage: Storage, split: Split) -> HudiReadError | None:
 def with_small_ones_together(
     storage: Storage, splits: Sequence[Split], request: RowRequest, at_once: int
 ) -> list[Split | SmallSlices]:
-    """The same slices, with local small ones grouped; ``at_once`` of the results are read at the same time."""
-    if not storage.is_local or not splits or not are_read_together(request, splits[0].context):
+    """The same slices, with local small ones grouped; ``at_once`` of the results are read at the same time.
+
+    Files with keys are read one by one.
+    """
+    is_apart = not storage.is_local or storage.decryption is not None
+    if is_apart or not splits or not are_read_together(request, splits[0].context):
         return list(splits)
     small = [split for split in splits if isinstance(split, RealtimeFileSplit) and is_small(split)]
     if request.record_keys is not None and len(small) < _FEWEST_LOOKED_INTO:

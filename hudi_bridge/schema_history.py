@@ -40,6 +40,7 @@ from hudi_bridge.schema.internal import (
 )
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.schema.writer_schema import writer_schema_from_arrow, writer_schema_from_avro
+from hudi_bridge.splits.decryption import open_decrypted, properties_of
 from hudi_bridge.splits.external_files import registered_files
 from hudi_bridge.splits.file_names import is_data_file, parse_base_file_name, stored_path
 from hudi_bridge.splits.query_schema import columns_of_query, read_query_schema
@@ -257,7 +258,7 @@ def _read_stored_schemas(storage: Storage, path: str) -> tuple[_StoredSchema, ..
         if base is not None and base.extension != "parquet":
             raise QueryError("file", path, "a Parquet base file or a log file")
         if base is not None:
-            arrow = _base_schema(file, path)
+            arrow = _base_schema(storage, file, path)
             return (
                 _StoredSchema(offset=None, instant_time=base.instant_time, arrow=arrow, stored_as=StoredAs.PARQUET),
             )
@@ -275,7 +276,11 @@ def _read_stored_schemas(storage: Storage, path: str) -> tuple[_StoredSchema, ..
     )
 
 
-def _base_schema(file: pa.NativeFile, path: str) -> pa.Schema:
+def _base_schema(storage: Storage, file: pa.NativeFile, path: str) -> pa.Schema:
+    properties = properties_of(storage, stored_path(path))
+    if properties is not None:
+        with open_decrypted(storage, stored_path(path), file, properties) as parquet:
+            return parquet.schema_arrow
     try:
         opened: Any = file  # the stubs lack read_at's second argument
         require_not_encrypted(opened.read_at(END_BYTES, max(0, opened.size() - END_BYTES)), path)

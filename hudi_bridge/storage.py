@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePath
@@ -43,6 +43,9 @@ PathLike: TypeAlias = str | os.PathLike[str]
 
 StorageOptions: TypeAlias = Mapping[str, Any]
 """Options of the file system of a URI, by name."""
+
+DecryptionProperties: TypeAlias = Any
+"""A ``FileDecryptionProperties`` of pyarrow, or a function from a file's path or URI to one, or to None."""
 
 _Result = TypeVar("_Result")
 
@@ -85,7 +88,7 @@ class Storage:
     ``place`` is the path or URI that the user gave, with its ``options``; both may hold secrets. ``root`` is the same
     folder as a path of ``filesystem``. ``kept`` holds what was read of files that never change, for later reads in
     this process; ``fetched`` what is in memory of files that are about to be read. ``is_given`` says whether the user
-    gave the file system.
+    gave the file system. ``decryption`` has the keys of base files; a storage with keys cannot be pickled.
     """
 
     place: Location = field(repr=False)
@@ -95,6 +98,20 @@ class Storage:
     kept: BoundedCache = field(default_factory=_new_cache, repr=False, compare=False)
     fetched: dict[str, "pa.Buffer | FileOfRanges"] = field(default_factory=dict, repr=False, compare=False)
     is_given: bool = False
+    decryption: DecryptionProperties | None = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> list[Any]:
+        self.require_no_keys("another process")
+        return [getattr(self, one.name) for one in fields(self)]
+
+    def require_no_keys(self, reader: str) -> None:
+        """Raises if the table was opened with keys, which a reader outside of this package would need.
+
+        Raises:
+            QueryError: it was.
+        """
+        if self.decryption is not None:
+            raise keys_stay_here(reader)
 
     @classmethod
     def open(
@@ -181,7 +198,8 @@ class Storage:
         known: Self | None = self.kept.get(key)
         if known is None:
             options = None if self.is_given or "://" not in path or path.startswith("file:") else self.options
-            known = type(self).open(path, self.filesystem if self.is_given else None, options)
+            opened = type(self).open(path, self.filesystem if self.is_given else None, options)
+            known = replace(opened, decryption=self.decryption)
             self.kept.put(key, known, _BYTES_OF_A_FOLDER)
         return known
 
@@ -452,6 +470,12 @@ class Storage:
 
     def _full_path(self, path: str) -> str:
         return self.place.shown(path)
+
+
+def keys_stay_here(reader: str) -> QueryError:
+    """The error that a table was opened with keys, which ``reader`` would need."""
+    expected = "a read as Arrow in this process; keys are handed to no engine, no file and no other process"
+    return QueryError("decryption_properties", f"keys that {reader} would need", expected)
 
 
 def _is_cut(error: BaseException) -> bool:

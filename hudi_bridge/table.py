@@ -4,6 +4,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 import pyarrow as pa
@@ -25,13 +26,14 @@ from hudi_bridge.options import with_query_type
 from hudi_bridge.readers.key_condition import RecordKey, spellings_of
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.replanning import OnFilesGone
+from hudi_bridge.splits.decryption import require_decryption_properties
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.incremental import plan_incremental
 from hudi_bridge.splits.opening import open_state, refreshed
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.query_plan import QueryPlan, SnapshotPlan
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
-from hudi_bridge.storage import PathLike, Storage, StorageOptions
+from hudi_bridge.storage import DecryptionProperties, PathLike, Storage, StorageOptions
 from hudi_bridge.timeline.instant import InstantLike, parse_query_instant
 from hudi_bridge.timeline.instant_range import InstantRange, resolve_range
 from hudi_bridge.timeline.table_state import TableState
@@ -62,7 +64,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class OpenArguments(TypedDict):
-    """The arguments of ``HudiTable.open`` besides the path, which every function that opens a table takes as well."""
+    """The arguments of ``HudiTable.open`` besides the path, which every function that opens a table takes as well.
+
+    Keys are not among them: they stay in this process.
+    """
 
     filesystem: Any
     options: Mapping[str, str] | None
@@ -87,6 +92,7 @@ class HudiTable:
         payloads: Mapping[str, RecordPayload] | None = None,
         log_memory_bytes: int | None = None,
         storage_options: StorageOptions | None = None,
+        decryption_properties: DecryptionProperties | None = None,
     ) -> Self:
         """Opens the table in a folder.
 
@@ -101,10 +107,13 @@ class HudiTable:
         id of the merge strategy, or by the Java class that an option names.
         ``log_memory_bytes`` is the memory for the log records of one file slice, by default a quarter of the machine's
         memory for all slices that are read at the same time; larger logs are merged in parts, out of temporary files.
+        ``decryption_properties`` are the keys of encrypted Parquet base files: a ``FileDecryptionProperties`` of
+        pyarrow's for all of them, or a function from the path or URI of a file to one, or to None for a file without
+        keys. Such files are read as Arrow in this process alone; the table cannot be pickled or handed to an engine.
 
         Raises:
-            QueryError: an option is unknown or has an invalid value, a payload is none, or ``log_memory_bytes`` is not
-                above 0.
+            QueryError: an option is unknown or has an invalid value, a payload is none, ``log_memory_bytes`` is not
+                above 0, or ``decryption_properties`` are no such thing.
             TableNotFoundError: the folder has no Hudi table.
             CorruptTimelineError: the properties cannot be read, or the table has data but no timeline.
             UnsupportedTableError: the table uses a feature that cannot be read correctly.
@@ -113,7 +122,9 @@ class HudiTable:
         if filesystem is None and is_catalog_uri(os.fspath(path)):
             found = find_in_catalog(os.fspath(path))
             path, options = found.location, with_query_type(options or {}, found.query_type)
-        return cls.of(Storage.open(path, filesystem, storage_options), options or {}, payloads or {}, log_memory_bytes)
+        decryption = require_decryption_properties(decryption_properties)
+        storage = replace(Storage.open(path, filesystem, storage_options), decryption=decryption)
+        return cls.of(storage, options or {}, payloads or {}, log_memory_bytes)
 
     @classmethod
     def of(

@@ -409,7 +409,7 @@ ELSEWHERE = {
     "HFile version": "beside the table of refusals",
     "class in a delete block": "beside the table of refusals",
     "external files": "external files",
-    "Parquet encryption": "external files",
+    "Parquet encryption": "encrypted base files",
     "size of a BLOB": "beside the table of refusals",
     "size of a log block": "beside the table of refusals",
     "size of log records": "beside the table of refusals",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from hudi_bridge.doctor.examined import Examined, Footer
 from hudi_bridge.doctor.findings import Finding, Severity, listed, of_error, quoted, remedy_of
-from hudi_bridge.errors import HudiReadError, UnsupportedTableError
+from hudi_bridge.errors import HudiReadError, QueryError, UnsupportedTableError
 from hudi_bridge.readers.footers import is_foreign
 from hudi_bridge.schema.meta_columns import FILE_NAME_COLUMN, META_COLUMNS, PARTITION_PATH_COLUMN
 from hudi_bridge.splits.file_names import stored_path
@@ -13,7 +13,8 @@ from hudi_bridge.timeline.commit_metadata import WriteStat
 
 _FOOTERS, _STATS, _COLUMNS = "base-footers", "base-file-sizes", "meta-columns"
 _BACKUP = "restore the file from a backup; CALL show_invalid_parquet(path => …) lists all"
-_ENCRYPTED = "the file is whole; whoever has its keys can write it without encryption"
+_ENCRYPTED = "the file is whole; with its keys as decryption_properties, HudiTable.open reads it"
+_KEYS = "find the keys of the file; if these are the ones, " + _BACKUP
 _MIN_KEY, _MAX_KEY = "hoodie_min_record_key", "hoodie_max_record_key"
 
 
@@ -34,6 +35,8 @@ def base_footers(examined: Examined) -> Iterator[Finding]:
     for path, footer in examined.footers.items():
         if isinstance(footer, UnsupportedTableError):
             yield of_error(footer, severity=Severity.WARNING, check=_FOOTERS, path=path, remedy=_ENCRYPTED)
+        elif isinstance(footer, QueryError):
+            yield of_error(footer, severity=Severity.WARNING, check=_FOOTERS, path=path, remedy=_KEYS)
         elif isinstance(footer, HudiReadError):
             yield of_error(
                 footer,

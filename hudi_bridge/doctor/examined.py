@@ -28,6 +28,7 @@ from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.readers.footers import text_range
 from hudi_bridge.readers.legacy_dates import LegacyDates
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, FILE_NAME_COLUMN, PARTITION_PATH_COLUMN
+from hudi_bridge.splits.decryption import open_decrypted, properties_of
 from hudi_bridge.splits.external_files import holds_others, registered_files, with_registered
 from hudi_bridge.splits.file_names import (
     BaseFileName,
@@ -406,6 +407,9 @@ def _guarded(
 def _read_footer(storage: Storage, path: str, size_bytes: int, *, with_ranges: bool) -> Footer:
     try:
         with storage.open_input(path, size_bytes or None) as source:
+            properties = properties_of(storage, path)
+            if properties is not None:
+                return _decrypted_footer(open_decrypted(storage, path, source, properties))
             opened: Any = source  # the stubs lack read_at's second argument
             end = opened.read_at(END_BYTES, max(0, opened.size() - END_BYTES))
             require_not_encrypted(end, path)
@@ -414,15 +418,11 @@ def _read_footer(storage: Storage, path: str, size_bytes: int, *, with_ranges: b
             require_not_encrypted(end, path, metadata)
             if mismatch := footer_mismatch(metadata):
                 raise CorruptBaseFileError(path, None, *mismatch)
-            entries = {
-                key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
-                for key, value in (metadata.metadata or {}).items()
-            }
             schema = file.schema_arrow
             return Footer(
                 rows=metadata.num_rows,
                 schema=schema.remove_metadata(),
-                entries=entries,
+                entries=_entries(metadata),
                 newest_commit=_newest_commit(metadata),
                 origin=_origin(metadata),
                 ranges=_ranges(metadata, LegacyDates.of(metadata, schema, path)) if with_ranges else {},
@@ -432,6 +432,26 @@ def _read_footer(storage: Storage, path: str, size_bytes: int, *, with_ranges: b
         raise
     except PARQUET_ERRORS as error:
         raise CorruptBaseFileError(path, None, first_line(error), "a readable Parquet file") from error
+
+
+def _decrypted_footer(file: pq.ParquetFile) -> Footer:
+    """The footer of a file with keys, without statistics, which are encrypted with the keys of columns."""
+    return Footer(
+        rows=file.metadata.num_rows,
+        schema=file.schema_arrow.remove_metadata(),
+        entries=_entries(file.metadata),
+        newest_commit=None,
+        origin={},
+        ranges={},
+        without_ranges=(),
+    )
+
+
+def _entries(metadata: pq.FileMetaData) -> Mapping[str, str]:
+    return {
+        key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
+        for key, value in (metadata.metadata or {}).items()
+    }
 
 
 def _newest_commit(metadata: pq.FileMetaData) -> str | None:

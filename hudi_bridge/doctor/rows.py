@@ -10,7 +10,7 @@ from hudi_bridge.dispatch import open_reader_in
 from hudi_bridge.doctor.base_files import foreign_rows
 from hudi_bridge.doctor.examined import Examined
 from hudi_bridge.doctor.findings import Finding, Severity, listed, of_error, remedy_of
-from hudi_bridge.errors import HudiReadError, UnsupportedTableError
+from hudi_bridge.errors import HudiReadError, QueryError, UnsupportedTableError
 from hudi_bridge.metadata.record_index import LOCATIONS, locations_of
 from hudi_bridge.metadata.record_kinds import RECORD_INDEX
 from hudi_bridge.metadata.table import METADATA_FOLDER, MetadataTable
@@ -75,10 +75,10 @@ def _foreign(batch: pa.RecordBatch, piece: FileSlice) -> Iterator[Finding]:
 
 
 def _unreadable(error: Exception, piece: FileSlice) -> Finding:
-    cannot_merge = isinstance(error, UnsupportedTableError)
+    is_no_damage = isinstance(error, (UnsupportedTableError, QueryError))
     return of_error(
         error,
-        severity=Severity.INFO if cannot_merge else Severity.ERROR,
+        severity=Severity.INFO if is_no_damage else Severity.ERROR,
         check=_ROWS,
         path=getattr(error, "path", None) or f"{piece.partition_path}/{piece.file_id}",
         remedy=remedy_of(error, "restore the file from a backup"),

@@ -36,6 +36,7 @@ NOT_IDENTIFYING: Final = frozenset(
         "log_memory_bytes",
         # These decide how the files are reached.
         "storage_options",
+        "needs_keys",
         # These decide which slices are read.
         "fields_spell_keys",
         "skips_slices",

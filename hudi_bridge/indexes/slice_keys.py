@@ -53,12 +53,12 @@ def footer_index(base: OpenBaseFile, split: RealtimeFileSplit) -> FooterIndex:
 
 
 def read_footer_index(storage: Storage, split: RealtimeFileSplit, wanted: WantedKeys) -> FooterIndex:
-    """The key range and Bloom filter of a Parquet base file, as far as it has them and they can be read.
+    """The key range and Bloom filter of a Parquet base file, as far as it has them and they can be read without keys.
 
     If the base file may hold one of the wanted keys, its footer is kept as well, for the read that follows.
     """
     path = split.base_path or ""
-    if not path.endswith(".parquet"):
+    if not path.endswith(".parquet") or storage.decryption is not None:
         storage.kept.put(_footer_key(split), _NOTHING, _BYTES_OF_ANY)
         return _NOTHING
     try:

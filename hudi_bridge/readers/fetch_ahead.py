@@ -99,8 +99,9 @@ class FilesOfSlice:
         # Statistics in a footer that is known may tell that no more is needed.
         is_filtered = self._is_selective or self.request.row_filter is not None
         is_known = is_filtered and kept_footer(self.storage, self.split, path) is not None
-        # Of other formats, what comes first is not known.
-        can_fetch = self._is_base_whole or path.endswith(".parquet")
+        # Of other formats, and of encrypted files, what comes first is not known.
+        has_plain_footer = path.endswith(".parquet") and self.storage.decryption is None
+        can_fetch = self._is_base_whole or has_plain_footer
         if path and self.split.base_size_bytes and not is_known and can_fetch:
             yield path, partial(self._base, path, fetching_much)
 

@@ -40,10 +40,11 @@ class LegacyDates:
         self._not_known = not_known
 
     @classmethod
-    def of(cls, footer: pq.FileMetaData, schema: pa.Schema, path: str) -> Self | None:
+    def of(cls, footer: pq.FileMetaData, schema: pa.Schema, path: str, *, has_statistics: bool = True) -> Self | None:
         """The columns of a file with a footer and these columns; None if all values are as stored.
 
-        That is so where statistics show that there is no value which the calendars differ in.
+        That is so where statistics show that there is no value which the calendars differ in. They are not looked at
+        unless the footer ``has_statistics``.
         """
         facts = footer.metadata or {}
         version = facts.get(_VERSION)
@@ -56,7 +57,7 @@ class LegacyDates:
         )
         if not (calendar.has_dates or calendar.has_times_of_96_bits):
             return None
-        leaves = _leaves(footer)
+        leaves = _leaves(footer, footer.num_row_groups if has_statistics else 0, is_complete=has_statistics)
         steps, not_known = {}, {}
         for field in schema:
             column = _Column(calendar, field.name, path)
@@ -172,14 +173,15 @@ class _Column:
         return UnsupportedTableError("column in the calendar of Spark 2", found, supported)
 
 
-def _leaves(footer: pq.FileMetaData) -> Iterator[_Leaf]:
-    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+def _leaves(footer: pq.FileMetaData, row_groups: int, *, is_complete: bool) -> Iterator[_Leaf]:
+    """The leaves, by the statistics of the first ``row_groups``; ``is_complete`` if there are no others."""
+    groups = [footer.row_group(number) for number in range(row_groups)]
     for place in range(footer.num_columns):
         physical_type = footer.schema.column(place).physical_type
         found = [_least(group.column(place)) for group in groups]
         known = [one for one in found if one is not _UNKNOWN]
         least = min((low for low in known if low is not None), default=None)
-        yield _Leaf(physical_type, least, len(known) == len(found))
+        yield _Leaf(physical_type, least, is_complete and len(known) == len(found))
 
 
 def _least(chunk: Any) -> Any:  # noqa: ANN401 - the stubs lack fields

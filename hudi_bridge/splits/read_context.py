@@ -75,6 +75,7 @@ def build_read_context(
         blob_sources=options.blob_sources,
         blob_content=options.blob_content,
         storage_options=state.storage.options,
+        needs_keys=state.storage.decryption is not None,
     )
     if rule is not None and config.record_key_fields:
         # Log records are matched by key, so that a key of unknown text is refused before the first row.

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from hudi_bridge.errors import HudiReadError, StorageError, UnsupportedTableError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
+from hudi_bridge.splits.decryption import open_decrypted, properties_of
 from hudi_bridge.splits.file_names import (
     BaseFileName,
     LogFileName,
@@ -99,10 +100,7 @@ def _read(storage: Storage, path: str) -> StoredSchema | None:
     name = path.rpartition("/")[2]
     base = parse_base_file_name(name)
     if base is not None and base.extension == "parquet":
-        with (
-            storage.open_input(stored_path(path)) as opened,
-            pq.ParquetFile(opened, coerce_int96_timestamp_unit="us") as file,
-        ):
+        with storage.open_input(stored_path(path)) as opened, _parquet_file(storage, stored_path(path), opened) as file:
             text = (file.metadata.metadata or {}).get(_AVRO_SCHEMA)
             if text is not None:
                 return StoredSchema(source=path, avro_text=text.decode("utf-8", "replace"))
@@ -111,6 +109,13 @@ def _read(storage: Storage, path: str) -> StoredSchema | None:
         return None
     text_of_log = newest_schema(storage, path)
     return StoredSchema(source=path, avro_text=text_of_log) if text_of_log else None
+
+
+def _parquet_file(storage: Storage, path: str, opened: pa.NativeFile) -> pq.ParquetFile:
+    properties = properties_of(storage, path)
+    if properties is None:
+        return pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
+    return open_decrypted(storage, path, opened, properties)
 
 
 def _as_in_avro(stored: pa.Schema) -> pa.Schema:

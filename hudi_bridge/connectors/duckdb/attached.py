@@ -90,7 +90,7 @@ def attach(
 
     Raises:
         QueryError: the connection has a table with one of the names, the Hudi table has no columns before its first
-            commit, or an option is unknown, refused, or given beside an open table.
+            commit, an option is unknown, refused, or given beside an open table, or that was opened with keys.
         InstantNotReadableError: files of the instant or of the range have been removed, or are incomplete.
         TableNotFoundError: there is no Hudi table.
         UnsupportedTableError: the table uses something that cannot be read correctly.
@@ -125,6 +125,7 @@ class Attached:
         commits: tuple[InstantLike, InstantLike | None] | None,
         merges: MergeStore,
     ) -> None:
+        table.storage.require_no_keys("DuckDB")
         self.connection = connection
         self._view_schema = ViewSchema.of(connection)
         self._as_of = as_of

@@ -45,11 +45,12 @@ class Scratch:
             raise QueryError("folder for published files", error.path, f"a path or URI ({error.reason})") from error
 
     def require_outside(self, table: Storage) -> None:
-        """Raises QueryError unless the folder lies outside of a table.
+        """Raises unless rows of a table may be written to the folder.
 
         Raises:
-            QueryError: the folder lies within the table.
+            QueryError: the folder lies within the table, or the table was opened with keys.
         """
+        table.require_no_keys("published files")
         own, other = (_real_path(storage) for storage in (self.storage, table))
         if f"{own}/".startswith(f"{other}/"):
             found = f"{self.storage.shown_path}, which lies in the table {table.shown_path}"

@@ -79,7 +79,9 @@ def explain_routes(table: HudiTable, *, dialect: Dialect = Dialect.TRINO) -> pa.
 
     Raises:
         HudiReadError: the table cannot be read.
+        QueryError: the table was opened with keys.
     """
+    table.storage.require_no_keys("Trino and Presto")
     splits, context = table.splits(), table.read_context()
     if not len(context.schema):
         raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
