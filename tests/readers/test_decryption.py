@@ -115,6 +115,11 @@ READS: dict[str, Callable[[HudiTable], pa.Table]] = {
     ),
     "Polars": lambda table: scan(table).collect().to_arrow(),
     "DuckDB's scan of a dataset": through_duckdb,
+    "versions": lambda table: table.find_versions(columns=["_hoodie_record_key"]).read_all(),
+    "differences": lambda table: table.diff(table.timeline.commits()[0].requested_time).to_table(),
+    "history": lambda table: pa.table(
+        {"one": [str(table.history_of(sorted_column(table.snapshot().to_table(), "_hoodie_record_key")[0]))]}
+    ),
 }
 
 
@@ -282,6 +287,19 @@ def test_files_in_a_store_are_decrypted(
         opened(
             tmp_path, filesystem=CountingFileSystem(), decryption_properties=decryption(missing=("column",))
         ).snapshot().to_table()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_may_be_all_that_tells_the_columns(tmp_path: Path, form: str) -> None:
+    writer = TableWriter(folder=tmp_path).create()
+    path = writer.base_file(at(1), [{"id": "a", "value": "1", "ts": 1}])
+    writer.commit(at(1), wrote=[path], extra={"schema": ""})
+    expected = HudiTable.open(tmp_path).snapshot().to_table()
+    encrypt_base_files(tmp_path, form)
+    assert expected.num_rows == 1
+    assert differences(expected, opened(tmp_path).snapshot().to_table()) == []
+    with pytest.raises(UnsupportedTableError):
+        opened(tmp_path, decryption_properties=decryption(missing=("footer",))).snapshot()
 
 
 def test_dates_of_spark_2_are_rebased_without_statistics(tmp_path: Path) -> None:
