@@ -10,7 +10,7 @@ Source: ``HoodieWriteStat``; Hudi itself lists and does not compare.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import CorruptTableError, CorruptTimelineError, DataFileGoneError, InstantNotReadableError
@@ -25,7 +25,7 @@ from hudi_bridge.splits.file_system_view import (
 from hudi_bridge.splits.plan_warnings import warn_of_short_log, warn_of_unread_commit
 from hudi_bridge.storage import FileInfo
 from hudi_bridge.threads import map_in_threads
-from hudi_bridge.timeline.commit_metadata import read_commit_metadata
+from hudi_bridge.timeline.commit_metadata import WriteStat, read_commit_metadata
 from hudi_bridge.timeline.instant import Action, Instant, instant_file_name
 from hudi_bridge.timeline.table_state import TableState
 
@@ -38,8 +38,7 @@ _MOST_COMMITS = 200
 _FIRST_INSTANT = "00000000000000"
 
 
-@dataclass(frozen=True, slots=True)
-class NamedFile:
+class NamedFile(NamedTuple):
     """A file that commits name: the last of them, and the greatest size that they tell, which may have grown since."""
 
     size_bytes: int
@@ -73,22 +72,23 @@ class CommittedFiles:
             if state.timeline_start <= commit.requested_time <= state.instant
         ][-_MOST_COMMITS:]
         files: dict[str, dict[str, NamedFile]] = defaultdict(dict)
-        begun: dict[str, str] = {}
         is_local = state.storage.is_local
         writes = map(self._written, commits) if is_local else map_in_threads(self._written, commits, _READING_THREADS)
-        for commit, written in sorted(zip(commits, writes, strict=True), key=lambda pair: _completion(pair[0])):
-            for path, size in written:
-                name = path.rpartition("/")[0]
-                if commit.requested_time.startswith(_FIRST_INSTANT) and begun.get(name) != commit.requested_time:
-                    # An index that was dropped and made anew has nothing of what it was before.
-                    files.pop(name, None)
-                    begun[name] = commit.requested_time
+        for commit, stats in sorted(zip(commits, writes, strict=True), key=lambda pair: _completion(pair[0])):
+            time = commit.requested_time
+            by_folder = _named_files(stats, time)
+            for name, named in by_folder.items():
                 folder = files[name]
-                earlier = folder.get(path)
-                folder[path] = NamedFile(max(size, earlier.size_bytes if earlier else 0), commit.requested_time)
+                if time.startswith(_FIRST_INSTANT):
+                    # An index that was dropped and made anew has nothing of what it was before.
+                    folder.clear()
+                # Hardly ever is a file named by two commits.
+                for path in folder.keys() & named.keys():
+                    named[path] = NamedFile(max(named[path].size_bytes, folder[path].size_bytes), time)
+                folder.update(named)
         return dict(files)
 
-    def _written(self, commit: Instant) -> Sequence[tuple[str, int]]:
+    def _written(self, commit: Instant) -> Sequence[WriteStat]:
         state = self._state
         try:
             metadata = read_commit_metadata(state, commit)
@@ -104,9 +104,7 @@ class CommittedFiles:
                 raise
             warn_of_unread_commit(state.config.table_path, str(error))
             return ()
-        # Of external files, commits have other paths than listings; each is opened by the path that its commit tells.
-        stored = (stat for stat in metadata.write_stats if stat.path and not is_external(stat.path))
-        return [(_plain(stat.path), stat.file_size_bytes) for stat in stored]
+        return metadata.write_stats
 
     def require(
         self,
@@ -154,6 +152,23 @@ class CommittedFiles:
             return info.size_bytes < named.size_bytes
         # A base file that ends early cannot be read, which its reader says; a longer one is another.
         return self._is_strict and info.size_bytes != named.size_bytes
+
+
+def _named_files(stats: Iterable[WriteStat], time: str) -> dict[str, dict[str, NamedFile]]:
+    """The files of a commit by folder and path."""
+    files: dict[str, dict[str, NamedFile]] = defaultdict(dict)
+    for stat in stats:
+        path = stat.path
+        # Of external files, commits have other paths than listings; each is opened by the path that its commit tells.
+        if not path or is_external(path):
+            continue
+        path = _plain(path)
+        folder = files[path.rpartition("/")[0]]
+        size = stat.file_size_bytes
+        if path in folder:
+            size = max(size, folder[path].size_bytes)
+        folder[path] = NamedFile(size, time)
+    return files
 
 
 def _completion(commit: Instant) -> str:

@@ -60,13 +60,14 @@ def read_datum(avro: AvroRecord, data: bytes, path: str) -> dict[str, Any]:
     """
     try:
         record, end = _known_reader(avro)(data, 0)
-        if end != len(data):
-            raise _DamageError(end, "bytes after the last field", "the end of the record")
     except _DamageError as error:
         raise CorruptTimelineError(path, None, error.found, error.expected) from error
     except _EmptyItemsError as error:
         found = f"an array of items that take no bytes, in {path}"
         raise UnsupportedTableError("Avro schema", found, "items of at least one byte") from error
+    if end != len(data):
+        found = f"bytes after the last field at byte {end} of the record"
+        raise CorruptTimelineError(path, None, found, "the end of the record")
     values: dict[str, Any] = record
     return values
 
@@ -116,18 +117,22 @@ def _record_reader(avro: AvroRecord) -> _Reader:
 
     def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
         record: dict[str, Any] = {}
-        size = len(data)
+        # No position is checked for each field: the last two bytes are read by the functions that do.
+        last = len(data) - 2
         for name, read_second, read_field in fields:
-            # Nearly all fields of timeline files are such unions: their branch takes no call.
-            if read_second is None or position >= size or (branch := data[position]) > _SECOND_BRANCH:
+            if read_second is None or position > last:
                 record[name], position = read_field(data, position)
-            elif branch == _SECOND_BRANCH:
-                record[name], position = read_second(data, position + 1)
-            elif branch:
-                record[name], position = read_field(data, position)
-            else:
+            # Nearly all fields of timeline files are such unions, null or a short number: these take no call.
+            elif not (branch := data[position]):
                 record[name] = None
                 position += 1
+            elif branch != _SECOND_BRANCH:
+                record[name], position = read_field(data, position)
+            elif read_second is _number and (byte := data[position + 1]) < _CONTINUES:
+                record[name] = (byte >> 1) ^ -(byte & 1)
+                position += 2
+            else:
+                record[name], position = read_second(data, position + 1)
         return record, position
 
     return read
@@ -165,9 +170,12 @@ def _bytes(data: bytes, position: int) -> tuple[bytes, int]:
 
 
 def _text(data: bytes, position: int) -> tuple[str, int]:
-    encoded, after = _bytes(data, position)
+    length, start = _number(data, position)
+    after = start + length
+    if length < 0 or after > len(data):
+        raise _DamageError(position, f"a value of {length} bytes", f"0 to {len(data) - start} bytes")
     try:
-        return encoded.decode(), after
+        return data[start:after].decode(), after
     except UnicodeDecodeError as error:
         raise _DamageError(position, f"damaged Avro ({error})", "text in UTF-8") from error
 

@@ -8,6 +8,7 @@ Source: ``HoodieCommitMetadata``, ``HoodieReplaceCommitMetadata`` and ``HoodieWr
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from hudi_bridge.errors import DataFileGoneError
 from hudi_bridge.storage import Storage
@@ -35,9 +36,8 @@ ReplacedFileIds = tuple[tuple[str, tuple[str, ...]], ...]
 """Partition paths with the ids of file groups that were replaced in them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteStat:
-    """What a commit did to one file of one file group.
+class WriteStat(NamedTuple):
+    """What a commit did to one file of one file group; a tuple, since a commit may have thousands.
 
     ``path`` is relative to the table. ``prev_commit`` is the base instant of the previous slice, ``base_file`` the base
     file that a log file belongs to; each may be None. ``log_files`` are the names of the slice's log files at that

@@ -41,6 +41,7 @@ class Timeline:
     _commits: tuple[Instant, ...] = field(init=False, repr=False, compare=False)
     _completion_times: dict[str, str | None] = field(init=False, repr=False, compare=False)
     _pending_times: frozenset[str] = field(init=False, repr=False, compare=False)
+    _newest: dict[Action, Instant] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         commits = tuple(
@@ -52,6 +53,8 @@ class Timeline:
         start = next((time for time in times if time not in savepoints), times[0] if times else None)
         object.__setattr__(self, "start", start)
         object.__setattr__(self, "_commits", commits)
+        newest = {instant.action: instant for instant in self.instants if instant.is_completed}
+        object.__setattr__(self, "_newest", newest)
         object.__setattr__(
             self, "_completion_times", {instant.requested_time: instant.completion_time for instant in commits}
         )
@@ -87,9 +90,7 @@ class Timeline:
 
     def latest_completed(self, action: Action) -> Instant | None:
         """The last completed instant of one action, None if there is none."""
-        return next(
-            (instant for instant in reversed(self.instants) if instant.is_completed and instant.action is action), None
-        )
+        return self._newest.get(action)
 
     def contains(self, requested_time: str) -> bool:
         """Whether the active timeline has a completed write of that instant."""
