@@ -95,7 +95,7 @@ def test_an_answer_is_right_or_an_error_that_names_the_file(
             assert kind in {"gone", SHORT} or isinstance(found, StorageError), (number, found)
         else:
             assert found == expected, (number, faults.path)
-    assert failed > counted.count // 3
+    assert failed >= counted.count // 3
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("hudi-bridge-")]
 
 
