@@ -45,11 +45,11 @@ Locate = Annotated[
         show_default=False,
     ),
 ]
-RewriteLists = Annotated[
+ListsAsStored = Annotated[
     bool,
     typer.Option(
-        "--rewrite-lists",
-        help="Rewrite base files with two-level lists, which DuckDB and Spark misread.",
+        "--lists-as-stored",
+        help="Leave base files where they are though DuckDB or Spark misread their lists or maps; Trino reads them.",
     ),
 ]
 RewriteAbove = Annotated[
@@ -144,7 +144,7 @@ def serve_iceberg(
     ] = None,
     payload: options.Payload = None,
     storage_option: options.StorageOption = None,
-    rewrite_lists: RewriteLists = False,
+    lists_as_stored: ListsAsStored = False,
     rewrite_above: RewriteAbove = None,
     format_version: FormatVersionOption = 2,
     locate: Locate = None,
@@ -203,7 +203,7 @@ def serve_iceberg(
         server.ServiceOptions(
             tables=tables,
             merging=MergingByTable.parse(option or [], load_payloads(payload), tables.find_by_name),
-            rewriting=rewriting.of(lists=rewrite_lists, above_percent=rewrite_above),
+            rewriting=rewriting.of(lists_as_stored=lists_as_stored, above_percent=rewrite_above),
             format_version=_connector("format_version").FormatVersion.of(format_version),
             scratch=Scratch.open(scratch, is_private=True),
             locations=Locations.of(tuple(locate or ())),
@@ -245,7 +245,7 @@ def publish_iceberg(
     option: options.Option = None,
     payload: options.Payload = None,
     storage_option: options.StorageOption = None,
-    rewrite_lists: RewriteLists = False,
+    lists_as_stored: ListsAsStored = False,
     rewrite_above: RewriteAbove = None,
     for_client: ForClient = None,
     cut_times: CutTimes = False,
@@ -257,7 +257,7 @@ def publish_iceberg(
 ) -> None:
     """Write a Hudi table as an Iceberg table, which refers to the base files where they are."""
     rewriting = _connector("rewriting").Rewriting.of(
-        lists=rewrite_lists, above_percent=rewrite_above, client=for_client, cut_times=cut_times
+        lists_as_stored=lists_as_stored, above_percent=rewrite_above, client=for_client, cut_times=cut_times
     )
     opened = open_table(table, option, payload, storage_option)
     note_empty_past(opened, as_of)

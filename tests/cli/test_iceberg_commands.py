@@ -184,7 +184,7 @@ def test_a_configuration_has_all_options_and_the_command_line_comes_before_it(
         locate = ["/data=local:///"]
         watch = 7.5
         keep = 3
-        rewrite-lists = true
+        lists-as-stored = true
         log-format = "json"
         access-log = true
         requests-per-second = 5
@@ -211,7 +211,7 @@ def test_a_configuration_has_all_options_and_the_command_line_comes_before_it(
     assert outcome.code == 0, outcome.err
     (options,) = given
     assert (options.host, options.watch_seconds, options.keep, options.access_log) == ("0.0.0.0", 7.5, 4, True)
-    assert (options.requests_per_second, options.rewriting.lists) == (5.0, True)
+    assert (options.requests_per_second, options.rewriting.lists_as_stored) == (5.0, True)
     assert options.access is not None
     assert options.access.tokens == {"open sesame": Reader.of("eu", ["sales.eu"])}
     assert options.vending is not None

@@ -6,7 +6,7 @@ from enum import StrEnum
 import pyarrow as pa
 
 from hudi_bridge.connectors.iceberg.columns import Columns
-from hudi_bridge.connectors.iceberg.compatibility import has_lists_of_two_levels
+from hudi_bridge.connectors.iceberg.compatibility import reason_nested_misread
 from hudi_bridge.connectors.iceberg.presto import misread_types, types_for_presto, why_presto_misreads
 from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
 from hudi_bridge.connectors.iceberg.slice_files import Misread, SliceFiles
@@ -16,18 +16,18 @@ from hudi_bridge.engines import StoredBaseFile
 class Misreader(StrEnum):
     """Clients that misread some base files, as a note names them."""
 
-    OF_LISTS = "DuckDB 1.5 and Spark"
+    OF_LISTS = "DuckDB 1.5 or Spark"
     PRESTO = "Presto 0.287"
 
 
-_REMEDIES = {Misreader.OF_LISTS: "--rewrite-lists", Misreader.PRESTO: "--for presto"}
+_REMEDIES = {Misreader.OF_LISTS: "leaving out --lists-as-stored", Misreader.PRESTO: "--for presto"}
 
 
 def misread_by(base: StoredBaseFile, columns: Columns) -> Misread:
     """Which clients misread a base file that others read as Hudi does; its footer is read already."""
     found: dict[str, str] = {}
-    if has_lists_of_two_levels(base.footer):
-        found[Misreader.OF_LISTS] = "lists of two levels"
+    if (lists := reason_nested_misread(base)) is not None:
+        found[Misreader.OF_LISTS] = lists
     if (reason := why_presto_misreads(base, columns)) is not None:
         found[Misreader.PRESTO] = reason
     return found
@@ -37,8 +37,9 @@ def notes_on(
     schema: pa.Schema, slices: Sequence[SliceFiles], partition_columns: Sequence[str], rewriting: Rewriting
 ) -> tuple[str, ...]:
     """What to say about a snapshot with this schema of Hudi, these files and these columns of partitions."""
+    copied = notes_on_copies(slices, rewriting)
     if rewriting.client is IcebergClient.PRESTO:
-        return tuple(types_for_presto(schema, cut_times=rewriting.cut_times))
+        return (*copied, *types_for_presto(schema, cut_times=rewriting.cut_times))
     told: dict[Misreader, list[str]] = {client: [] for client in Misreader}
     told[Misreader.PRESTO] += misread_types(schema)
     outside = sum(file.partition is None for one in slices for file in one.data)
@@ -47,8 +48,18 @@ def notes_on(
     for client in Misreader:
         if reasons := [one.misread[client] for one in slices if client in one.misread]:
             told[client].append(f"misreads {_files(len(reasons), 'base file')} ({min(reasons)})")
-    return tuple(
-        f"{client}: {'; '.join(what)}; {_REMEDIES[client]} mends this" for client, what in told.items() if what
+    misread = (f"{client}: {'; '.join(what)}; {_REMEDIES[client]} mends this" for client, what in told.items() if what)
+    return (*copied, *misread)
+
+
+def notes_on_copies(slices: Sequence[SliceFiles], rewriting: Rewriting) -> tuple[str, ...]:
+    """What to say of the base files that were written anew because of their lists or maps; nothing if there are none."""
+    copies = sum(one.base_copy is not None for one in slices)
+    if not copies or rewriting.lists_as_stored:
+        return ()
+    return (
+        f"{_files(copies, 'base file')} written anew, as {Misreader.OF_LISTS} would misread lists or maps; "
+        "--lists-as-stored leaves those that Trino and PyIceberg read",
     )
 
 

@@ -6,11 +6,10 @@ does not allow.
 Source: the Iceberg specification, "Schema Evolution" and "Column Projection".
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hudi_bridge.connectors.iceberg.columns import Columns
 from hudi_bridge.connectors.iceberg.name_mapping import Ids, names_to_ids
@@ -21,32 +20,23 @@ READ_OUTCOMES = (Outcome.READ, Outcome.CAST, Outcome.CHANGED_INSIDE)
 """A column with one of these has the values of a column of the file."""
 _FIELD_ID = b"PARQUET:field_id"
 _NOT_IN_PATHS = "?#"
-_LIST_OF_AVRO = "array"
 # The only unit that Trino reads.
 _UNIT_OF_ICEBERG = "us"
 
 ArrowType = Any
 
 
-def reason_to_rewrite(
-    split: RealtimeFileSplit, base: StoredBaseFile, columns: Columns, *, rewrites_lists: bool
-) -> str | None:
-    """Why the base file has to be rewritten for Iceberg clients; None if they can read it directly.
+def reason_to_rewrite(split: RealtimeFileSplit, base: StoredBaseFile, columns: Columns) -> str | None:
+    """Why the base file has to be rewritten for all Iceberg clients; None if some can read it directly.
 
-    With ``rewrites_lists``, a file with two-level lists has to be rewritten, because Iceberg asks for three levels. One
-    with a two-level list of maps always has to be: Trino opens no file with it, whatever columns are asked for.
-    Columns whose values come from the partition path are not compared with the values in the file.
+    Columns whose values come from the partition path are not compared with the values in the file. Lists and maps are
+    judged by ``reason_unopened`` and ``reason_nested_misread``.
     """
     if any(sign in base.path for sign in _NOT_IN_PATHS):
         return "its path holds a sign that ends the path of a URI"
     if (reason := base.reason_unreadable()) is not None:
         return reason
-    if rewrites_lists and has_lists_of_two_levels(base.footer):
-        return "it has lists of two levels"
     in_file = dict(base.fields())
-    for path, field in in_file.items():
-        if pa.types.is_list(field.type) and has_two_levels(field.type) and pa.types.is_map(field.type.value_type):
-            return f"the list {path} has two levels, and its elements are maps"
     if any(field.metadata and _FIELD_ID in field.metadata for field in in_file.values()):
         return "its columns have ids of their own"
     by_hudi, reason = _read_by_hudi(split, base, in_file, columns)
@@ -97,15 +87,45 @@ def _read_by_hudi(
     return by_hudi, None
 
 
-def has_lists_of_two_levels(footer: pq.FileMetaData) -> bool:
-    """Whether a file has two-level lists, as parquet-avro writes them by default.
+def reason_unopened(base: StoredBaseFile) -> str | None:
+    """Why Trino opens the base file for no query, whatever columns are asked for; None if it does."""
+    for path, field in base.fields():
+        if pa.types.is_list(field.type) and has_two_levels(field.type) and pa.types.is_map(field.type.value_type):
+            return f"the list {path} has two levels, and its elements are maps"
+    return None
 
-    They are recognised by the name ``array`` of the repeated field; another field with that name counts, too.
 
-    Source: Parquet's ``LogicalTypes.md``, "Lists", for the rules of backward compatibility.
+def reason_nested_misread(base: StoredBaseFile) -> str | None:
+    """Why some clients misread lists or maps of the base file; None if all read them.
+
+    Spark with Iceberg fails on lists of two levels, which parquet-avro writes by default. DuckDB finds elements, keys
+    and values by the names that Iceberg gives to the groups: elsewhere (``bag`` in Spark's legacy format, ``array`` in
+    two levels, ``map`` before Parquet 1.12) they are null.
+
+    Source: the Iceberg specification, "Parquet"; Parquet's ``LogicalTypes.md``, "Lists" and "Maps".
     """
-    within = (footer.schema.column(position) for position in range(footer.num_columns))
-    return any(_LIST_OF_AVRO in column.path.split(".")[1:] for column in within if column.max_repetition_level)
+    leaves = [base.footer.schema.column(position).path.split(".") for position in range(base.footer.num_columns)]
+    stored = {".".join(leaf[:end]) for leaf in leaves for end in range(1, len(leaf) + 1)}
+    return next((reason for field in base.schema for reason in _iter_misnamed(field.name, field.type, stored)), None)
+
+
+def _iter_misnamed(path: str, kind: ArrowType, stored: set[str]) -> Iterator[str]:
+    """What is not named as in Iceberg at a path of a file and within it; ``stored`` has all paths of the file."""
+    within: Sequence[tuple[str, ArrowType]] = ()
+    if pa.types.is_struct(kind):
+        within = [(f"{path}.{child.name}", child.type) for child in kind]
+    elif pa.types.is_map(kind):
+        within = [(f"{path}.key_value.key", kind.key_type), (f"{path}.key_value.value", kind.item_type)]
+        if any(one not in stored for one, _ in within):
+            yield "maps without key_value, key and value"
+            return
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        within = [(f"{path}.list.{kind.value_field.name}", kind.value_type)]
+        if within[0][0] not in stored:
+            yield "lists of two levels" if has_two_levels(kind) else "lists without the group list"
+            return
+    for inner, inner_kind in within:
+        yield from _iter_misnamed(inner, inner_kind, stored)
 
 
 def _same_values(source: ArrowType, target: ArrowType, float_widening: FloatWidening) -> bool:

@@ -229,7 +229,7 @@ class PlannedSnapshots:
         splits = scan.splits[step * _SLICES_AT_ONCE : (step + 1) * _SLICES_AT_ONCE]
         self._refresh_slices()
         files = self._builder.slices.files_of(splits, scan.builder, settings.builders, settings.counters)
-        self._given.give(one.name for one in files)
+        self._given.give(name for one in files for name in one.names)
         record = scan.record
         return scan_tasks(files, record.columns.schema, record.spec, scan.residual, plan.with_statistics)
 

@@ -19,13 +19,14 @@ class IcebergClient(StrEnum):
 class Rewriting:
     """Which slices are rewritten, and for whom.
 
-    ``lists``: those whose base files have two-level lists, which some clients misread. ``above``: those whose logs
+    ``lists_as_stored``: base files whose lists or maps some clients misread are not copied, for clients that read them;
+    but for those that Trino does not open. ``above``: slices whose logs
     delete or replace more than this share of the base rows, from 0 to 1, so that clients need not look up deletes for
     each row; None for no slice. ``client``: those that this client misreads; its table has the types that it reads
     right. ``cut_times``: for ``client``, timestamps are of type ``timestamp`` although it cuts their microseconds.
     """
 
-    lists: bool = False
+    lists_as_stored: bool = False
     above: float | None = None
     client: IcebergClient | None = None
     cut_times: bool = False
@@ -34,7 +35,7 @@ class Rewriting:
     def of(
         cls,
         *,
-        lists: bool,
+        lists_as_stored: bool,
         above_percent: float | None,
         client: str | None = None,
         cut_times: bool = False,
@@ -53,7 +54,7 @@ class Rewriting:
             raise QueryError("--cut-times", "no --for", "--for presto, whose timestamps have milliseconds")
         above = None if above_percent is None else above_percent / _PERCENT
         known = None if client is None else IcebergClient(client)
-        return cls(lists=lists, above=above, client=known, cut_times=cut_times)
+        return cls(lists_as_stored=lists_as_stored, above=above, client=known, cut_times=cut_times)
 
     def is_due(self, deleted: int, rows: int) -> bool:
         """Whether ``deleted`` of the ``rows`` of a base file are too many."""

@@ -1,14 +1,16 @@
 """A file slice -> the files that an Iceberg client reads for it.
 
 These are the base file, position deletes or a deletion vector, and new rows; or, if clients would misread the base
-file, all merged rows.
+file, all merged rows. Where it is lists or maps that some would misread, a copy takes the place of the base file: it is
+written once, however many logs follow.
 
 Source: the Iceberg specification, "Position Delete Files" and "Deletion Vectors".
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any, BinaryIO
 
@@ -21,7 +23,11 @@ from pyiceberg.types import TimestampType
 from hudi_bridge.caching import cached_property
 from hudi_bridge.connectors.iceberg.clients import misread_by
 from hudi_bridge.connectors.iceberg.columns import PATH_ID, POSITION_DELETES, POSITION_ID, Columns, with_types
-from hudi_bridge.connectors.iceberg.compatibility import reason_to_rewrite
+from hudi_bridge.connectors.iceberg.compatibility import (
+    reason_nested_misread,
+    reason_to_rewrite,
+    reason_unopened,
+)
 from hudi_bridge.connectors.iceberg.data_files import DataFile, data_file, without_bounds
 from hudi_bridge.connectors.iceberg.deletion_vectors import puffin_file
 from hudi_bridge.connectors.iceberg.format_version import FormatVersion
@@ -44,13 +50,14 @@ from hudi_bridge.engines import (
     slice_delta_in,
     slice_identity,
 )
+from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage import Storage
 
 DATA = "data"
 
 # Part of every name: to be raised when the files for a slice change in form or content.
-FORMAT = 4
+FORMAT = 5
 
 _ROWS_PER_GROUP = 131_072
 
@@ -94,31 +101,45 @@ class SliceBuilder:
         """The cache key of a slice, which does not depend on which log blocks count."""
         return slice_identity(split, self.identity)[:32]
 
-    def build(self, split: RealtimeFileSplit) -> SliceFiles:
+    def build(self, split: RealtimeFileSplit, copied: "Callable[[RealtimeFileSplit], SliceFiles]") -> SliceFiles:
         """The files of a slice; those in the scratch folder are complete when this returns.
+
+        ``copied`` returns those of the same slice without its logs.
 
         Raises:
             HudiReadError: the slice cannot be read.
         """
-        files = self._build(split)
+        files = self._build(split, copied)
         return files if self.format_version is FormatVersion.V2 else _dated(files, split)
 
-    def _build(self, split: RealtimeFileSplit) -> SliceFiles:
+    def _build(self, split: RealtimeFileSplit, copied: "Callable[[RealtimeFileSplit], SliceFiles]") -> SliceFiles:
         with slice_delta_in(self.storage, split, at_once=self.at_once) as delta:
             counted = delta.counted_instants
             name = f"{self.key(split)}-{hashlib.sha256(repr(counted).encode()).hexdigest()[:8]}-{new_mark()}"
-            base_data = None if delta.base_file is None else self._base_data_file(split, delta.base_file)
-            if delta.base_file is not None and base_data is not None:
-                files = self._with_base_file(split, delta, delta.base_file, base_data, name)
+            base = delta.base_file
+            base_data = None if base is None else self._base_data_file(split, base)
+            is_copied = base is not None and base_data is not None and self._is_copied(base)
+            if base is not None and base_data is not None and not (is_copied and not split.log_paths):
+                base_only = replace(split, log_paths=(), log_sizes=(), log_size_bytes=0)
+                copy = partial(copied, base_only) if is_copied else None
+                files = self._with_base_file(split, delta, base, base_data, copy, name)
                 if files is not None:
                     return files
+                is_copied = False
         # Frees the log records: the log files are read again.
         del delta
-        return self._rewritten(split, name, counted)
+        return self._rewritten(split, name, counted, is_copy=is_copied)
+
+    def _is_copied(self, base: StoredBaseFile) -> bool:
+        """Whether clients read a copy of a base file, because of its lists or maps."""
+        if not base.rows:
+            return False
+        reason = reason_unopened if self.rewriting.lists_as_stored else reason_nested_misread
+        return reason(base) is not None
 
     def _base_data_file(self, split: RealtimeFileSplit, base: StoredBaseFile) -> DataFile | None:
-        """The base file as a data file; None unless clients read it as Hudi does."""
-        if reason_to_rewrite(split, base, self.columns, rewrites_lists=self.rewriting.lists) is not None:
+        """The base file as a data file; None unless clients that read its lists and maps read it as Hudi does."""
+        if reason_to_rewrite(split, base, self.columns) is not None:
             return None
         if self.mapped is not None and not all(path in self.mapped for path, _ in base.fields()):
             return None
@@ -149,16 +170,25 @@ class SliceBuilder:
         return frozenset(id_ for id_ in ids if isinstance(self.columns.schema.find_type(id_), TimestampType))
 
     def _with_base_file(
-        self, split: RealtimeFileSplit, delta: SliceDelta, base: StoredBaseFile, kept: DataFile, name: str
+        self,
+        split: RealtimeFileSplit,
+        delta: SliceDelta,
+        base: StoredBaseFile,
+        kept: DataFile,
+        copy_of_base: "Callable[[], SliceFiles] | None",
+        name: str,
     ) -> SliceFiles | None:
-        """The base file with new rows and position deletes; None if ``rewriting`` asks to rewrite the slice."""
+        """The base file, or its copy, with new rows and position deletes; None if the slice has to be rewritten."""
         written = self._write_rows(split, f"{name}-rows", delta.rows())
         deleted = delta.deleted_positions
         if self.rewriting.is_due(len(deleted), kept.rows):
             if written is not None:
                 self.scratch.remove(f"{DATA}/{self._file_name(written)}")
             return None
-        deletes = None
+        deletes = copy = None
+        if copy_of_base is not None and len(deleted) < kept.rows:
+            copy = copy_of_base()
+            kept = _all_rows(copy, kept.rows, base.path)
         if len(deleted) == kept.rows:
             kept = replace(kept, rows=0)
         elif len(deleted):
@@ -167,14 +197,20 @@ class SliceBuilder:
             name=name,
             data=tuple(file for file in (kept, written) if file is not None and file.rows),
             deletes=() if deletes is None else (deletes,),
-            own_files=tuple(self._file_name(file) for file in (written, deletes) if file is not None),
+            own_files=(
+                *(self._file_name(file) for file in (written, deletes) if file is not None),
+                *(() if copy is None else copy.own_files),
+            ),
             counted=delta.counted_instants,
-            stored_paths=tuple(path for path, _ in base.fields()) if kept.rows else (),
-            misread=misread_by(base, self.columns) if kept.rows else {},
+            stored_paths=tuple(path for path, _ in base.fields()) if kept.rows and copy is None else (),
+            misread=misread_by(base, self.columns) if kept.rows and copy is None else {},
+            base_copy=None if copy is None else copy.name,
         )
 
-    def _rewritten(self, split: RealtimeFileSplit, name: str, counted: Mapping[str, bool]) -> SliceFiles:
-        """The merged rows of the slice as one new data file."""
+    def _rewritten(
+        self, split: RealtimeFileSplit, name: str, counted: Mapping[str, bool], *, is_copy: bool
+    ) -> SliceFiles:
+        """The merged rows of the slice as one new data file; ``is_copy`` says that they are those of a base file."""
         reader = open_reader_in(self.storage, split, use_threads=False, at_once=self.at_once)
         written = self._write_rows(split, f"{name}-whole", reader.batches())
         return SliceFiles(
@@ -185,6 +221,7 @@ class SliceBuilder:
             counted=counted,
             stored_paths=(),
             misread={},
+            base_copy=name if is_copy else None,
         )
 
     def _write_rows(self, split: RealtimeFileSplit, stem: str, batches: Iterator[pa.RecordBatch]) -> DataFile | None:
@@ -254,6 +291,15 @@ class SliceBuilder:
         return file.location.rpartition("/")[2]
 
 
+def _all_rows(copy: SliceFiles, rows: int, path: str) -> DataFile:
+    """The data file of a copy, whose rows are at the positions of those of the base file."""
+    if sum(file.rows for file in copy.data) != rows:
+        stored = f"{sum(file.rows for file in copy.data)} rows"
+        raise CorruptBaseFileError(path, None, stored, f"{rows}, as its footer says")
+    (file,) = copy.data
+    return file
+
+
 def _dated(files: SliceFiles, split: RealtimeFileSplit) -> SliceFiles:
     """The files of a slice with the instants of the writes that they show.
 
@@ -262,11 +308,16 @@ def _dated(files: SliceFiles, split: RealtimeFileSplit) -> SliceFiles:
     base = _number(split.base_instant_time)
     newest = max(base, *(_number(instant) for instant, counts in files.counted.items() if counts), 1)
     own = set(files.own_files)
+
+    def dated(file: DataFile) -> DataFile:
+        if file.written_at is not None:
+            # The copy of the base file.
+            return file
+        return replace(file, written_at=newest if file.location.rpartition("/")[2] in own else base)
+
     return replace(
         files,
-        data=tuple(
-            replace(file, written_at=newest if file.location.rpartition("/")[2] in own else base) for file in files.data
-        ),
+        data=tuple(map(dated, files.data)),
         deletes=tuple(replace(file, written_at=newest) for file in files.deletes),
     )
 

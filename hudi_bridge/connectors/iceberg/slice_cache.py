@@ -74,10 +74,17 @@ class SliceCache:
             counters.add("slices_reused_total")
             return files
         with counters.building():
-            files = builder.build(split)
-        self._scratch.write(f"{SLICES}/{files.name}{_SUFFIX}", slice_to_json(files))
-        self._known[key][files.name] = files
+            files = self._built(split, builder)
         counters.add("slices_built_total")
+        return files
+
+    def _built(self, split: RealtimeFileSplit, builder: SliceBuilder) -> SliceFiles:
+        def copied(base: RealtimeFileSplit) -> SliceFiles:
+            return self._find(builder.key(base), builder) or self._built(base, builder)
+
+        files = builder.build(split, copied)
+        self._scratch.write(f"{SLICES}/{files.name}{_SUFFIX}", slice_to_json(files))
+        self._known[builder.key(split)][files.name] = files
         return files
 
     def _find(self, key: str, builder: SliceBuilder) -> SliceFiles | None:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from hudi_bridge.connectors.iceberg.data_files import DataFile
 from hudi_bridge.connectors.iceberg.deletion_vectors import VectorPlace
 
-_FORMAT = 4
+_FORMAT = 5
 
 Misread: TypeAlias = Mapping[str, str]
 """The clients that misread a base file, with the reasons."""
@@ -25,6 +25,8 @@ class SliceFiles:
     ``name`` is unique. ``own_files`` are the names of the files that were written to the scratch folder; the others are
     the table's. ``counted`` tells for the instant of each log block whether the block counted. ``stored_paths`` are the
     dotted paths of the base file's columns, if clients read that file; ``misread`` names those that misread it.
+    ``base_copy`` is the name of the slice whose data file clients read in place of the base file, because of its lists
+    or maps: the slice without the logs.
     """
 
     name: str
@@ -34,6 +36,12 @@ class SliceFiles:
     counted: Mapping[str, bool]
     stored_paths: tuple[str, ...]
     misread: Misread
+    base_copy: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the cache entries whose files these are."""
+        return (self.name,) if self.base_copy in (None, self.name) else (self.name, self.base_copy)
 
     def holds(self, counts: Callable[[str], bool]) -> bool:
         """Whether the same log blocks still count."""
@@ -51,6 +59,7 @@ def slice_to_json(files: SliceFiles) -> bytes:
         "counted": dict(files.counted),
         "stored_paths": files.stored_paths,
         "misread": dict(files.misread),
+        "base_copy": files.base_copy,
     }
     return json.dumps(document, separators=(",", ":")).encode()
 
@@ -68,6 +77,7 @@ def slice_from_json(text: bytes) -> SliceFiles | None:
         counted=document["counted"],
         stored_paths=tuple(document["stored_paths"]),
         misread=document["misread"],
+        base_copy=document["base_copy"],
     )
 
 

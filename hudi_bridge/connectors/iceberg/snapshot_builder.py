@@ -1,6 +1,7 @@
 """A query of a Hudi table -> an Iceberg snapshot and its files."""
 
 import hashlib
+import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyiceberg.manifest import ManifestFile
 
-from hudi_bridge.connectors.iceberg.clients import notes_on
+from hudi_bridge.connectors.iceberg.clients import notes_on, notes_on_copies
 from hudi_bridge.connectors.iceberg.columns import columns_of
 from hudi_bridge.connectors.iceberg.counters import Counters
 from hudi_bridge.connectors.iceberg.data_files import DataFile
@@ -35,6 +36,8 @@ from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage import Storage
 from hudi_bridge.table import HudiTable
+
+_LOG = logging.getLogger(__name__)
 
 
 def snapshot_builder(served: ServedTable, scratch: Scratch) -> "SnapshotBuilder":
@@ -91,6 +94,8 @@ class SnapshotBuilder:
         builder = self.slice_builder(table, dataset, known_ids)
         columns, partitioning = builder.columns, builder.partitioning
         files = self.slices.files_of(splits, builder, self.builders, self.counters)
+        for note in notes_on_copies(files, self.rewriting):
+            _LOG.info("%s: %s", ascii(self.storage.shown_path), note)
         spec = partitioning.spec(columns.schema)
         data = (file for one in files for file in one.data)
         lineage = None if self.format_version is FormatVersion.V2 else lineage_of(data)
@@ -115,7 +120,7 @@ class SnapshotBuilder:
                 snapshot_id, manifests, None if lineage is None else lineage.first_row_id
             ),
             manifests=tuple(name for name, _ in manifests),
-            slices=tuple(one.name for one in files),
+            slices=tuple(name for one in files for name in one.names),
             own_files=tuple(name for one in files for name in one.own_files),
             stored_paths=tuple(sorted({path for one in files for path in one.stored_paths})),
             data_files=sum(len(one.data) for one in files),

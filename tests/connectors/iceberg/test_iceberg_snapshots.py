@@ -1,5 +1,7 @@
 """What a load costs, what it builds, and what is left behind: snapshots of tables of the test's own."""
 
+import json
+import logging
 import os
 import shutil
 import threading
@@ -16,6 +18,7 @@ from pyiceberg.table import StaticTable
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.counters import Counters
+from hudi_bridge.connectors.iceberg.format_version import FormatVersion
 from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.served_table import Published, SnapshotSettings
 from hudi_bridge.connectors.iceberg.table_snapshots import TableSnapshots
@@ -26,6 +29,7 @@ from hudi_bridge.readers import log_record_scanner
 from hudi_bridge.readers.base_formats.parquet import ParquetBaseFile
 from hudi_bridge.storage import Storage
 from tests.compare import differences
+from tests.connectors.iceberg.publishing import rename_in_footer
 from tests.table_writer import TableWriter, at, completion_of, sorted_column
 
 SLICES = 6
@@ -458,10 +462,127 @@ def test_slices_that_have_changed_much_are_rewritten_on_demand(
     assert differences(table.open().snapshot().to_table(), iceberg_rows(published)) == []
 
 
+LISTS = (("id", "string"), ("ts", "long"), ("tags", {"type": "array", "items": ["null", "string"]}))
+
+
+def update_lists(table: TableWriter, commit: int, number: int) -> None:
+    """A log in a slice of ``lists``, with an update and a new row."""
+    rows = [{"id": f"{number}-{key}", "ts": commit, "tags": [f"by {commit}"]} for key in ("a", f"new{commit}")]
+    table.log_file(at(commit), [table.data_block(at(commit), rows)], file_id=f"f{number}-0", number=commit)
+
+
+@pytest.fixture
+def lists(tmp_path: Path) -> TableWriter:
+    """Two slices with lists that DuckDB misreads; one has a log."""
+    table = TableWriter(folder=tmp_path / "lists", fields=LISTS).create()
+    for number in range(2):
+        rows = [{"id": f"{number}-{key}", "ts": 1, "tags": ["old", None]} for key in "abc"]
+        rename_in_footer(table.base_file(at(1), rows, file_id=f"f{number}-0"), {b"list": b"bags"})
+    table.commit(at(1))
+    update_lists(table, 2, 0)
+    table.commit(at(2))
+    return table
+
+
+def copies(client: Client) -> set[str]:
+    return {name for name in client.names("data") if name.endswith("-whole.parquet")}
+
+
+@pytest.mark.parametrize("version", list(FormatVersion))
+def test_a_base_file_whose_lists_are_misread_is_copied_once(
+    lists: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, version: FormatVersion
+) -> None:
+    """Also by other processes, and when the snapshots with its first logs are gone."""
+    bases = {path.name for path in lists.folder.glob("*.parquet")}
+    settings: dict[str, Any] = {"keep": 1, "keep_seconds": 0, "format_version": version}
+    client = Client(lists, tmp_path / "scratch", builders, **settings)
+    first = client.load()
+    written = copies(client)
+    assert (len(written), client.built) == (2, 2)
+    assert differences(lists.open().snapshot().to_table(), iceberg_rows(first)) == []
+    for commit in (3, 4, 5):
+        update_lists(lists, commit, commit % 2)
+        lists.commit(at(commit))
+        if commit == 4:
+            client = Client(lists, tmp_path / "scratch", builders, **settings)
+        published = client.load()
+        assert copies(client) == written
+        tasks = list(StaticTable.from_metadata(published.location).scan().plan_files())
+        files = {task.file.file_path.rpartition("/")[2]: task.delete_files for task in tasks}
+        assert written <= files.keys()
+        assert bases.isdisjoint(files)
+        assert differences(lists.open().snapshot().to_table(), iceberg_rows(published)) == []
+    # Each slice has logs now: a delete file for the copy, and new rows.
+    assert sum(bool(files[name]) for name in written) == 2
+    assert len(client.names("data")) == 6
+    assert len(client.names("slices")) == 4
+
+
+def test_rows_of_a_copy_keep_their_ids_and_the_commit_of_the_base_file(
+    lists: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
+) -> None:
+    client = Client(lists, tmp_path / "scratch", builders, format_version=FormatVersion.V3)
+    written: list[dict[str, tuple[int, int]]] = []
+    for commit in (3, 4):
+        update_lists(lists, commit, 0)
+        lists.commit(at(commit))
+        files = entries_of(json.loads(client.load().metadata)["snapshots"][-1])
+        written.append({path: entry for path, entry in files.items() if path.endswith("-whole.parquet")})
+    assert written[0] == written[1]
+    assert {sequence_number for sequence_number, _ in written[0].values()} == {int(at(1))}
+
+
+@pytest.mark.parametrize(("above", "is_merged"), [(None, False), (0.33, True), (0.34, False)])
+def test_no_copy_is_made_for_a_slice_that_is_rewritten_anyway(
+    lists: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, above: float | None, is_merged: bool
+) -> None:
+    client = Client(lists, tmp_path / "scratch", builders, rewriting=Rewriting(above=above))
+    published = client.load()
+    assert len(copies(client)) == 2
+    assert any("-rows." in name or "-deletes." in name for name in client.names("data")) is not is_merged
+    number = 1 if is_merged else 2
+    assert published.notes[0].startswith(f"{number} base file{'s' * (number > 1)} written anew, ")
+    assert differences(lists.open().snapshot().to_table(), iceberg_rows(published)) == []
+
+
+def test_no_copy_is_made_of_a_base_file_whose_rows_are_all_gone(
+    lists: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
+) -> None:
+    deletes = [lists.delete_block(at(3), [(f"0-{key}", 3) for key in ("a", "b", "c")])]
+    lists.log_file(at(3), deletes, file_id="f0-0", number=3)
+    lists.commit(at(3))
+    client = Client(lists, tmp_path / "scratch", builders)
+    published = client.load()
+    assert len(copies(client)) == 1
+    assert differences(lists.open().snapshot().to_table(), iceberg_rows(published)) == []
+
+
+def test_lists_stay_as_stored_for_clients_that_read_them(
+    lists: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
+) -> None:
+    client = Client(lists, tmp_path / "scratch", builders, rewriting=Rewriting(lists_as_stored=True))
+    published = client.load()
+    assert copies(client) == set()
+    files = {task.file.file_path for task in StaticTable.from_metadata(published.location).scan().plan_files()}
+    assert {f"file://{path}" for path in lists.folder.glob("*.parquet")} < files
+    assert differences(lists.open().snapshot().to_table(), iceberg_rows(published)) == []
+
+
+def test_a_service_logs_how_many_base_files_are_written_anew(
+    lists: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "hudi_bridge"):
+        Client(lists, tmp_path / "scratch", builders).load()
+    (line,) = [record.getMessage() for record in caplog.records if "written anew" in record.getMessage()]
+    assert "2 base files written anew" in line
+    assert "--lists-as-stored" in line
+    assert repr(str(lists.folder)) in line
+
+
 @pytest.mark.parametrize("percent", [-1, 101, float("nan")])
 def test_a_share_is_one(percent: float) -> None:
     with pytest.raises(QueryError, match="--rewrite-above"):
-        Rewriting.of(lists=False, above_percent=percent)
+        Rewriting.of(lists_as_stored=False, above_percent=percent)
 
 
 class CountingLock:

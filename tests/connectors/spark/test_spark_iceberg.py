@@ -10,7 +10,6 @@ import pytest
 
 from hudi_bridge.connectors.iceberg.format_version import FormatVersion
 from hudi_bridge.connectors.iceberg.publish import publish_table
-from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.server import IcebergService
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
@@ -60,8 +59,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def service(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergService]:
     roots = sorted({lake, *(query.table.parent.parent for query in QUERIES.values())})
-    # Iceberg for Spark cannot read lists as Hudi writes most of them.
-    options = service_options(tmp_path_factory.mktemp("scratch"), roots, rewriting=Rewriting(lists=True))
+    options = service_options(tmp_path_factory.mktemp("scratch"), roots)
     with running(options) as service:
         yield service
 
@@ -164,7 +162,7 @@ def test_tables_of_version_3(engine: SparkIceberg, lake: Path, tmp_path: Path) -
     table.commit(at(2))
     queries = [QUERIES[key] for key in IN_VERSION_3]
     roots = sorted({lake, *(query.table.parent.parent for query in queries)})
-    options = service_options(tmp_path, roots, format_version=FormatVersion.V3, rewriting=Rewriting(lists=True))
+    options = service_options(tmp_path, roots, format_version=FormatVersion.V3)
     with running(options) as service:
         for setting, value in catalog_settings("newer", service.url).items():
             engine.rows(f"SET `{setting}`=`{value}`")
