@@ -65,9 +65,10 @@ def as_shown(rows: pa.Table) -> pa.Table:
     return rows.cast(in_microseconds).cast(schema_for_presto(rows.schema, cut_times=False))
 
 
+@pytest.mark.parametrize("as_stored", [False, True], ids=["rewritten", "as stored"])
 @pytest.mark.parametrize("case", sorted(NESTED.keys() - {NOT_IN_PRESTO}))
-def test_nested_rows_are_those_of_hudi(case: str, presto: Presto, folder: Path) -> None:
-    publish(NESTED[case].table, folder)
+def test_nested_rows_are_those_of_hudi(case: str, as_stored: bool, presto: Presto, folder: Path) -> None:
+    publish(NESTED[case].table, folder, replace(FOR_PRESTO, lists_as_stored=as_stored))
     expected = as_shown(answer_of(NESTED[case]))
     source = f"{CATALOG}.default.{folder.name}"
     assert differences(expected, rows_like(presto, source, expected)) == []

@@ -53,14 +53,12 @@ def notes_on(
 
 
 def notes_on_copies(slices: Sequence[SliceFiles], rewriting: Rewriting) -> tuple[str, ...]:
-    """What to say of the base files that were written anew because of their lists or maps; nothing if there are none."""
+    """What to say of base files that were written anew because of their lists or maps, if there are any."""
     copies = sum(one.base_copy is not None for one in slices)
     if not copies or rewriting.lists_as_stored:
         return ()
-    return (
-        f"{_files(copies, 'base file')} written anew, as {Misreader.OF_LISTS} would misread lists or maps; "
-        "--lists-as-stored leaves those that Trino and PyIceberg read",
-    )
+    reason = f"{_files(copies, 'base file')} written anew, as {Misreader.OF_LISTS} would misread lists or maps"
+    return (f"{reason}; --lists-as-stored leaves those that Trino and PyIceberg read",)
 
 
 def _files(number: int, noun: str) -> str:

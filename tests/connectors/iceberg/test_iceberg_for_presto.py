@@ -196,7 +196,12 @@ def test_options_are_checked() -> None:
 
 
 def test_slices_for_one_client_are_not_those_for_another() -> None:
-    others: Mapping[str, Any] = {"lists_as_stored": True, "above": 0.5, "client": IcebergClient.PRESTO, "cut_times": True}
+    others: Mapping[str, Any] = {
+        "lists_as_stored": True,
+        "above": 0.5,
+        "client": IcebergClient.PRESTO,
+        "cut_times": True,
+    }
     assert others.keys() == {field.name for field in fields(Rewriting)}
     settings = [Rewriting(), *(Rewriting(**{name: value}) for name, value in others.items())]
     assert len({identity(one) for one in settings}) == len(settings)

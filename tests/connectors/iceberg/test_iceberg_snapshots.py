@@ -1,6 +1,5 @@
 """What a load costs, what it builds, and what is left behind: snapshots of tables of the test's own."""
 
-import json
 import logging
 import os
 import shutil
@@ -516,20 +515,6 @@ def test_a_base_file_whose_lists_are_misread_is_copied_once(
     assert sum(bool(files[name]) for name in written) == 2
     assert len(client.names("data")) == 6
     assert len(client.names("slices")) == 4
-
-
-def test_rows_of_a_copy_keep_their_ids_and_the_commit_of_the_base_file(
-    lists: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
-) -> None:
-    client = Client(lists, tmp_path / "scratch", builders, format_version=FormatVersion.V3)
-    written: list[dict[str, tuple[int, int]]] = []
-    for commit in (3, 4):
-        update_lists(lists, commit, 0)
-        lists.commit(at(commit))
-        files = entries_of(json.loads(client.load().metadata)["snapshots"][-1])
-        written.append({path: entry for path, entry in files.items() if path.endswith("-whole.parquet")})
-    assert written[0] == written[1]
-    assert {sequence_number for sequence_number, _ in written[0].values()} == {int(at(1))}
 
 
 @pytest.mark.parametrize(("above", "is_merged"), [(None, False), (0.33, True), (0.34, False)])

@@ -16,13 +16,16 @@ from pyiceberg.catalog.rest.scan_planning import PlanCompleted
 
 from hudi_bridge.connectors.iceberg import kept_plans, planned_snapshots
 from hudi_bridge.connectors.iceberg.server import IcebergService
+from tests.compare import differences
 from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options
 from tests.connectors.iceberg.test_iceberg_golden import KEYS, differences_of_rows, golden_service
+from tests.connectors.iceberg.test_iceberg_snapshots import lists
 from tests.golden_cases import golden_table
 from tests.table_writer import KEY_AND_VALUE, TableWriter, at, sorted_column
 from tests.test_golden import QUERIES, Key, parametrize_keys
 from tests.test_partition_filters import MOVED_KEYS, moved
 
+__all__ = ["lists"]  # a fixture
 SLICES = 100
 CASES_PER_GROUP = 2
 
@@ -349,6 +352,21 @@ def test_files_that_no_client_was_given_lately_are_removed(
         assert data == [4, 4, 4, 2, 0, 0]
         assert rows(planned(service).load_table("default.many"), row_filter="part = 7").num_rows == 2
     assert len(list((tmp_path / "scratch").rglob("tables/*.json"))) <= 6
+
+
+def test_copies_of_base_files_stay_as_long_as_slices_with_logs_need_them(
+    lists: TableWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, expected = time.time(), lists.open().snapshot().to_table()
+    with running(service_options(tmp_path / "scratch", [lists.folder.parent], keep=1)) as service:
+        for hours, is_asked, files in ((0, True, 4), (1, True, 4), (2, False, 4), (3, False, 4), (4, False, 0)):
+            monkeypatch.setattr(time, "time", lambda hours=hours: now + 3600 * hours)
+            table = planned(service).load_table("default.lists")
+            if is_asked:
+                assert differences(expected, rows(table)) == []
+            lists.commit(at(3 + hours))
+            planned(service).load_table("default.lists")
+            assert len(list((tmp_path / "scratch").rglob("data/*.parquet"))) == files
 
 
 def test_columns_that_the_client_does_not_know_yet_cannot_be_mistaken(tmp_path: Path) -> None:

@@ -10,23 +10,26 @@ import pytest
 
 from hudi_bridge.connectors.iceberg.format_version import FormatVersion
 from hudi_bridge.connectors.iceberg.publish import publish_table
+from hudi_bridge.connectors.iceberg.rewriting import Rewriting
 from hudi_bridge.connectors.iceberg.server import IcebergService
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
 from hudi_bridge.storage import Storage
 from tests.compare import differences
 from tests.connectors.iceberg.iceberg_service import running, service_options
+from tests.connectors.iceberg.publishing import publish
 from tests.connectors.iceberg.test_iceberg_golden import KEYS, name_of
 from tests.connectors.iceberg.test_scan_planning import SLICES, table_of_many_slices
 from tests.connectors.spark.iceberg_queries import catalog_settings
 from tests.connectors.spark.spark_iceberg import SparkIceberg, SparkQueryError, spark_iceberg
-from tests.golden_cases import GoldenQuery
+from tests.golden_cases import GoldenQuery, golden_nested
 from tests.table_writer import TableWriter, at
 from tests.test_golden import QUERIES, Key, answer_of, parametrize_keys
 
 pytestmark = pytest.mark.jvm
 
 CASES_PER_GROUP = 1
+NESTED = {query.case: query for query in golden_nested() if query.kind == "snapshot"}
 NEGATIVE_ZERO = ("p_ext_avro_120", 3)
 """A condition (`= 0.0`) for which Iceberg for Spark passes over base files whose dictionary has -0.0 and not 0.0."""
 
@@ -84,6 +87,12 @@ def differences_of_rows(engine: SparkIceberg, query: GoldenQuery, catalog: str) 
     """How the rows of a query differ from those of Hudi."""
     table = f"{catalog}.`{query.case}`.`{name_of(query)}`"
     return differences(answer_of(query), engine.rows(f"SELECT * FROM {table} WHERE {query.where_in_spark}"))
+
+
+@pytest.mark.parametrize("case", NESTED)
+def test_nested_rows_are_those_of_hudi(engine: SparkIceberg, case: str, tmp_path: Path) -> None:
+    published = publish(NESTED[case].table, tmp_path / "published", Rewriting())
+    assert differences(answer_of(NESTED[case]), engine.rows_of_metadata(published.metadata_location)) == []
 
 
 @pytest.mark.engine("spark+iceberg")
