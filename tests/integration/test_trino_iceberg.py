@@ -92,7 +92,7 @@ def test_lists_and_maps_are_read_whatever_the_names_of_their_groups(trino: Trino
         trino.catalog("groups", "iceberg", iceberg_properties(service.url)) as catalog,
     ):
         groups = f"{catalog}.default.groups"
-        assert trino.query(f'SELECT "$path" FROM {groups}') == [[f"local://{base}"]]
+        assert trino.query(f'SELECT "$path" FROM {groups}') == [[f"file://{base}"]]
         assert trino.query(f"SELECT l, m FROM {groups}") == [[[1, None], {"k": 2}]]
 
 
