@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -38,9 +39,10 @@ def write_table(folder: Path, rows: int) -> TableWriter:
     path = table.base_file(at(1), [{"id": "a", "ts": 1, "city": "x", "fare": 1.0, "tags": [1]}])
     schema, chance = pq.read_schema(path), np.random.default_rng(1)
     ends = np.concatenate([[0], np.cumsum(chance.integers(0, _MOST_TAGS + 1, rows))])
-    offsets, tags = pa.array(ends, pa.int32()), pa.array(chance.integers(0, 1000, ends[-1]))
+    offsets: Any = pa.array(ends).cast(pa.int32())
+    tags: Any = pa.array(chance.integers(0, 1000, ends[-1]))
     keys = [_key(number) for number in range(rows)]
-    columns = {
+    columns: dict[str, Any] = {
         "_hoodie_commit_time": [at(1)] * rows,
         "_hoodie_commit_seqno": [f"{at(1)}_0_{number}" for number in range(rows)],
         "_hoodie_record_key": keys,

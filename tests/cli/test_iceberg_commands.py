@@ -54,6 +54,19 @@ def test_publishing_again_keeps_the_version_of_the_format(hudi_bridge: Call, sto
     assert (older.code, "published in version 3" in older.err) == (2, True)
 
 
+def test_publish_says_how_many_base_files_are_written_anew(hudi_bridge: Call, tmp_path: Path) -> None:
+    arguments = ("publish", "iceberg", str(golden_table("b_sql_update_0150")), "--to", str(tmp_path / "published"))
+    for options in ((), ("--for", "presto")):
+        published = hudi_bridge(*arguments, *options)
+        assert "2 base files written anew, as DuckDB 1.5 or Spark would misread lists or maps" in published.err
+        assert "--lists-as-stored" in published.err
+    as_stored = hudi_bridge(*arguments, "--lists-as-stored")
+    assert "written anew" not in as_stored.err
+    assert "DuckDB 1.5 or Spark: misreads 2 base files (lists of two levels)" in as_stored.err
+    for_presto = hudi_bridge(*arguments, "--lists-as-stored", "--for", "presto")
+    assert "lists" not in for_presto.err
+
+
 def test_publish_says_who_misreads_the_table(hudi_bridge: Call, tmp_path: Path) -> None:
     table = str(golden_table("f_types_120"))
     published = hudi_bridge("publish", "iceberg", table, "--to", str(tmp_path / "others"))

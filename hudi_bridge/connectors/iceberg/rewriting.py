@@ -19,11 +19,11 @@ class IcebergClient(StrEnum):
 class Rewriting:
     """Which slices are rewritten, and for whom.
 
-    ``lists_as_stored``: base files whose lists or maps some clients misread are not copied, for clients that read them;
-    but for those that Trino does not open. ``above``: slices whose logs
-    delete or replace more than this share of the base rows, from 0 to 1, so that clients need not look up deletes for
-    each row; None for no slice. ``client``: those that this client misreads; its table has the types that it reads
-    right. ``cut_times``: for ``client``, timestamps are of type ``timestamp`` although it cuts their microseconds.
+    Base files whose lists or maps some clients misread are copied. ``lists_as_stored``: only those that Trino does not
+    open. ``above``: slices are rewritten whose logs delete or replace more than this share of the base rows, from 0 to
+    1, so that clients need not look up deletes for each row; None for no slice. ``client``: those that this client
+    misreads; its table has the types that it reads right. ``cut_times``: for ``client``, timestamps are of type
+    ``timestamp`` although it cuts their microseconds.
     """
 
     lists_as_stored: bool = False

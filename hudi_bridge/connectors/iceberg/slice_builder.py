@@ -101,7 +101,7 @@ class SliceBuilder:
         """The cache key of a slice, which does not depend on which log blocks count."""
         return slice_identity(split, self.identity)[:32]
 
-    def build(self, split: RealtimeFileSplit, copied: "Callable[[RealtimeFileSplit], SliceFiles]") -> SliceFiles:
+    def build(self, split: RealtimeFileSplit, copied: Callable[[RealtimeFileSplit], SliceFiles]) -> SliceFiles:
         """The files of a slice; those in the scratch folder are complete when this returns.
 
         ``copied`` returns those of the same slice without its logs.
@@ -112,7 +112,7 @@ class SliceBuilder:
         files = self._build(split, copied)
         return files if self.format_version is FormatVersion.V2 else _dated(files, split)
 
-    def _build(self, split: RealtimeFileSplit, copied: "Callable[[RealtimeFileSplit], SliceFiles]") -> SliceFiles:
+    def _build(self, split: RealtimeFileSplit, copied: Callable[[RealtimeFileSplit], SliceFiles]) -> SliceFiles:
         with slice_delta_in(self.storage, split, at_once=self.at_once) as delta:
             counted = delta.counted_instants
             name = f"{self.key(split)}-{hashlib.sha256(repr(counted).encode()).hexdigest()[:8]}-{new_mark()}"
@@ -175,7 +175,7 @@ class SliceBuilder:
         delta: SliceDelta,
         base: StoredBaseFile,
         kept: DataFile,
-        copy_of_base: "Callable[[], SliceFiles] | None",
+        copy_of_base: Callable[[], SliceFiles] | None,
         name: str,
     ) -> SliceFiles | None:
         """The base file, or its copy, with new rows and position deletes; None if the slice has to be rewritten."""

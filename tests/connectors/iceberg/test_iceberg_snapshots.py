@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +24,8 @@ from hudi_bridge.connectors.iceberg.served_table import Published, SnapshotSetti
 from hudi_bridge.connectors.iceberg.table_snapshots import TableSnapshots
 from hudi_bridge.connectors.publishing.locations import Locations
 from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.errors import CorruptLogFileError, QueryError, UnsupportedTableError
+from hudi_bridge.dispatch import open_reader_in
+from hudi_bridge.errors import CorruptBaseFileError, CorruptLogFileError, QueryError, UnsupportedTableError
 from hudi_bridge.readers import log_record_scanner
 from hudi_bridge.readers.base_formats.parquet import ParquetBaseFile
 from hudi_bridge.storage import Storage
@@ -540,6 +542,18 @@ def test_no_copy_is_made_of_a_base_file_whose_rows_are_all_gone(
     published = client.load()
     assert len(copies(client)) == 1
     assert differences(lists.open().snapshot().to_table(), iceberg_rows(published)) == []
+
+
+def test_a_copy_that_lacks_rows_is_never_shown_with_deletes_by_position(
+    lists: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def open_short(*arguments: Any, **options: Any) -> Any:
+        batches = open_reader_in(*arguments, **options).batches()
+        return SimpleNamespace(batches=lambda: (batch[1:] for batch in batches))
+
+    monkeypatch.setattr("hudi_bridge.connectors.iceberg.slice_builder.open_reader_in", open_short)
+    with pytest.raises(CorruptBaseFileError, match="found 2 rows, expected 3"):
+        Client(lists, tmp_path / "scratch", builders).load()
 
 
 def test_lists_stay_as_stored_for_clients_that_read_them(
