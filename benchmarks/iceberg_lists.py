@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.machine import facts
-from hudi_bridge.connectors.iceberg.rewriting import Rewriting
+from hudi_bridge.connectors.iceberg.compatibility import Rewriting
 from tests.connectors.iceberg.publishing import publish, rename_in_footer
-from tests.table_writer import TableWriter, at
+from tests.support.table_writer import TableWriter, at
 
 _WAYS: Mapping[str, Rewriting] = {
     "as stored": Rewriting(lists_as_stored=True),

@@ -18,9 +18,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from hudi_bridge.masking import without_secrets
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.storage.masking import without_secrets
 
 _VERSION = 1
 """To be raised when slices with the same field values are read differently than before."""

@@ -14,20 +14,19 @@ from typing import NamedTuple
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import CorruptTableError, CorruptTimelineError, DataFileGoneError, InstantNotReadableError
-from hudi_bridge.splits.file_names import file_id_of, is_external
-from hudi_bridge.splits.file_slice import FileSlice
+from hudi_bridge.splits.file_slice import FileSlice, file_id_of, is_external
 from hudi_bridge.splits.file_system_view import (
     TimelineView,
     build_file_groups,
     latest_read_optimized_slice,
     latest_snapshot_slice,
 )
-from hudi_bridge.splits.plan_warnings import warn_of_short_log, warn_of_unread_commit
-from hudi_bridge.storage import FileInfo
+from hudi_bridge.splits.notes import warn_of_short_log, warn_of_unread_commit
+from hudi_bridge.storage.storage import FileInfo
 from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.commit_metadata import WriteStat, read_commit_metadata
 from hudi_bridge.timeline.instant import Action, Instant, instant_file_name
-from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.timeline import TableState
 
 _READING_THREADS = 16
 _MOST_COMMITS = 200

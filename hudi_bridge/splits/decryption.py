@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptBaseFileError, QueryError, StorageError, UnsupportedTableError
 from hudi_bridge.logformat.parquet import END_BYTES, PARQUET_ERRORS, first_line, require_not_encrypted
-from hudi_bridge.storage import DecryptionProperties, Storage
+from hudi_bridge.storage.storage import DecryptionProperties, Storage
 
 _ARGUMENT = "decryption_properties"
 _PIECE_BYTES = 1 << 20

@@ -13,15 +13,14 @@ import pyarrow as pa
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import QueryError, UnsupportedTableError
-from hudi_bridge.merge.arrays import Value
+from hudi_bridge.merge.arrays import Value, ordering_path, ordering_type
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.merge.ordering_fields import ordering_path, ordering_type
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.schema.defaults import Defaults, default_of
 from hudi_bridge.schema.java_text import has_value_text
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
-from hudi_bridge.splits.partition_values import PartitionValues
-from hudi_bridge.storage import Storage, StorageOptions, keys_stay_here
+from hudi_bridge.splits.partitioning import PartitionValues
+from hudi_bridge.storage.storage import Storage, StorageOptions, keys_stay_here
 
 _FORMAT = 1
 _KIND = "split"

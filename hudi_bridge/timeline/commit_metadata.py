@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from hudi_bridge.errors import DataFileGoneError
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.instant import Action, Instant, instant_file_name
 from hudi_bridge.timeline.records import (
@@ -23,7 +23,7 @@ from hudi_bridge.timeline.records import (
     text_field,
     texts_field,
 )
-from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.timeline import TableState
 
 _READING_THREADS = 16
 _BYTES_IN_MEMORY = 8

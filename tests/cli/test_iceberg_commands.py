@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pyiceberg.table import StaticTable
 
-from hudi_bridge.connectors.iceberg.access import Reader
-from hudi_bridge.connectors.iceberg.server import IcebergService, ServiceOptions
+from hudi_bridge.service.access import Reader
+from hudi_bridge.service.server import IcebergService, ServiceOptions
 from tests.cli.conftest import Outcome
-from tests.golden_cases import golden_table
+from tests.support.golden_cases import golden_table
 
 Call = Callable[..., Outcome]
 

@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 
 from hudi_bridge import RealtimeFileSplit
 from hudi_bridge.logformat.scan import scan_blocks
-from tests.compare import differences
 from tests.golden.generate.questions import BEGIN, COLUMNS
 from tests.golden.generate.releases import number
 from tests.random.checking import DIFFERENT, ERROR, Case, Outcome, dataset_of, filtered, rows_of
 from tests.random.draw import NON_BLOCKING
+from tests.support.compare import differences
 
 Image = Mapping[str, Any]
 """A row of a change, empty for none."""

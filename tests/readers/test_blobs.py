@@ -32,17 +32,16 @@ from hudi_bridge import (
 )
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.iceberg.publish import publish_table
-from hudi_bridge.connectors.lakes.merge_settings import MergeSettings
+from hudi_bridge.connectors.lakes.tables import MergeSettings
 from hudi_bridge.connectors.polars import scan
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.options import BLOB_MODE_KEY, BLOB_SOURCE_KEY, QUERY_TYPE_KEY
 from hudi_bridge.readers import blobs
 from hudi_bridge.readers.base_formats.lance import LanceBaseFile
-from hudi_bridge.storage import Storage
-from tests.compare import differences
-from tests.golden_cases import golden_blobs
-from tests.table_writer import TableWriter, at
+from hudi_bridge.storage.storage import Storage
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_blobs
+from tests.support.table_writer import TableWriter, at
 
 TABLE = golden_blobs() / "references_120" / "table"
 MOVED = {BLOB_SOURCE_KEY: f"/blobs=>{golden_blobs() / 'blobs'}"}

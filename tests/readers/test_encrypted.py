@@ -12,12 +12,11 @@ import pytest
 from hudi_bridge import HudiTable, UnsupportedTableError
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.iceberg.publish import publish_table
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.logformat.parquet import decode_parquet_block, parquet_block_schema
-from hudi_bridge.storage import Storage
-from tests.encryption import COLUMNS, WHOLE, encrypted
-from tests.table_writer import TableWriter, at
+from hudi_bridge.storage.storage import Storage
+from tests.support.encryption import COLUMNS, WHOLE, encrypted
+from tests.support.table_writer import TableWriter, at
 
 FORMS = {WHOLE: "is encrypted", COLUMNS: "has encrypted columns"}
 READS: dict[str, Callable[[HudiTable], object]] = {

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hudi_bridge import HudiTable, UnsupportedTableError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, decode_parquet_block
 from hudi_bridge.logformat.parquet_dictionaries import DictionaryPage, DictionaryValues
-from tests.table_writer import TableWriter, at
+from tests.support.table_writer import TableWriter, at
 
 ROWS, TEXT_BYTES = 3_000, 1_000_000
 MOST_BYTES = 1 << 26

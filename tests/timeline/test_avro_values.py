@@ -7,7 +7,7 @@ import pytest
 
 from hudi_bridge.errors import CorruptTimelineError, UnsupportedTableError
 from hudi_bridge.schema.avro import parse_avro_schema
-from hudi_bridge.timeline.avro_values import read_datum
+from hudi_bridge.timeline.records import read_datum
 from tests.logformat.log_writer import avro_long, avro_text
 
 PATH = ".hoodie/timeline/001.commit"

@@ -5,11 +5,16 @@ file, all merged rows. Where it is lists or maps that some would misread, a copy
 written once, however many logs follow.
 
 Source: the Iceberg specification, "Position Delete Files" and "Deletion Vectors".
+
+Floating-point columns of a file that is written: how many values are NaN, and the bounds of the others.
+
+Source: the Iceberg specification, "Manifests": bounds leave NaN out.
 """
 
 import hashlib
+import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import Any, BinaryIO
@@ -17,31 +22,34 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.types import TimestampType
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.connectors.iceberg.clients import misread_by
-from hudi_bridge.connectors.iceberg.columns import PATH_ID, POSITION_DELETES, POSITION_ID, Columns, with_types
+from hudi_bridge.connectors.iceberg.columns import (
+    PATH_ID,
+    POSITION_DELETES,
+    POSITION_ID,
+    Columns,
+    Ids,
+    model_json,
+    names_to_ids,
+    with_types,
+)
 from hudi_bridge.connectors.iceberg.compatibility import (
+    FormatVersion,
+    IcebergClient,
+    Rewriting,
+    misread_by,
     reason_nested_misread,
     reason_to_rewrite,
     reason_unopened,
+    why_presto_misreads,
 )
-from hudi_bridge.connectors.iceberg.data_files import DataFile, data_file, without_bounds
-from hudi_bridge.connectors.iceberg.deletion_vectors import puffin_file
-from hudi_bridge.connectors.iceberg.format_version import FormatVersion
-from hudi_bridge.connectors.iceberg.model_json import model_json
-from hudi_bridge.connectors.iceberg.name_mapping import Ids, names_to_ids
 from hudi_bridge.connectors.iceberg.partitioning import Partitioning
-from hudi_bridge.connectors.iceberg.presto import why_presto_misreads
-from hudi_bridge.connectors.iceberg.real_columns import RealColumns
-from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
-from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.connectors.publishing.unique_names import new_mark
-from hudi_bridge.dispatch import open_reader_in
+from hudi_bridge.connectors.iceberg.slice_files import DataFile, SliceFiles, data_file, puffin_file, without_bounds
+from hudi_bridge.connectors.scratch import Locations, Scratch, new_mark
 from hudi_bridge.engines import (
     SliceDelta,
     StoredBaseFile,
@@ -51,8 +59,60 @@ from hudi_bridge.engines import (
     slice_identity,
 )
 from hudi_bridge.errors import CorruptBaseFileError
+from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
+
+_FORMATS: Mapping[pa.DataType, str] = {pa.float32(): "<f", pa.float64(): "<d"}
+
+
+@dataclass(slots=True, kw_only=True)
+class _Seen:
+    nans: int = 0
+    least: float | None = None
+    greatest: float | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class RealColumns:
+    """What has been seen of the floating-point columns of a schema that are not nested.
+
+    ``ids`` are the field ids of columns.
+    """
+
+    schema: pa.Schema
+    ids: Mapping[str, int]
+    _seen: dict[str, _Seen] = field(default_factory=dict)
+
+    def note(self, rows: pa.Table) -> None:
+        """Look at some rows of the file."""
+        for column in self.schema:
+            if column.type in _FORMATS:
+                self._note(column.name, rows.column(column.name))
+
+    def _note(self, name: str, values: Any) -> None:  # noqa: ANN401 - the stubs lack chunked arrays of numbers
+        seen = self._seen.setdefault(name, _Seen())
+        is_nan: Any = pc.is_nan(values)
+        seen.nans += pc.sum(is_nan).as_py() or 0
+        bounds: Any = pc.min_max(values.filter(pc.invert(is_nan)))
+        least, greatest = bounds["min"].as_py(), bounds["max"].as_py()
+        if least is not None:
+            seen.least = least if seen.least is None else min(seen.least, least)
+            seen.greatest = greatest if seen.greatest is None else max(seen.greatest, greatest)
+
+    def described(self, file: DataFile) -> DataFile:
+        """The file with the counts of NaN, and with bounds of columns without NaN: some engines put it above all."""
+        nans = {self.ids[name]: seen.nans for name, seen in self._seen.items()}
+        lower, upper = dict(file.lower_bounds), dict(file.upper_bounds)
+        for name, seen in self._seen.items():
+            if seen.nans or seen.least is None or seen.greatest is None:
+                continue
+            form = _FORMATS[self.schema.field(name).type]
+            # Clients compare -0.0 as less than 0.0; conditions do not.
+            lower[self.ids[name]] = struct.pack(form, seen.least or -0.0)
+            upper[self.ids[name]] = struct.pack(form, seen.greatest or 0.0)
+        return replace(file, nan_counts=nans, lower_bounds=lower, upper_bounds=upper)
+
 
 DATA = "data"
 
@@ -348,8 +408,8 @@ def _tables(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa
 def _in_types_of_iceberg(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     # Arrow makes no numbers of times in milliseconds.
     table = rows.cast(with_types(rows.schema, _in_microseconds)).cast(schema)
-    for position, field in enumerate(rows.schema):
-        if pa.types.is_fixed_size_list(field.type):
+    for position, column_type in enumerate(rows.schema.types):
+        if pa.types.is_fixed_size_list(column_type):
             # A null vector stays as long as a list, which Arrow 21 does not write; taking rows makes it empty.
             column = table.column(position).take(np.arange(table.num_rows))
             table = table.set_column(position, schema.field(position), column)

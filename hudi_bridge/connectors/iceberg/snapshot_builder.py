@@ -10,31 +10,29 @@ from pathlib import Path
 import pyarrow as pa
 from pyiceberg.manifest import ManifestFile
 
-from hudi_bridge.connectors.iceberg.clients import notes_on, notes_on_copies
-from hudi_bridge.connectors.iceberg.columns import columns_of
-from hudi_bridge.connectors.iceberg.counters import Counters
-from hudi_bridge.connectors.iceberg.data_files import DataFile
-from hudi_bridge.connectors.iceberg.format_version import FormatVersion
-from hudi_bridge.connectors.iceberg.manifest_format import manifest_list
-from hudi_bridge.connectors.iceberg.manifests import METADATA, ManifestWriter, name_of
-from hudi_bridge.connectors.iceberg.metadata import epoch_ms
-from hudi_bridge.connectors.iceberg.name_mapping import Ids
+from hudi_bridge.connectors.iceberg.columns import Ids, columns_of
+from hudi_bridge.connectors.iceberg.compatibility import (
+    FormatVersion,
+    IcebergClient,
+    Rewriting,
+    notes_on,
+    notes_on_copies,
+    schema_for_presto,
+)
+from hudi_bridge.connectors.iceberg.manifests import METADATA, ManifestWriter, manifest_list, name_of
+from hudi_bridge.connectors.iceberg.metadata import IcebergSnapshot, epoch_ms
 from hudi_bridge.connectors.iceberg.partitioning import Partitioning, partitioning_of
-from hudi_bridge.connectors.iceberg.presto import schema_for_presto
-from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
 from hudi_bridge.connectors.iceberg.row_lineage import RowLineage
-from hudi_bridge.connectors.iceberg.served_table import ServedTable
+from hudi_bridge.connectors.iceberg.served_table import Counters, ServedTable
 from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
 from hudi_bridge.connectors.iceberg.slice_cache import SliceCache
-from hudi_bridge.connectors.iceberg.snapshot import IcebergSnapshot
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.connectors.publishing.unique_names import new_mark
+from hudi_bridge.connectors.iceberg.slice_files import DataFile
+from hudi_bridge.connectors.scratch import Locations, Scratch, new_mark
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import column_ids
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable
 
 _LOG = logging.getLogger(__name__)

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from hudi_bridge.errors import CorruptBaseFileError, CorruptTableError
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.base_formats.encrypted_parquet import open_parquet
-from hudi_bridge.readers.filter_ranges import Range
+from hudi_bridge.readers.column_ranges import Range
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 
 
 class BootstrappedBaseFile(OpenBaseFile):

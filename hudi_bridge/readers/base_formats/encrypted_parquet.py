@@ -11,16 +11,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptBaseFileError
-from hudi_bridge.readers.base_file import ROWS_PER_BATCH, OpenBaseFile
+from hudi_bridge.readers.base_file import DICTIONARY_COLUMNS, ROWS_PER_BATCH, OpenBaseFile, decoded_schema
+from hudi_bridge.readers.base_formats.legacy_dates import LegacyDates
 from hudi_bridge.readers.base_formats.parquet import ParquetBaseFile
-from hudi_bridge.readers.base_formats.stored import open_stored
-from hudi_bridge.readers.dictionaries import DICTIONARY_COLUMNS, decoded_schema
-from hudi_bridge.readers.legacy_dates import LegacyDates
-from hudi_bridge.readers.missing_files import data_file_gone
+from hudi_bridge.readers.base_formats.stored import data_file_gone, open_stored
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from hudi_bridge.splits.decryption import decrypting, open_decrypted, properties_of
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import DecryptionProperties, Storage
+from hudi_bridge.storage.storage import DecryptionProperties, Storage
 
 
 class EncryptedParquetFile(OpenBaseFile):

@@ -7,7 +7,7 @@ from hudi_bridge.readers.base_formats.hfile import HFileBaseFile
 from hudi_bridge.readers.base_formats.lance import LanceBaseFile
 from hudi_bridge.readers.base_formats.orc import OrcBaseFile
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 
 
 def open_base_file(

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hudi_bridge.config import QueryType
+from hudi_bridge.connectors.iceberg.compatibility import IcebergClient, Rewriting
 from hudi_bridge.connectors.iceberg.publish import PublishedTable, publish_table
-from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.storage import Storage
+from hudi_bridge.connectors.scratch import Locations, Scratch
+from hudi_bridge.storage.storage import Storage
 
 FOR_PRESTO = Rewriting(client=IcebergClient.PRESTO)
 _END_BYTES = 8

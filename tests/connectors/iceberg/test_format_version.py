@@ -17,22 +17,19 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import StaticTable
 from pyroaring import BitMap64
 
-from hudi_bridge.connectors.iceberg.data_files import DataFile
-from hudi_bridge.connectors.iceberg.deletion_vectors import puffin_file
-from hudi_bridge.connectors.iceberg.format_version import FormatVersion
+from hudi_bridge.connectors.iceberg.compatibility import FormatVersion, IcebergClient
 from hudi_bridge.connectors.iceberg.publish import publish_table
-from hudi_bridge.connectors.iceberg.rewriting import IcebergClient
 from hudi_bridge.connectors.iceberg.row_lineage import RowIds
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.iceberg.slice_files import DataFile, puffin_file
+from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.errors import QueryError
-from hudi_bridge.storage import Storage
-from tests.compare import differences
-from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options
+from hudi_bridge.storage.storage import Storage
 from tests.connectors.iceberg.test_iceberg_golden import KEYS, as_pyiceberg_has_it, name_of
 from tests.connectors.iceberg.test_iceberg_snapshots import Client, iceberg_rows, lists, update, update_lists
-from tests.table_writer import TableWriter, at
-from tests.test_golden import QUERIES, Key, answer_of, parametrize_keys
+from tests.service.iceberg_service import client, rows, running, service_options
+from tests.support.compare import differences
+from tests.support.table_writer import TableWriter, at
+from tests.table.test_golden import QUERIES, Key, answer_of, parametrize_keys
 
 __all__ = ["lists"]  # a fixture
 CASES_PER_GROUP = 2

@@ -17,20 +17,18 @@ from pyiceberg.table import StaticTable
 from pyiceberg.types import NestedField, StringType
 
 from hudi_bridge import HudiTable
-from hudi_bridge.connectors.iceberg.columns import columns_of
-from hudi_bridge.connectors.iceberg.data_files import data_file
-from hudi_bridge.connectors.iceberg.name_mapping import complete, names_to_ids
+from hudi_bridge.connectors.iceberg.columns import columns_of, complete, names_to_ids
 from hudi_bridge.connectors.iceberg.publish import publish_table
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.iceberg.slice_files import data_file
+from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.splits.committed_files import CommittedFiles
-from hudi_bridge.storage import Storage
-from tests.compare import differences
+from hudi_bridge.storage.storage import Storage
 from tests.connectors.iceberg.publishing import rename_in_footer
-from tests.golden_cases import golden_table
-from tests.table_writer import KEY_AND_VALUE, TableWriter, at
-from tests.test_golden import QUERIES, answer_of
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at
+from tests.table.test_golden import QUERIES, answer_of
 
 NESTED = pa.schema(
     [

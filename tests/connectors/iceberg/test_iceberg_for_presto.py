@@ -14,16 +14,15 @@ from pyiceberg.manifest import DataFileContent
 from pyiceberg.table import StaticTable
 
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.iceberg.presto import schema_for_presto
+from hudi_bridge.connectors.iceberg.compatibility import IcebergClient, Rewriting, schema_for_presto
 from hudi_bridge.connectors.iceberg.publish import PublishedTable
-from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
 from hudi_bridge.engines import identity
 from hudi_bridge.errors import QueryError, UnsupportedTableError
-from tests.compare import differences
 from tests.connectors.iceberg.publishing import FOR_PRESTO, publish
-from tests.golden_cases import golden_table
-from tests.table_writer import TableWriter, at
-from tests.test_golden import QUERIES, answer_of
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import TableWriter, at
+from tests.table.test_golden import QUERIES, answer_of
 
 MOMENT = datetime(2020, 7, 1, 12, 30, 15, 123456, tzinfo=UTC)
 MICROS = 1593606615123456

@@ -17,21 +17,18 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.iceberg.counters import Counters
-from hudi_bridge.connectors.iceberg.format_version import FormatVersion
-from hudi_bridge.connectors.iceberg.rewriting import Rewriting
-from hudi_bridge.connectors.iceberg.served_table import Published, SnapshotSettings
+from hudi_bridge.connectors.iceberg.compatibility import FormatVersion, Rewriting
+from hudi_bridge.connectors.iceberg.served_table import Counters, Published, SnapshotSettings
 from hudi_bridge.connectors.iceberg.table_snapshots import TableSnapshots
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.dispatch import open_reader_in
+from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.errors import CorruptBaseFileError, CorruptLogFileError, QueryError, UnsupportedTableError
-from hudi_bridge.readers import log_record_scanner
+from hudi_bridge.readers import log_scan
 from hudi_bridge.readers.base_formats.parquet import ParquetBaseFile
-from hudi_bridge.storage import Storage
-from tests.compare import differences
+from hudi_bridge.split_reader import open_reader_in
+from hudi_bridge.storage.storage import Storage
 from tests.connectors.iceberg.publishing import rename_in_footer
-from tests.table_writer import TableWriter, at, completion_of, sorted_column
+from tests.support.compare import differences
+from tests.support.table_writer import TableWriter, at, completion_of, sorted_column
 
 SLICES = 6
 
@@ -93,7 +90,7 @@ def iceberg_rows(published: Published, **scan: Any) -> pa.Table:
 def opened_data_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The data files that are opened from now on."""
     opened: list[str] = []
-    open_base, read_log = ParquetBaseFile.open, log_record_scanner.read_log_file
+    open_base, read_log = ParquetBaseFile.open, log_scan.read_log_file
 
     def open_recorded(storage: Any, split: Any, path: str, **options: Any) -> Any:
         opened.append(path)
@@ -104,7 +101,7 @@ def opened_data_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return read_log(storage, split, path, size_bytes, **options)
 
     monkeypatch.setattr(ParquetBaseFile, "open", open_recorded)
-    monkeypatch.setattr(log_record_scanner, "read_log_file", read_recorded)
+    monkeypatch.setattr(log_scan, "read_log_file", read_recorded)
     return opened
 
 

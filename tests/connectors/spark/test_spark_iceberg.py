@@ -8,23 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from hudi_bridge.connectors.iceberg.format_version import FormatVersion
+from hudi_bridge.connectors.iceberg.compatibility import FormatVersion, Rewriting
 from hudi_bridge.connectors.iceberg.publish import publish_table
-from hudi_bridge.connectors.iceberg.rewriting import Rewriting
-from hudi_bridge.connectors.iceberg.server import IcebergService
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.storage import Storage
-from tests.compare import differences
-from tests.connectors.iceberg.iceberg_service import running, service_options
+from hudi_bridge.connectors.scratch import Locations, Scratch
+from hudi_bridge.service.server import IcebergService
+from hudi_bridge.storage.storage import Storage
 from tests.connectors.iceberg.publishing import publish
 from tests.connectors.iceberg.test_iceberg_golden import KEYS, name_of
-from tests.connectors.iceberg.test_scan_planning import SLICES, table_of_many_slices
 from tests.connectors.spark.iceberg_queries import catalog_settings
 from tests.connectors.spark.spark_iceberg import SparkIceberg, SparkQueryError, spark_iceberg
-from tests.golden_cases import GoldenQuery, golden_nested
-from tests.table_writer import TableWriter, at
-from tests.test_golden import QUERIES, Key, answer_of, parametrize_keys
+from tests.service.iceberg_service import running, service_options
+from tests.service.test_scan_planning import SLICES, table_of_many_slices
+from tests.support.compare import differences
+from tests.support.golden_cases import GoldenQuery, golden_nested
+from tests.support.table_writer import TableWriter, at
+from tests.table.test_golden import QUERIES, Key, answer_of, parametrize_keys
 
 pytestmark = pytest.mark.jvm
 
