@@ -111,7 +111,7 @@ _COMMANDS = {
         help="Look up the rows of record keys, with the indexes of the table.",
     ),
     "explain": CommandPlace(
-        module="hudi_bridge.cli.inspection",
+        module="hudi_bridge.cli.read",
         name="explain",
         help="What read would read with the same options: files found, ruled out by which index, and left to read.",
     ),

@@ -121,7 +121,6 @@ def log_to_standard_error(log_format: LogFormat, level: LogLevel) -> None:
 
 serve_app = typer.Typer(no_args_is_help=True, help="Serve tables to engines, live.")
 
-_PACKAGE = "hudi_bridge.connectors.iceberg."
 
 Locate = Annotated[
     list[str] | None,
@@ -282,7 +281,11 @@ def serve_iceberg(
     """Show every Hudi table as a live Iceberg table, through an Iceberg REST catalog."""
     if (tls_certificate is None) != (tls_key is None):
         raise QueryError("TLS", "one of two files", "--tls-certificate and --tls-key")
-    server, rewriting, document = _connector("server"), _connector("rewriting").Rewriting, read_config(config)
+    server, rewriting, document = (
+        _later("hudi_bridge.service.server"),
+        _later("hudi_bridge.connectors.iceberg.compatibility").Rewriting,
+        read_config(config),
+    )
     log_to_standard_error(log_format, log_level)
     tables = _tables(root or [], table or [], from_catalog, parse_storage_options(storage_option))
     service = server.IcebergService(
@@ -290,7 +293,7 @@ def serve_iceberg(
             tables=tables,
             merging=MergingByTable.parse(option or [], load_payloads(payload), tables.find_by_name),
             rewriting=rewriting.of(lists_as_stored=lists_as_stored, above_percent=rewrite_above),
-            format_version=_connector("format_version").FormatVersion.of(format_version),
+            format_version=_later("hudi_bridge.connectors.iceberg.compatibility").FormatVersion.of(format_version),
             scratch=Scratch.open(scratch, is_private=True),
             locations=Locations.of(tuple(locate or ())),
             host=host,
@@ -300,8 +303,8 @@ def serve_iceberg(
             keep=keep,
             keep_seconds=60 * keep_minutes,
             watch_seconds=watch,
-            access=_connector("service_config").access_of(document),
-            vending=_connector("vending_config").vending_of(document),
+            access=_later("hudi_bridge.service.config").access_of(document),
+            vending=_later("hudi_bridge.service.config").vending_of(document),
             tls=server.Tls(certificate=tls_certificate, key=tls_key) if tls_certificate and tls_key else None,
             requests_per_second=requests_per_second,
             access_log=access_log,
@@ -342,12 +345,12 @@ def publish_iceberg(
     builds: Builds = None,
 ) -> None:
     """Write a Hudi table as an Iceberg table, which refers to the base files where they are."""
-    rewriting = _connector("rewriting").Rewriting.of(
+    rewriting = _later("hudi_bridge.connectors.iceberg.compatibility").Rewriting.of(
         lists_as_stored=lists_as_stored, above_percent=rewrite_above, client=for_client, cut_times=cut_times
     )
     opened = open_table(table, option, payload, storage_option)
     note_empty_past(opened, as_of)
-    published = _connector("publish").publish_table(
+    published = _later("hudi_bridge.connectors.iceberg.publish").publish_table(
         opened.storage,
         Scratch.open(to),
         locations=Locations.of(tuple(locate or ())),
@@ -356,7 +359,9 @@ def publish_iceberg(
         query_type=QueryType.READ_OPTIMIZED if read_optimized else opened.query_type,
         as_of=as_of,
         rewriting=rewriting,
-        format_version=_connector("format_version").FormatVersion.of(format_version, rewriting.client),
+        format_version=_later("hudi_bridge.connectors.iceberg.compatibility").FormatVersion.of(
+            format_version, rewriting.client
+        ),
         keep=keep,
         keep_seconds=60 * keep_minutes,
     )
@@ -367,8 +372,8 @@ def publish_iceberg(
         print_note(note)
 
 
-def _connector(module: str) -> Any:  # noqa: ANN401 - a module
-    return import_module(_PACKAGE + module)
+def _later(module: str) -> Any:  # noqa: ANN401 - a module
+    return import_module(module)
 
 
 def _cores() -> int:

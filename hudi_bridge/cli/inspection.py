@@ -1,26 +1,19 @@
 """``info``, ``schema``, ``timeline``, ``show``, ``slices`` and ``splits``: everything about a table except its rows.
 
 ``metadata``: what is in the metadata table of a table.
-
-``explain``: what a query reads, and why.
 """
 
 import sys
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Annotated, Any
 
-import pyarrow.compute as pc
 import typer
 
 from hudi_bridge.cli import options
 from hudi_bridge.cli.grid import Look, print_properties
-from hudi_bridge.cli.opening import note_empty_past, open_query, open_table
-from hudi_bridge.cli.output import Destination, Format, noticing_closed_pipe, write, write_rows
-from hudi_bridge.cli.read import column_names, pushed_filter
+from hudi_bridge.cli.opening import note_empty_past, open_table
+from hudi_bridge.cli.output import Destination, Format, write, write_rows
 from hudi_bridge.cli.schema_history import File, History, Infer, write_schema_history
-from hudi_bridge.cli.sql import table_name
-from hudi_bridge.cli.terminal import escape_control
 from hudi_bridge.config import QueryType
 from hudi_bridge.display import size_text
 from hudi_bridge.errors import QueryError
@@ -219,40 +212,3 @@ def metadata(
     if key:
         raise QueryError("--key", "a key without INDEX", "the index to look in")
     write(inspect_metadata_table(opened).to_reader(), destination, limit=limit, look=_PARTITIONS)
-
-
-class ExplanationFormat(StrEnum):
-    """How an explanation is written."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-def explain(
-    table: options.Table,
-    *,
-    columns: options.Columns = None,
-    where: options.Where = None,
-    read_optimized: options.ReadOptimized = False,
-    as_of: options.AsOf = None,
-    after: options.After = None,
-    up_to: options.UpTo = None,
-    option: options.Option = None,
-    payload: options.Payload = None,
-    storage_option: options.StorageOption = None,
-    output_format: Annotated[
-        ExplanationFormat, typer.Option("--format", "-f", help="Text for people, or one JSON object with all slices.")
-    ] = ExplanationFormat.TABLE,
-) -> None:
-    """What read would read with the same options: files found, ruled out by which index, and left to read."""
-    opened = open_table(table, option, payload, storage_option)
-    dataset = open_query(opened, read_optimized=read_optimized, as_of=as_of, after=after, up_to=up_to)
-    names = column_names(columns, dataset)
-    row_filter: pc.Expression | None = None
-    if where is not None:
-        names, row_filter = pushed_filter(dataset, table_name(opened), names, where)
-    found = dataset.explain(row_filter, names)
-    lines = [found.to_json()] if output_format is ExplanationFormat.JSON else str(found).splitlines()
-    with noticing_closed_pipe():
-        sys.stdout.writelines(f"{escape_control(line)}\n" for line in lines)
-        sys.stdout.flush()

@@ -2,6 +2,8 @@
 
 ``get``: the rows of record keys.
 
+``explain``: what a query reads, and why.
+
 The rows of one query in DuckDB, for the condition of ``--where``.
 
 DuckDB passes on what it can of the condition, so that indexes rule out files. It checks the rest itself.
@@ -15,6 +17,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from threading import Lock
 from typing import Annotated
@@ -35,9 +38,9 @@ from hudi_bridge.cli.opening import (
     require_newest,
     rows_look,
 )
-from hudi_bridge.cli.output import Destination, write_rows
+from hudi_bridge.cli.output import Destination, noticing_closed_pipe, write_rows
 from hudi_bridge.cli.sql import SHORT_NAME, Session, connection_in_utc, table_name
-from hudi_bridge.cli.terminal import print_note
+from hudi_bridge.cli.terminal import escape_control, print_note
 from hudi_bridge.connectors.duckdb import quote_identifier
 from hudi_bridge.connectors.duckdb.base_files import sql_names
 from hudi_bridge.connectors.duckdb.file_system import Errors, Read, Source
@@ -307,3 +310,40 @@ def row_condition(dataset: HudiDataset, name: str, condition: str) -> Iterator[R
             _sql_names=dict(zip(columns, in_sql(schema, columns), strict=True)),
             _condition=condition,
         )
+
+
+class ExplanationFormat(StrEnum):
+    """How an explanation is written."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def explain(
+    table: options.Table,
+    *,
+    columns: options.Columns = None,
+    where: options.Where = None,
+    read_optimized: options.ReadOptimized = False,
+    as_of: options.AsOf = None,
+    after: options.After = None,
+    up_to: options.UpTo = None,
+    option: options.Option = None,
+    payload: options.Payload = None,
+    storage_option: options.StorageOption = None,
+    output_format: Annotated[
+        ExplanationFormat, typer.Option("--format", "-f", help="Text for people, or one JSON object with all slices.")
+    ] = ExplanationFormat.TABLE,
+) -> None:
+    """What read would read with the same options: files found, ruled out by which index, and left to read."""
+    opened = open_table(table, option, payload, storage_option)
+    dataset = open_query(opened, read_optimized=read_optimized, as_of=as_of, after=after, up_to=up_to)
+    names = column_names(columns, dataset)
+    row_filter: pc.Expression | None = None
+    if where is not None:
+        names, row_filter = pushed_filter(dataset, table_name(opened), names, where)
+    found = dataset.explain(row_filter, names)
+    lines = [found.to_json()] if output_format is ExplanationFormat.JSON else str(found).splitlines()
+    with noticing_closed_pipe():
+        sys.stdout.writelines(f"{escape_control(line)}\n" for line in lines)
+        sys.stdout.flush()
